@@ -1,0 +1,27 @@
+"""A job as the world knows it: the owner's true statement of work, and what really happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job of a workload.
+
+    ``truth`` is the owner's true type; ``arrival`` (a round >= truth.birth, or None: it never
+    arrives), ``duration`` (rounds) and ``signal`` (seen at arrival) are what really happens, and
+    may lie outside the law of ``truth`` when a prediction was wrong. ``tags`` are columns of the
+    jobs table (owner's class, band, recurring group, ...).
+    """
+
+    name: str
+    owner: str
+    truth: StatementOfWork
+    arrival: int | None
+    duration: int
+    signal: Signal = None
+    tags: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""marketsched: truthful markets for statements of work, with agents."""

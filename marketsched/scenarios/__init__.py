@@ -1,0 +1,1 @@
+"""YAML files of the built-in scenarios."""

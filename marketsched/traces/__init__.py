@@ -1,0 +1,1 @@
+"""Readers of recorded traces, one file per format."""

@@ -1,0 +1,1 @@
+"""The rules: statements of work, menus, launch plans, posted prices, eviction, oracles. Pure."""

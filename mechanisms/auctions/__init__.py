@@ -1,0 +1,1 @@
+"""What a user would compare the truthful mechanism with."""

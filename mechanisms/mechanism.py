@@ -1,0 +1,121 @@
+"""The protocol every mechanism follows, and what it says: plans, menus and events.
+
+A mechanism is a state machine over public events. In each round: ``submit`` for every statement of
+work, then ``arrive`` for every job that became ready, then ``advance``, which clears the round and
+moves to the next; then ``complete`` for every job whose last round was the one just cleared. It
+never sees a true type, a future duration or a random seed of the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+JobId = Hashable
+
+
+class EventKind(StrEnum):
+    """What can happen to a job."""
+
+    DROP = "drop"  # arrived, and the plan says not to run
+    CANCEL = "cancel"  # removed before its first round
+    EVICT = "evict"  # removed after at least one round
+    START = "start"  # executes its first round
+    COMPLETE = "complete"  # done, and charged
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One public event. ``completion`` (time s + d) and ``payment`` (credits) only when complete."""
+
+    round: int
+    kind: EventKind
+    job: JobId
+    completion: int | None = None
+    payment: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Where a job will start, for each case of arrival and signal: the map L of Section 2.
+
+    ``starts`` holds (arrival, signal, start or None) for every case of the report, sorted; None
+    (written bot in the paper) means that the job is not run. ``estimated_utility`` is (3), credits.
+    """
+
+    job: JobId
+    starts: tuple[tuple[int, Signal, int | None], ...]
+    estimated_utility: float
+
+    def start(self, arrival: int, signal: Signal) -> int | None:
+        """Return the start for a realised case; None also for cases the report excludes."""
+        for a, o, s in self.starts:
+            if a == arrival and o == signal:
+                return s
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """What is announced to a job of given concurrency that is submitted now.
+
+    Row ``i`` is the start ``first_start + i``, column ``k`` the duration ``k + 1``.
+    """
+
+    concurrency: int
+    first_start: int
+    prices: NDArray[np.float64]  # (n_starts, max_duration), credits, +inf where not on sale
+    failures: NDArray[np.float64]  # (n_starts, max_duration), announced failure probabilities
+
+    def _look_up(self, table: NDArray[np.float64], start: ArrayLike, duration: ArrayLike, beyond: float) -> ArrayLike:
+        rows = np.asarray(start, dtype=np.int64) - self.first_start
+        columns = np.asarray(duration, dtype=np.int64) - 1
+        inside = (rows >= 0) & (rows < table.shape[0]) & (columns >= 0) & (columns < table.shape[1])
+        found = np.where(inside, table[np.where(inside, rows, 0), np.where(inside, columns, 0)], beyond)
+        return float(found) if found.ndim == 0 else found
+
+    def price(self, start: ArrayLike, duration: ArrayLike) -> ArrayLike:
+        """Return the price in credits; +inf outside the table."""
+        return self._look_up(self.prices, start, duration, np.inf)
+
+    def failure(self, start: ArrayLike, duration: ArrayLike) -> ArrayLike:
+        """Return the announced failure probability; 1 outside the table."""
+        return self._look_up(self.failures, start, duration, 1.0)
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """The protocol. A new mechanism follows it and registers itself (``registry.register``)."""
+
+    @property
+    def round(self) -> int:
+        """The current round; submissions and arrivals of this round are accepted."""
+        ...
+
+    @property
+    def horizon(self) -> int:
+        """T, the last round."""
+        ...
+
+    def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
+        """Take a report born in the current round; return the job's launch plan."""
+        ...
+
+    def arrive(self, job: JobId, signal: Signal = None) -> None:
+        """Observe that ``job`` became ready in the current round, with ``signal``."""
+        ...
+
+    def advance(self) -> list[Event]:
+        """Clear the current round and move to the next; return what happened, in order."""
+        ...
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round in the round just cleared; charge it."""
+        ...

@@ -1,0 +1,322 @@
+r"""Statements of work: what an owner reports about a job, :math:`(V_j, c_j, P_j)`.
+
+:math:`P_j(a, d, o)` is the joint law of arrival round, duration in rounds and the signal seen at
+arrival, with finite support; mass below 1 means that the job may never arrive ([BLLMSW22]_,
+Section 2). The signal equal to the duration: *durations revealed*. No signal: *durations hidden*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.values import ValueCurve, whole_number
+
+Signal = Hashable  # an int (the duration, when revealed), None (hidden), or any label of the owner's
+
+MASS_TOLERANCE = 1e-9  # how far above 1 the probabilities of a report may add up
+
+
+class _DurationSignal:
+    """Default of ``signal``: the duration itself."""
+
+    def __repr__(self) -> str:
+        return "<the duration>"
+
+
+THE_DURATION = _DurationSignal()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One point of the law: with ``probability``, ready in round ``arrival`` for ``duration`` rounds.
+
+    ``signal`` is what the platform will see at arrival; left out, it is the duration.
+
+    Raises
+    ------
+    InvalidReportError
+        If a field is outside its range: ``arrival >= 1``, ``duration >= 1``,
+        ``0 <= probability <= 1``.
+    """
+
+    arrival: int
+    duration: int
+    probability: float
+    signal: Signal = THE_DURATION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrival", whole_number("arrival", self.arrival, 1))
+        object.__setattr__(self, "duration", whole_number("duration", self.duration, 1))
+        p = self.probability
+        if isinstance(p, (bool, str)) or not isinstance(p, (int, float, np.integer, np.floating)):
+            raise InvalidReportError(f"probability = {p!r}: expected a number in [0, 1]")
+        if not (math.isfinite(p) and 0 <= p <= 1 + MASS_TOLERANCE):
+            raise InvalidReportError(f"probability = {p!r}: expected a number in [0, 1]")
+        object.__setattr__(self, "probability", float(p))
+        if isinstance(self.signal, _DurationSignal):
+            object.__setattr__(self, "signal", self.duration)
+
+
+class Law(NamedTuple):
+    """The law as arrays, sorted by (arrival, signal, duration), equal points merged.
+
+    ``groups`` are the distinct (arrival, signal) pairs in that order: the cases a launch plan
+    tells apart. Points of group ``g`` are ``offsets[g] .. offsets[g + 1] - 1``.
+    """
+
+    arrivals: NDArray[np.int64]  # (n_points,)
+    durations: NDArray[np.int64]  # (n_points,)
+    probabilities: NDArray[np.float64]  # (n_points,)
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
+    group_arrivals: NDArray[np.int64]  # (n_groups,)
+    group_signals: tuple[Signal, ...]  # (n_groups,)
+
+    def group_of(self, arrival: int, signal: Signal) -> int | None:
+        """Return the index of the case (arrival, signal), or None if the report excludes it."""
+        low, high = np.searchsorted(self.group_arrivals, [arrival, arrival + 1])
+        for g in range(low, high):
+            if self.group_signals[g] == signal and isinstance(self.group_signals[g], bool) == isinstance(signal, bool):
+                return int(g)
+        return None
+
+
+def _signal_key(signal: Signal) -> tuple[int, Any]:
+    """Sort key: no signal first, then numbers, then labels."""
+    if signal is None:
+        return (0, 0)
+    if isinstance(signal, (int, float, np.integer, np.floating)):
+        return (1, signal)
+    return (2, str(signal))
+
+
+class StatementOfWork:
+    """A statement of work, as reported in round ``birth``.
+
+    Parameters
+    ----------
+    birth : int
+        Round of submission, >= 1. The platform observes it; it cannot be misreported.
+    concurrency : int
+        Nodes the job occupies while it runs, >= 1.
+    value : ValueCurve
+        Value in credits of each completion time.
+    requirements : sequence of Requirement or of (arrival, duration, probability[, signal])
+        The joint law; total mass at most 1.
+
+    Raises
+    ------
+    InvalidReportError
+        If a field is malformed, the law is empty, an arrival lies before ``birth``, or the
+        probabilities are negative, not finite, or add up to more than 1 + 1e-9.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> sow = StatementOfWork(1, 2, DeadlineValue(8.0, 6), [(2, 2, 0.5), (3, 2, 0.5)])
+    >>> sow.requirements[0]
+    Requirement(arrival=2, duration=2, probability=0.5, signal=2)
+    """
+
+    __slots__ = ("birth", "concurrency", "law", "value")
+    birth: int
+    concurrency: int
+    value: ValueCurve
+    law: Law
+
+    def __init__(
+        self,
+        birth: int,
+        concurrency: int,
+        value: ValueCurve,
+        requirements: Iterable[Requirement | Sequence[Any]],
+    ) -> None:
+        points = [r if isinstance(r, Requirement) else _as_requirement(i, r) for i, r in enumerate(requirements)]
+        if not points:
+            raise InvalidReportError("requirements is empty: expected at least one (arrival, duration, probability)")
+        points.sort(key=lambda r: (r.arrival, _signal_key(r.signal), r.duration))
+        merged: list[Requirement] = []
+        for point in points:
+            same = merged and (point.arrival, point.duration, point.signal) == (
+                merged[-1].arrival,
+                merged[-1].duration,
+                merged[-1].signal,
+            )
+            if same:
+                total = merged[-1].probability + point.probability
+                merged[-1] = Requirement(point.arrival, point.duration, total, point.signal)
+            else:
+                merged.append(point)
+        cases: list[tuple[int, Signal]] = []
+        offsets = []
+        for i, point in enumerate(merged):
+            if not cases or cases[-1] != (point.arrival, point.signal):
+                cases.append((point.arrival, point.signal))
+                offsets.append(i)
+        offsets.append(len(merged))
+        law = Law(
+            np.array([r.arrival for r in merged], dtype=np.int64),
+            np.array([r.duration for r in merged], dtype=np.int64),
+            np.array([r.probability for r in merged], dtype=np.float64),
+            np.array(offsets, dtype=np.int64),
+            np.array([a for a, _ in cases], dtype=np.int64),
+            tuple(o for _, o in cases),
+        )
+        self._set(birth, concurrency, value, law)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        birth: int,
+        concurrency: int,
+        value: ValueCurve,
+        arrivals: ArrayLike,
+        durations: ArrayLike,
+        probabilities: ArrayLike,
+        *,
+        revealed: bool = True,
+    ) -> StatementOfWork:
+        """Build a statement from columns; the fast way for large laws.
+
+        Parameters
+        ----------
+        birth, concurrency, value
+            As for the constructor.
+        arrivals, durations : array_like of int, shape (n_points,)
+            Rounds.
+        probabilities : array_like of float, shape (n_points,)
+            Probability of each point.
+        revealed : bool
+            True: the signal is the duration. False: there is no signal.
+
+        Raises
+        ------
+        InvalidReportError
+            As the constructor.
+        """
+        a = np.asarray(arrivals, dtype=np.int64).ravel()
+        d = np.asarray(durations, dtype=np.int64).ravel()
+        p = np.asarray(probabilities, dtype=np.float64).ravel()
+        if not a.size == d.size == p.size or a.size == 0:
+            raise InvalidReportError(
+                f"requirements have {a.size} arrivals, {d.size} durations and {p.size} probabilities: "
+                "expected the same number of each, at least one"
+            )
+        if a.min() < 1 or d.min() < 1:
+            raise InvalidReportError(
+                f"smallest arrival {a.min()}, smallest duration {d.min()}: expected rounds >= 1 and durations >= 1"
+            )
+        # Both orders agree: revealed sorts by (arrival, signal = duration), hidden by (arrival, duration).
+        span = int(d.max()) + 1
+        key = a * span + d
+        if np.any(np.diff(key) <= 0):
+            key, where = np.unique(key, return_inverse=True)
+            p = np.bincount(where, weights=p, minlength=key.size)
+            a, d = key // span, key % span
+        if revealed:
+            offsets = np.arange(a.size + 1)
+            law = Law(a, d, p, offsets, a, tuple(d.tolist()))
+        else:
+            starts = np.flatnonzero(np.r_[True, np.diff(a) > 0])
+            law = Law(a, d, p, np.r_[starts, a.size], a[starts], (None,) * starts.size)
+        self = cls.__new__(cls)
+        self._set(birth, concurrency, value, law)
+        return self
+
+    def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
+        """Check what both constructors share, then store."""
+        birth = whole_number("birth", birth, 1)
+        concurrency = whole_number("concurrency", concurrency, 1)
+        if not isinstance(value, ValueCurve):
+            raise InvalidReportError(
+                f"value = {value!r}: expected a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
+            )
+        p = law.probabilities
+        if not (np.isfinite(p).all() and (p >= 0).all()):
+            raise InvalidReportError(f"probabilities {p.tolist()}: expected finite numbers >= 0")
+        if p.sum() > 1 + MASS_TOLERANCE:
+            raise InvalidReportError(f"probabilities add up to {float(p.sum())!r}: expected at most 1")
+        if law.arrivals[0] < birth:
+            raise InvalidReportError(
+                f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth"
+            )
+        for array in law[:5]:
+            array.flags.writeable = False
+        for name, x in (("birth", birth), ("concurrency", concurrency), ("value", value), ("law", law)):
+            object.__setattr__(self, name, x)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a StatementOfWork is never changed: build a new one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a StatementOfWork is never changed: cannot delete {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.birth, self.concurrency, self.value, self.law)
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The points of the law, sorted by (arrival, signal, duration)."""
+        law = self.law
+        signals = [s for s, n in zip(law.group_signals, np.diff(law.offsets), strict=True) for _ in range(n)]
+        columns = zip(law.arrivals.tolist(), law.durations.tolist(), law.probabilities.tolist(), signals, strict=True)
+        return tuple(Requirement(a, d, p, o) for a, d, p, o in columns)
+
+    @property
+    def mass(self) -> float:
+        """Probability that the job ever arrives."""
+        return float(min(self.law.probabilities.sum(), 1.0))
+
+    @property
+    def revealed(self) -> bool:
+        """True if the signal determines the duration in every case: the theorems' regime."""
+        return self.law.offsets.size == self.law.arrivals.size + 1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StatementOfWork):
+            return NotImplemented
+        return (
+            (self.birth, self.concurrency, self.value) == (other.birth, other.concurrency, other.value)
+            and self.law.group_signals == other.law.group_signals
+            and all(np.array_equal(x, y) for x, y in zip(self.law[:5], other.law[:5], strict=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.birth, self.concurrency, self.law.arrivals.tobytes(), self.law.probabilities.tobytes()))
+
+    def __repr__(self) -> str:
+        points = self.requirements
+        shown = ", ".join(map(repr, points[:3])) + (f", ... {len(points)} in all" if len(points) > 3 else "")
+        return (
+            f"StatementOfWork(birth={self.birth}, concurrency={self.concurrency}, "
+            f"value={self.value!r}, requirements=[{shown}])"
+        )
+
+
+def _rebuild(birth: int, concurrency: int, value: ValueCurve, law: Law) -> StatementOfWork:
+    """Unpickle."""
+    sow = StatementOfWork.__new__(StatementOfWork)
+    sow._set(birth, concurrency, value, law)
+    return sow
+
+
+def _as_requirement(index: int, row: Sequence[Any]) -> Requirement:
+    """Read one ``(arrival, duration, probability[, signal])`` row."""
+    try:
+        fields = tuple(row)
+    except TypeError:
+        fields = ()
+    if len(fields) not in (3, 4):
+        raise InvalidReportError(
+            f"requirements[{index}] = {row!r}: expected a Requirement or (arrival, duration, probability[, signal])"
+        )
+    try:
+        return Requirement(*fields)
+    except InvalidReportError as error:
+        raise InvalidReportError(f"requirements[{index}]: {error}") from None

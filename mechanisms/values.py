@@ -1,0 +1,225 @@
+r"""Value curves: what a completion at time ``f`` is worth to the owner, :math:`V_j(f)`.
+
+Curves do not increase with time and are never negative; a job that never completes is worth 0
+([BLLMSW22]_, Section 2). A job started in round ``s`` with duration ``d`` completes at
+``f = s + d`` (equation (1) of the specification). Values are in credits, times in rounds.
+
+References
+----------
+.. [BLLMSW22] Babaioff, Lempel, Lucier, Menache, Slivkins, Wong: Truthful Online Scheduling of
+   Cloud Workloads under Uncertainty, WWW 2022, arXiv:2203.01213.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.errors import InvalidReportError
+
+
+@runtime_checkable
+class ValueCurve(Protocol):
+    """What every value curve offers."""
+
+    @property
+    def highest(self) -> float:
+        """The largest value the curve takes, in credits."""
+        ...
+
+    @property
+    def last(self) -> int:
+        """The last completion time of positive value; 0 if there is none."""
+        ...
+
+    def __call__(self, completion: ArrayLike) -> Any:
+        """Return the value of each completion time: a float for a scalar, else an array."""
+        ...
+
+    def table(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the values of completion times ``first .. first + count - 1``, shape (count,)."""
+        ...
+
+
+def _money(name: str, x: object) -> float:
+    """Return ``x`` as a finite float >= 0, or say what is wrong."""
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.integer, np.floating)):
+        raise InvalidReportError(f"{name} = {x!r}: expected a finite number >= 0")
+    number = float(x)
+    if not math.isfinite(number) or number < 0:
+        raise InvalidReportError(f"{name} = {x!r}: expected a finite number >= 0")
+    return number
+
+
+def whole_number(name: str, x: object, lowest: int, highest: int | None = None) -> int:
+    """Return ``x`` as an int in ``[lowest, highest]``, or raise naming both."""
+    legal = f"a whole number >= {lowest}" if highest is None else f"a whole number in [{lowest}, {highest}]"
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, np.integer, float, np.floating)):
+        raise InvalidReportError(f"{name} = {x!r}: expected {legal}")
+    if not math.isfinite(x) or int(x) != x or x < lowest or (highest is not None and x > highest):
+        raise InvalidReportError(f"{name} = {x!r}: expected {legal}")
+    return int(x)
+
+
+class _Curve:
+    """Scalars and arrays alike, from the curve's ``_evaluate`` on a float array of times."""
+
+    def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def __call__(self, completion: ArrayLike) -> Any:
+        """Return the value of each completion time: a float for a scalar, else an array."""
+        times = np.asarray(completion, dtype=np.float64)
+        values = self._evaluate(np.atleast_1d(times))
+        return float(values[0]) if times.ndim == 0 else values.reshape(times.shape)
+
+    def table(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the values of completion times ``first .. first + count - 1``."""
+        return self._evaluate(np.arange(first, first + count, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class TableValue(_Curve):
+    """Completion time -> value; times that are not listed are worth 0.
+
+    Parameters
+    ----------
+    values : mapping of int to float
+        Values in credits; listed values must not increase with time.
+
+    Raises
+    ------
+    InvalidReportError
+        If the table is empty, a time is not a whole number, a value is negative or not finite, or
+        values increase.
+
+    Examples
+    --------
+    >>> TableValue({4: 8.0, 5: 6.5})([3, 4, 5, 6])
+    array([0. , 8. , 6.5, 0. ])
+    """
+
+    values: Mapping[int, float]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.values, Mapping) or not self.values:
+            raise InvalidReportError(f"values = {self.values!r}: expected a non-empty table {{completion time: value}}")
+        table = {
+            whole_number("completion time in values", t, 0): _money(f"values[{t}]", v) for t, v in self.values.items()
+        }
+        table = dict(sorted(table.items()))
+        times = list(table)
+        for before, after in zip(times, times[1:], strict=False):
+            if table[after] > table[before]:
+                raise InvalidReportError(
+                    f"values[{after}] = {table[after]!r} exceeds values[{before}] = {table[before]!r}: "
+                    "expected values that do not increase with time"
+                )
+        object.__setattr__(self, "values", table)
+
+    def __hash__(self) -> int:
+        """Hash by content (the table is never changed)."""
+        return hash(tuple(self.values.items()))
+
+    @cached_property
+    def _dense(self) -> tuple[int, NDArray[np.float64]]:
+        first, last = min(self.values), max(self.values)
+        dense = np.zeros(last - first + 1)
+        for time, value in self.values.items():
+            dense[time - first] = value
+        return first, dense
+
+    @property
+    def highest(self) -> float:
+        """The largest value listed."""
+        return max(self.values.values())
+
+    @property
+    def last(self) -> int:
+        """The last listed time of positive value."""
+        return max((t for t, v in self.values.items() if v > 0), default=0)
+
+    def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
+        first, dense = self._dense
+        index = completion - first
+        listed = (index >= 0) & (index < dense.size) & (index == np.floor(index))
+        return np.where(listed, dense[np.where(listed, index, 0).astype(np.int64)], 0.0)
+
+
+@dataclass(frozen=True)
+class DeadlineValue(_Curve):
+    """``value`` up to and including completion time ``deadline``, then 0.
+
+    Examples
+    --------
+    >>> DeadlineValue(value=3.0, deadline=7)([6, 7, 8])
+    array([3., 3., 0.])
+    """
+
+    value: float
+    deadline: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _money("value", self.value))
+        object.__setattr__(self, "deadline", whole_number("deadline", self.deadline, 0))
+
+    @property
+    def highest(self) -> float:
+        """The value before the deadline."""
+        return self.value
+
+    @property
+    def last(self) -> int:
+        """The deadline, or 0 for a worthless job."""
+        return self.deadline if self.value > 0 else 0
+
+    def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(completion <= self.deadline, self.value, 0.0)
+
+
+@dataclass(frozen=True)
+class LinearValue(_Curve):
+    """``value`` up to completion ``start``, then falling by ``slope`` a round; 0 after ``deadline``.
+
+    Never below 0.
+
+    Examples
+    --------
+    >>> LinearValue(value=4.0, start=5, slope=1.5, deadline=7)([5, 6, 7, 8])
+    array([4. , 2.5, 1. , 0. ])
+    """
+
+    value: float
+    start: int
+    slope: float
+    deadline: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _money("value", self.value))
+        object.__setattr__(self, "start", whole_number("start", self.start, 0))
+        object.__setattr__(self, "slope", _money("slope", self.slope))
+        object.__setattr__(self, "deadline", whole_number("deadline", self.deadline, 0))
+
+    @property
+    def highest(self) -> float:
+        """The value before the fall."""
+        return self.value
+
+    @property
+    def last(self) -> int:
+        """The last completion time at which the line is still positive."""
+        if self.value <= 0:
+            return 0
+        if self.slope * (self.deadline - self.start) < self.value:
+            return self.deadline
+        return self.start + math.ceil(self.value / self.slope) - 1
+
+    def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
+        late = np.maximum(completion - self.start, 0.0)
+        return np.where(completion <= self.deadline, np.maximum(self.value - self.slope * late, 0.0), 0.0)

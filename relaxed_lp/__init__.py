@@ -1,0 +1,1 @@
+"""The fractional problem: bounds on what any schedule could have earned. The only room for cvxpy."""
