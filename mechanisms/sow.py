@@ -217,7 +217,7 @@ class StatementOfWork:
         key = a * span + d
         if np.any(np.diff(key) <= 0):
             key, where = np.unique(key, return_inverse=True)
-            p = np.bincount(where, weights=p, minlength=key.size)
+            p = np.asarray(np.bincount(where, weights=p, minlength=key.size), dtype=np.float64)
             a, d = key // span, key % span
         if revealed:
             offsets = np.arange(a.size + 1)
@@ -243,9 +243,7 @@ class StatementOfWork:
         if p.sum() > 1 + MASS_TOLERANCE:
             raise InvalidReportError(f"probabilities add up to {float(p.sum())!r}: expected at most 1")
         if law.arrivals[0] < birth:
-            raise InvalidReportError(
-                f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth"
-            )
+            raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")
         for array in law[:5]:
             array.flags.writeable = False
         for name, x in (("birth", birth), ("concurrency", concurrency), ("value", value), ("law", law)):

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -115,7 +116,7 @@ class TableValue(_Curve):
         }
         table = dict(sorted(table.items()))
         times = list(table)
-        for before, after in zip(times, times[1:], strict=False):
+        for before, after in pairwise(times):
             if table[after] > table[before]:
                 raise InvalidReportError(
                     f"values[{after}] = {table[after]!r} exceeds values[{before}] = {table[before]!r}: "

@@ -1,0 +1,71 @@
+r"""What a run can certify about itself from reports alone: the run-time form of (22).
+
+.. math:: OPT_{rel}(J')/2 \le \sum_{j \in J'} u_j + C' \sum_t (\hat p_t - r(0))           \qquad (22)
+
+with final prices :math:`\hat p` and relaxed utilities :math:`u_j`. It needs a price floor of at
+most half the smallest value per node-round of any job, and a hard cap that took no start of positive
+utility from a job of J'. It is valid but loose; the dual bound (29) is the figure to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.posted.launch_plan import Choice
+from marketsched.mechanisms.sow import StatementOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """An upper bound on ``OPTrel(J')``, the best randomised offline welfare of the jobs in J'.
+
+    ``bound``: twice the right side of (22), credits. ``in_j_prime`` of ``n_jobs`` reports have a
+    plan that maximises (10). ``valid`` tells whether the conditions held; ``reason`` why not.
+    """
+
+    bound: float
+    in_j_prime: int
+    n_jobs: int
+    valid: bool
+    reason: str
+
+
+class WelfareLedger:
+    """Running sums for the certificate, one entry per submission."""
+
+    def __init__(self) -> None:
+        self.n_jobs = 0
+        self.in_j_prime = 0
+        self.utility = 0.0  # sum of u_j over J'
+        self.cap_bindings = 0  # jobs of J' that lost a start of positive utility to the hard cap
+        self.lowest_density = np.inf  # smallest positive value per node-round of any report
+        self.estimates = np.zeros(3, dtype=np.int64)
+
+    def enter(self, sow: StatementOfWork, last_value: float, longest: int, choice: Choice) -> None:
+        """Record one plan. ``last_value``: the smallest positive value; ``longest``: its duration."""
+        self.n_jobs += 1
+        self.estimates += choice.estimates
+        if last_value > 0:
+            self.lowest_density = min(self.lowest_density, last_value / (sow.concurrency * longest))
+        if choice.follows_menu:
+            self.in_j_prime += 1
+            self.utility += choice.relaxed_utility
+            self.cap_bindings += choice.cap_binds
+
+    def certificate(
+        self, supply: float, final_prices: NDArray[np.float64], base_prices: NDArray[np.float64]
+    ) -> Certificate:
+        """Return (22) for final and starting slot prices of rounds 1 .. T."""
+        bound = 2 * (self.utility + supply * float((final_prices - base_prices).sum()))
+        reasons = []
+        if self.n_jobs and base_prices.max(initial=0.0) > self.lowest_density / 2 * (1 + 1e-9):
+            reasons.append(
+                f"the price floor {base_prices.max():g} exceeds half the smallest value per node-round "
+                f"{self.lowest_density:g}"
+            )
+        if self.cap_bindings:
+            reasons.append(f"the hard cap took a start of positive utility from {self.cap_bindings} jobs")
+        return Certificate(bound, self.in_j_prime, self.n_jobs, not reasons, "; ".join(reasons))

@@ -1,0 +1,263 @@
+r"""Relaxed algorithms that price single slots: Algorithm 3 (exponential prices) and fixed prices.
+
+In the relaxed problem supply binds in expectation. A task of weight ``w`` that occupies ``c`` nodes
+in rounds ``s .. s+d-1`` adds ``w c`` to the committed expected usage :math:`Y_t` of these slots and
+pays ``w p(s,c,d)``, with
+
+.. math:: p(s,c,d) = c \sum_{t=s}^{s+d-1} p_t, \qquad p_t = r(Y_t).
+
+Both algorithms are menu-based and receptive (Section 5): they announce a menu, and record whatever
+plan they are told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.posted.residual import Limits
+
+CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The prices of one moment, kept for a job until it is charged."""
+
+    concurrency: int
+    first_round: int
+    slot_prices: NDArray[np.float64]
+
+    def price(self, start: int, duration: int) -> float:
+        """Return the formula's price of (start, duration), credits."""
+        i = start - self.first_round
+        return float(self.concurrency * self.slot_prices[i : i + duration].sum())
+
+
+class RelaxedAlgorithm(Protocol):
+    """A menu-based, receptive algorithm for the relaxed problem, at work in one market."""
+
+    supply: float  # C', node-rounds per round
+
+    def price_table(
+        self, concurrency: int, first_start: int, n_starts: int, n_durations: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return prices (n_starts, n_durations) and the longest duration on sale per start."""
+        ...
+
+    def quote(self, concurrency: int, first_start: int, last_start: int) -> Quote:
+        """Return the current prices of launches between two starts, to charge later."""
+        ...
+
+    def commit(
+        self,
+        concurrency: int,
+        starts: NDArray[np.int64],
+        durations: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Record the tasks of a launch plan: the forced allocation of Algorithm 2."""
+        ...
+
+
+class Pricing(Protocol):
+    """A choice of relaxed algorithm, before it meets a market."""
+
+    def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
+        """Start the algorithm with relaxed supply ``supply`` (C')."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialPricing:
+    r"""Algorithm 3: prices grow exponentially in the committed expected usage (20).
+
+    .. math:: r(y) = \text{floor} \cdot (\text{ceiling}/\text{floor})^{y/(C'-c_{max})}
+
+    Parameters
+    ----------
+    kappa : float
+        In (0, 1]. By default ``floor = kappa / (2 c_max D_max)`` and ``ceiling = V_max / kappa``;
+        ``kappa = 1`` is (20), made for durations revealed at arrival. With hidden durations take
+        for ``kappa`` a lower bound on the probability, given (a, o), of the shortest and of the
+        longest duration (Section 7, HID extension).
+    floor, ceiling : float, optional
+        Replace the two ends (the calibrated curve of Section 15.2), in credits per node-round. Both
+        must be fixed before any report.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``kappa`` is outside (0, 1], an end is not positive and finite, or floor >= ceiling.
+
+    Notes
+    -----
+    Whatever the ends, a hard cap is kept: an interval with ``Y_t + c > C'`` in a covered slot is
+    not on sale.
+    """
+
+    kappa: float = 1.0
+    floor: float | None = None
+    ceiling: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.kappa, (int, float)) and 0 < self.kappa <= 1):
+            raise InvalidParameterError(f"pricing.kappa = {self.kappa!r}: expected a number in (0, 1]")
+        for name, end in (("floor", self.floor), ("ceiling", self.ceiling)):
+            if end is not None and not (isinstance(end, (int, float)) and math.isfinite(end) and end > 0):
+                raise InvalidParameterError(f"pricing.{name} = {end!r}: expected a finite number > 0")
+
+    def ends(self, limits: Limits, max_value: float) -> tuple[float, float]:
+        """Return (r(0), r(C' - c_max)), credits per node-round."""
+        floor = self.kappa / (2 * limits.max_concurrency * limits.max_duration) if self.floor is None else self.floor
+        ceiling = max_value / self.kappa if self.ceiling is None else self.ceiling
+        if floor >= ceiling:
+            raise InvalidParameterError(
+                f"pricing: floor = {floor!r} is not below ceiling = {ceiling!r}: expected floor < ceiling"
+            )
+        return floor, ceiling
+
+    def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
+        """Start the algorithm with relaxed supply ``supply`` (C')."""
+        floor, ceiling = self.ends(limits, max_value)
+        if supply <= limits.max_concurrency:
+            raise InvalidParameterError(
+                f"relaxed supply C' = {supply:g} with max_concurrency = {limits.max_concurrency}: "
+                "expected C' > max_concurrency"
+            )
+        curve = (ceiling / floor, supply - limits.max_concurrency)
+        return SlotPricing(supply, limits, np.full(_n_slots(limits), floor), curve)
+
+
+@dataclass(frozen=True, slots=True)
+class PostedPricing:
+    """A fixed price per node and round; usage is recorded, but neither prices nor caps react to it.
+
+    Parameters
+    ----------
+    prices : sequence of float
+        Credits per node-round, round 1 first; the last one holds on.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no price, or one is negative or not finite.
+    """
+
+    prices: ArrayLike | Sequence[float]
+
+    def __post_init__(self) -> None:
+        try:
+            prices = np.atleast_1d(np.asarray(self.prices, dtype=np.float64)).ravel()
+        except (TypeError, ValueError):
+            raise InvalidParameterError(f"pricing.prices = {self.prices!r}: expected a list of numbers >= 0") from None
+        if prices.size == 0 or not (np.isfinite(prices).all() and (prices >= 0).all()):
+            raise InvalidParameterError(
+                f"pricing.prices = {prices.tolist()}: expected at least one finite number, all >= 0"
+            )
+        object.__setattr__(self, "prices", tuple(prices.tolist()))
+
+    def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
+        """Start with these prices; ``supply`` is only recorded."""
+        given = np.asarray(self.prices, dtype=np.float64)
+        slots = np.arange(_n_slots(limits)) - 1
+        return SlotPricing(supply, limits, given[np.clip(slots, 0, given.size - 1)], None)
+
+
+def _n_slots(limits: Limits) -> int:
+    """Return how many slots to keep: rounds 0 (unused) .. T, and what a last launch may cover."""
+    return limits.horizon + 2 * limits.max_duration + 2
+
+
+class SlotPricing:
+    """Slot prices at work: committed usage Y, current prices p, and what follows from them."""
+
+    def __init__(
+        self, supply: float, limits: Limits, base: NDArray[np.float64], curve: tuple[float, float] | None
+    ) -> None:
+        """``curve``: (R, C' - c_max) of (20), or None for fixed prices without a cap."""
+        self.supply = supply
+        self.base = base  # p_t at Y_t = 0
+        self._curve = (1.0, 1.0) if curve is None else curve
+        self._capped = curve is not None
+        self._usage = np.zeros(base.size)
+        self._prices = base.copy()
+        self._horizon = limits.horizon
+
+    def price_table(
+        self, concurrency: int, first_start: int, n_starts: int, n_durations: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return prices (n_starts, n_durations) and the longest duration on sale per start."""
+        prices = np.empty((n_starts, n_durations))
+        longest = np.empty(n_starts, dtype=np.int64)
+        room = self.supply - concurrency + CAP_TOLERANCE if self._capped else np.inf
+        _price_table_kernel(self._prices, self._usage, first_start, concurrency, room, prices, longest)
+        return prices, longest
+
+    def quote(self, concurrency: int, first_start: int, last_start: int) -> Quote:
+        """Return the current prices of launches between two starts, to charge later."""
+        end = last_start + (self._prices.size - self._horizon)
+        return Quote(concurrency, first_start, self._prices[first_start:end].copy())
+
+    def commit(
+        self,
+        concurrency: int,
+        starts: NDArray[np.int64],
+        durations: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Record tasks; ``starts`` of -1 are not run."""
+        _commit_kernel(self._usage, self._prices, self.base, *self._curve, concurrency, starts, durations, weights)
+
+    def usage(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return Y_t of rounds ``first .. first + count - 1``; 0 beyond what is kept."""
+        return _slice(self._usage, first, count, 0.0)
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return p_t of rounds ``first .. first + count - 1``, credits per node-round."""
+        return _slice(self._prices, first, count, float(self.base[-1]))
+
+
+def _slice(array: NDArray[np.float64], first: int, count: int, beyond: float) -> NDArray[np.float64]:
+    """Return ``count`` entries from ``first`` on, padded with ``beyond``."""
+    part = array[first : first + count].copy()
+    return part if part.size == count else np.concatenate([part, np.full(count - part.size, beyond)])
+
+
+@njit(cache=True)
+def _price_table_kernel(slot_prices, usage, first_start, concurrency, room, prices, longest):  # type: ignore[no-untyped-def]
+    """Fill ``prices`` by running sums, and ``longest`` by the first slot without room."""
+    n_starts, n_durations = prices.shape
+    for i in range(n_starts):
+        total = 0.0
+        longest[i] = n_durations
+        for k in range(n_durations):
+            t = first_start + i + k
+            if t < slot_prices.size:
+                total += slot_prices[t]
+                if usage[t] > room and k < longest[i]:
+                    longest[i] = k
+            prices[i, k] = concurrency * total
+
+
+@njit(cache=True)
+def _commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durations, weights):  # type: ignore[no-untyped-def]
+    """Add the tasks' expected usage, and set the prices of the slots touched."""
+    low, high = usage.size, 0
+    for i in range(starts.size):
+        if starts[i] < 0 or weights[i] <= 0.0:
+            continue
+        end = min(starts[i] + durations[i], usage.size)
+        for t in range(starts[i], end):
+            usage[t] += weights[i] * concurrency
+        low, high = min(low, starts[i]), max(high, end)
+    if ratio > 1.0:
+        for t in range(low, high):
+            prices[t] = base[t] * ratio ** (usage[t] / room)

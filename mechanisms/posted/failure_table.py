@@ -1,0 +1,207 @@
+r"""From the loads of many sample paths to the failure probability of every start and duration.
+
+Let :math:`N_t` be the load of the earlier active jobs in round ``t`` on one path, as if nobody were
+evicted from now on. A launch of width ``c`` in round ``s`` for ``d`` rounds fails iff
+
+.. math:: s+d-1 > T \;\text{ or }\; N_t > C \text{ for some } t \in [\tau, s-1]
+          \;\text{ or }\; N_t > C - c \text{ for some } t \in [s, s+d-1]           \qquad (6')
+
+The kernel looks at each (path, round) once for all starts and durations. A *hit* is a round with
+:math:`N_t > C - c` on a path not yet lost; a path is *lost* after its first round with
+:math:`N_t > C`. If the previous hit lies ``g`` rounds back, then exactly the launches ``(t-k+1, k)``
+with ``k <= g`` fail first in round ``t``, so counting hits by their gap is enough; rounds lost
+earlier add to every later start. Sixty-four paths are compared at once and travel as the bits of
+one word, so runs of hits cost one population count and only where a run begins or ends is a single
+path touched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+
+LANES = 64  # paths per block: the bits of one machine word
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+def _exceeds(loads: NDArray[Any], offset: int, threshold: int) -> np.uint64:
+    """Return bit ``l`` set iff ``loads[offset + l] > threshold``, for 64 lanes."""
+    bits = 0
+    for lane in range(LANES):
+        if loads[offset + lane] > threshold:
+            bits |= 1 << lane
+    return np.uint64(bits)
+
+
+def _count(word: np.uint64) -> int:
+    """Return the number of set bits."""
+    return int(word).bit_count()
+
+
+def _lowest(word: np.uint64) -> int:
+    """Return the index of the lowest set bit of a non-zero word."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+@intrinsic
+def _exceeds_vector(_typing: Any, loads: Any, offset: Any, threshold: Any) -> Any:
+    """One vector comparison of 64 lanes, turned into a 64-bit word."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        array = context.make_array(array_type)(context, builder, arguments[0])
+        item = context.get_value_type(array_type.dtype)
+        vector = ir.VectorType(item, LANES)
+        pointer = builder.bitcast(builder.gep(array.data, [arguments[1]]), vector.as_pointer())
+        values = builder.load(pointer, align=array_type.dtype.bitwidth // 8)
+        undefined = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
+        spread = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        limit = builder.shuffle_vector(first, undefined, spread)
+        return builder.bitcast(builder.icmp_signed(">", values, limit), ir.IntType(64))
+
+    return types.uint64(loads, types.int64, loads.dtype), codegen
+
+
+@intrinsic
+def _count_instruction(_typing: Any, word: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _lowest_instruction(_typing: Any, word: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+# Numba compares these signatures with the lambdas' to the letter, so they carry no annotations.
+@overload(_exceeds, inline="always")
+def _exceeds_overload(loads, offset, threshold):  # type: ignore[no-untyped-def]
+    return lambda loads, offset, threshold: _exceeds_vector(loads, offset, threshold)  # type: ignore[call-arg]
+
+
+@overload(_count, inline="always")
+def _count_overload(word):  # type: ignore[no-untyped-def]
+    return lambda word: _count_instruction(word)  # type: ignore[call-arg]
+
+
+@overload(_lowest, inline="always")
+def _lowest_overload(word):  # type: ignore[no-untyped-def]
+    return lambda word: _lowest_instruction(word)  # type: ignore[call-arg]
+
+
+def failure_counts(
+    loads: NDArray[Any],
+    row_tops: NDArray[np.int64],
+    first_row: int,
+    n_rows: int,
+    n_starts: int,
+    n_durations: int,
+    *,
+    soft: int,
+    hard: int,
+) -> NDArray[np.int64]:
+    """Count, over all paths, the failures (6') of every start and duration.
+
+    Parameters
+    ----------
+    loads : ndarray of int16 or int32, shape (n_blocks, window, 64)
+        Load of each round (a ring of rows) on 64 paths per block. Unused lanes hold 0.
+    row_tops : ndarray of int64, shape (window,)
+        An upper bound on each row over all paths; rows at or below ``soft`` are skipped.
+    first_row : int
+        Row of the current round.
+    n_rows : int
+        Rounds to look at, at most ``window``; beyond them loads count as 0.
+    n_starts, n_durations : int
+        Size of the table.
+    soft, hard : int
+        C - c and C, nodes.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_starts, n_durations)
+        Failing paths of start ``now + i`` and duration ``k + 1``.
+    """
+    window = loads.shape[1]
+    n_rows = min(n_rows, window)
+    rounds = np.arange(n_rows)
+    dirty = rounds[row_tops[(first_row + rounds) % window] > soft]
+    counts = np.zeros((n_starts, n_durations), dtype=np.int64)
+    if dirty.size:
+        gaps = np.zeros((n_rows, n_durations + 2), dtype=np.int64)
+        lost = np.zeros(n_rows, dtype=np.int64)
+        ends = np.iinfo(loads.dtype)
+        low, high = (loads.dtype.type(min(max(x, ends.min), ends.max)) for x in (soft, hard))
+        _hits_kernel(loads.reshape(-1), window, first_row, dirty, low, high, gaps, lost)
+        _counts_kernel(gaps, lost, counts)
+    return counts
+
+
+@njit(cache=True)
+def _hits_kernel(loads, window, first_row, dirty, soft, hard, gaps, lost):  # type: ignore[no-untyped-def]
+    """Add hits by (round, gap to the previous hit) to ``gaps``, first losses by round to ``lost``."""
+    longest = gaps.shape[1] - 2
+    latest = np.empty(LANES, dtype=np.int64)  # last hit of each lane that is not in a run of hits
+    for block in range(loads.size // (window * LANES)):
+        latest[:] = -1
+        running = _ZERO  # lanes hit in round `before`
+        alive = ~_ZERO
+        before = -2
+        for k in dirty:
+            row = first_row + k
+            if row >= window:
+                row -= window
+            offset = (block * window + row) * LANES
+            hit = _exceeds(loads, offset, soft) & alive
+            if hit == _ZERO and running == _ZERO:
+                continue
+            begun, ended = hit, running
+            if k == before + 1:
+                begun, ended = hit & ~running, running & ~hit
+                gaps[k, 1] += _count(hit & running)
+            while ended != _ZERO:
+                latest[_lowest(ended)] = before
+                ended &= ended - _ONE
+            while begun != _ZERO:
+                gaps[k, min(k - latest[_lowest(begun)], longest)] += 1
+                begun &= begun - _ONE
+            over = _exceeds(loads, offset, hard) & alive
+            if over != _ZERO:
+                lost[k] += _count(over)
+                alive &= ~over
+                hit &= alive
+                if alive == _ZERO:
+                    break
+            running = hit
+            before = k
+
+
+@njit(cache=True)
+def _counts_kernel(gaps, lost, counts):  # type: ignore[no-untyped-def]
+    """Turn hits by gap into failures by (start, duration); ``gaps`` is summed in place."""
+    n_rows, columns = gaps.shape
+    n_starts, n_durations = counts.shape
+    for k in range(n_rows):
+        for gap in range(columns - 2, 0, -1):
+            gaps[k, gap] += gaps[k, gap + 1]
+    dead = 0
+    for s in range(n_starts):
+        if 0 < s <= n_rows:
+            dead += lost[s - 1]
+        failing = dead
+        for d in range(1, n_durations + 1):
+            if s + d - 1 < n_rows:
+                failing += gaps[s + d - 1, d]
+            counts[s, d - 1] = failing

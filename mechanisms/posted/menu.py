@@ -1,0 +1,39 @@
+r"""What is announced: prices, and failure probabilities after thresholding (Algorithm 2).
+
+.. math:: \tilde f(s,c,d) = \min(1, \hat f(s,c,d)) \text{ if } \hat f > \theta \text{ else } 0,
+   \qquad \tilde f = 1 \text{ where } s+d-1 > T
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE
+
+
+def announced_failures(
+    estimates: NDArray[np.float64], threshold: float, first_start: int, horizon: int
+) -> NDArray[np.float64]:
+    """Return the announced table; estimates within 1e-12 of the threshold count as 0.
+
+    Parameters
+    ----------
+    estimates : ndarray, shape (n_starts, n_durations)
+        Of starts ``first_start + i`` and durations ``k + 1``.
+    threshold : float
+        theta.
+    first_start, horizon : int
+        Rounds.
+    """
+    announced = np.where(estimates > threshold + ZERO_TOLERANCE, np.minimum(estimates, 1.0), 0.0)
+    n_starts, n_durations = estimates.shape
+    last_rounds = np.add.outer(first_start + np.arange(n_starts), np.arange(n_durations))
+    announced[last_rounds > horizon] = 1.0
+    return announced
+
+
+def announced_prices(prices: NDArray[np.float64], longest: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the prices, +inf where the duration is longer than what is on sale."""
+    durations = np.arange(1, prices.shape[1] + 1)
+    return np.where(durations <= longest[:, np.newaxis], prices, np.inf)

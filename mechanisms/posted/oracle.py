@@ -1,0 +1,285 @@
+r"""Failure oracles: the probability that a job submitted now would not complete, :math:`f_\tau(s,c,d)`.
+
+:class:`ExactOracle` enumerates every joint outcome of the earlier jobs; it is for small markets and
+for tests. :class:`MonteCarloOracle` (Appendix F of [BLLMSW22]_) counts failing sample paths. Both
+follow the earlier active jobs through :class:`~marketsched.mechanisms.posted.residual.ResidualTracker`
+and both use (6'): under LIFO over all active jobs a path needs only the load as if nobody were
+evicted from now on. Under the ``running`` variant jobs are placed in order of submission, each up to
+the first round in which it would not fit, because a later job is the first to go (Section 15.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.posted.path_kernels import REFRESH, SUBMIT, root_key, stamp_of
+from marketsched.mechanisms.posted.residual import Limits, ResidualJob, ResidualTracker
+from marketsched.mechanisms.posted.sample_paths import SamplePaths
+from marketsched.mechanisms.sow import Law
+from marketsched.mechanisms.values import whole_number
+
+Refresh = Literal["submission", "round"] | float
+
+MAX_STATES = 20_000_000  # cells of joint load vectors the exact oracle may hold
+
+
+class FailureOracle(ResidualTracker):
+    """What the mechanism asks of an oracle; subclasses fill :meth:`table`."""
+
+    exact = False
+
+    def failure_table(self, concurrency: int) -> NDArray[np.float64]:
+        r"""Return :math:`\hat f(s, c, d)` for a job submitted now.
+
+        Parameters
+        ----------
+        concurrency : int
+            Nodes of the job, 1 .. max_concurrency.
+
+        Returns
+        -------
+        ndarray of float, shape (max_delay, max_duration)
+            Row ``i`` is the start ``now + i``, column ``k`` the duration ``k + 1``. Not
+            thresholded. Launches that would run beyond the horizon have 1.
+
+        Raises
+        ------
+        InvalidParameterError
+            If ``concurrency`` is out of range, or the oracle serves no mechanism yet.
+        """
+        limits = self.limits
+        if not 1 <= concurrency <= limits.max_concurrency:
+            raise InvalidParameterError(
+                f"concurrency = {concurrency!r}: expected a whole number in [1, {limits.max_concurrency}]"
+            )
+        return self.table(concurrency, limits.max_delay, limits.max_duration)
+
+    def table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+        """Return the upper left part of :meth:`failure_table`."""
+        self._settle()
+        table = self._fractions(concurrency, n_starts, n_durations)
+        beyond = self.limits.horizon - self.now + 1  # rounds left, the current one included
+        if n_starts + n_durations - 1 > beyond:
+            ends = np.add.outer(np.arange(n_starts), np.arange(1, n_durations + 1))
+            table[ends > beyond] = 1.0
+        return table
+
+    def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def probe(self, concurrency: int, law: Law, starts: NDArray[np.int64], table: NDArray[np.float64]) -> None:
+        """Compare the estimates a plan was made with to fresh ones, now and then (hook)."""
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what the run summary shows about the oracle."""
+        return {}
+
+
+class ExactOracle(FailureOracle):
+    """Exact probabilities, by enumeration of all joint outcomes of the earlier jobs.
+
+    Joint outcomes with equal loads are merged, job by job.
+
+    Raises
+    ------
+    TooLargeError
+        From a query, if there are too many joint outcomes; use :class:`MonteCarloOracle` then.
+    """
+
+    exact = True
+
+    def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+        limits = self.limits
+        loads, weights = self._joint_loads(min(n_starts + n_durations - 1, limits.window))
+        soft = loads > limits.capacity - concurrency
+        lost = loads > limits.capacity  # never, under the running rule
+        table = np.zeros((n_starts, n_durations))
+        dead = np.zeros(weights.size, dtype=np.bool_)
+        rounds = loads.shape[1]
+        for i in range(n_starts):
+            if 0 < i <= rounds:
+                dead |= lost[:, i - 1]
+            failing = dead.copy()
+            for k in range(n_durations):
+                if i + k < rounds:
+                    failing |= soft[:, i + k]
+                table[i, k] = weights[failing].sum()
+        return table
+
+    def _joint_loads(self, rounds: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return distinct load vectors (states, rounds) from now on, and their probabilities."""
+        loads: NDArray[np.int64] = np.zeros((1, rounds), dtype=np.int64)
+        weights: NDArray[np.float64] = np.ones(1)
+        for residual in self._jobs.values():
+            parts, masses = [], []
+            for probability, first, last in residual.outcomes(self.now, self.limits.max_duration):
+                parts.append(self._placed(loads, residual.width, first, last))
+                masses.append(weights * probability)
+            if sum(p.size for p in parts) > MAX_STATES:
+                raise TooLargeError(
+                    f"ExactOracle: {sum(map(len, parts))} joint outcomes of {len(self._jobs)} earlier jobs: "
+                    f"expected at most {MAX_STATES // rounds}; use MonteCarloOracle for markets of this size"
+                )
+            loads, weights = np.concatenate(parts), np.concatenate(masses)
+            if len(parts) > 1:
+                loads, where = np.unique(loads, axis=0, return_inverse=True)
+                weights = np.asarray(np.bincount(where.ravel(), weights=weights, minlength=len(loads)), np.float64)
+        return loads, weights
+
+    def _placed(self, loads: NDArray[np.int64], width: int, first: int, last: int) -> NDArray[np.int64]:
+        """Return the loads with one more job in rounds ``first .. last`` (-1: none)."""
+        loads = loads.copy()
+        staying = np.ones(len(loads), dtype=np.bool_)
+        for t in range(max(first, self.now), last + 1) if first >= 0 else ():
+            i = t - self.now
+            if i >= loads.shape[1]:
+                break
+            if self.limits.eviction == "running":
+                staying &= loads[:, i] + width <= self.limits.capacity
+            loads[staying, i] += width
+        return loads
+
+
+class MonteCarloOracle(FailureOracle):
+    r"""Failure probabilities as the fraction of failing sample paths.
+
+    Parameters
+    ----------
+    samples : int
+        Number n of paths. :math:`n = \lceil \ln(2 S D_{max}/\eta) / (2\gamma^2) \rceil` makes every
+        estimate of one query correct within gamma with probability 1 - eta (28), when the paths are
+        fresh.
+    refresh : {"submission", "round"} or float
+        When paths are drawn afresh. ``"submission"``: before every estimate, the condition of (28)
+        and (7). ``"round"``: once a round. A share ``p`` in [0, 1]: paths are kept, and a share
+        ``p`` of them is drawn from scratch each round, in rotation. Kept paths make later estimates
+        depend a little on earlier noise; see ``bias`` in :meth:`statistics`.
+    probe_every : int, optional
+        Measure the bias of the estimates at every ``probe_every``-th submission against paths drawn for
+        that question alone; see :meth:`statistics`. None: never.
+    rng : numpy.random.Generator or int, optional
+        Source of the root key; by default the mechanism's.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``samples`` is not a whole number in [1, 10_000_000] or ``refresh`` is none of the above.
+
+    Notes
+    -----
+    The same paths serve all (s, c, d), so estimates are non-decreasing in c and d. Draws depend on
+    the order of submission, the round and the path alone, never on a report.
+    """
+
+    def __init__(
+        self,
+        samples: int = 1000,
+        refresh: Refresh = 0.0,
+        *,
+        probe_every: int | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        super().__init__()
+        try:
+            self.samples = whole_number("samples", samples, 1, 10_000_000)
+            self.probe_every = None if probe_every is None else whole_number("probe_every", probe_every, 1)
+        except ValueError as error:
+            raise InvalidParameterError(str(error)) from None
+        legal_share = isinstance(refresh, (int, float)) and not isinstance(refresh, bool) and 0 <= refresh <= 1
+        if refresh not in ("submission", "round") and not legal_share:
+            raise InvalidParameterError(
+                f"refresh = {refresh!r}: expected 'submission', 'round', or a share of the paths in [0, 1]"
+            )
+        self.refresh: Refresh = refresh
+        self._own_rng = None if rng is None else np.random.default_rng(rng)
+        self._share = 1.0 if refresh == "round" else 0.0 if refresh == "submission" else float(refresh)
+        self._owed = 0.0  # blocks still to be drawn afresh
+        self._next_block = 0
+        self._stale = False
+        self._version = 0
+        self._submissions = 0
+        self._differences: list[float] = []  # estimate minus fresh estimate, at planned launches
+
+    def attach(self, limits: Limits, rng: np.random.Generator) -> None:
+        """Serve one mechanism; called by it."""
+        super().attach(limits, rng)
+        source = rng if self._own_rng is None else self._own_rng
+        self._paths = SamplePaths(self.samples, limits, root_key(source))
+        self._probe_root = root_key(source)
+
+    def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+        self._draw_afresh()
+        return self._paths.counts(concurrency, n_starts, n_durations) / self.samples
+
+    def _draw_afresh(self) -> None:
+        """Redraw what is due, before an estimate and so before the report is read."""
+        blocks = self._paths.n_blocks
+        if self.refresh == "submission":
+            if self._stale:
+                self._version += 1
+                self._paths.redraw(stamp_of(self.now, REFRESH, self._version), 0, blocks)
+            self._stale = False
+            return
+        while self._owed >= 1:
+            count = min(int(self._owed), blocks - self._next_block)
+            self._paths.redraw(stamp_of(self.now, REFRESH), self._next_block, self._next_block + count)
+            self._next_block = (self._next_block + count) % blocks
+            self._owed -= count
+
+    def _on_submitted(self, residual: ResidualJob) -> None:
+        self._paths.add(residual, stamp_of(self.now, SUBMIT))
+        self._stale = True
+
+    def _on_narrowed(self, residuals: Iterable[ResidualJob], kind: int) -> None:
+        self._paths.narrow(residuals, stamp_of(self.now, kind))
+        self._stale = True
+
+    def _on_removed(self, residual: ResidualJob) -> None:
+        self._paths.remove(residual)
+        self._stale = True
+
+    def _on_advanced(self) -> None:
+        self._paths.advance(self.now)
+        self._owed = min(self._owed + self._share * self._paths.n_blocks, self._paths.n_blocks)
+        self._version = 0
+        self._stale = True
+
+    def fresh_table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+        """Return :meth:`table` on paths drawn for this question alone, from their own streams."""
+        self._settle()
+        paths = SamplePaths(self.samples, self.limits, self._probe_root)
+        paths.now = self.now
+        for residual in self._jobs.values():
+            paths.add(residual, stamp_of(self.now, REFRESH))
+        return paths.counts(concurrency, n_starts, n_durations) / self.samples
+
+    def probe(self, concurrency: int, law: Law, starts: NDArray[np.int64], table: NDArray[np.float64]) -> None:
+        """Every ``probe_every``-th time, note how far ``table`` is from a fresh one where the plan launches."""
+        self._submissions += 1
+        if self.probe_every is None or self._submissions % self.probe_every:
+            return
+        first = np.repeat(starts, np.diff(law.offsets))
+        launched = (first >= 0) & (first + law.durations - 1 <= self.limits.horizon) & (law.probabilities > 0)
+        if not launched.any():
+            return
+        cells = first[launched] - self.now, law.durations[launched] - 1
+        fresh = self.fresh_table(concurrency, *table.shape)
+        difference = table[cells] - fresh[cells]
+        self._differences.append(float(np.average(difference, weights=law.probabilities[launched])))
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the measured bias of the estimates at the planned launches.
+
+        ``bias`` is the mean of (estimate - fresh estimate), so negative means optimistic;
+        ``bias_half_width`` the half width of its 95 % interval over ``bias_probes`` probes (normal
+        approximation), NaN below two probes.
+        """
+        found = np.array(self._differences)
+        half = 1.96 * found.std(ddof=1) / np.sqrt(found.size) if found.size > 1 else np.nan
+        bias = {"bias": float(found.mean()) if found.size else np.nan, "bias_half_width": float(half)}
+        return {"samples": self.samples, "refresh": self.refresh, **bias, "bias_probes": int(found.size)}

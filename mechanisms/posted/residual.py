@@ -1,0 +1,239 @@
+r"""What is still uncertain about the earlier jobs: their conditional laws given the history.
+
+A new submission can only be hurt by jobs submitted earlier (Lemma 3.1), so the oracles follow those
+jobs alone. Each is a report whose launch plan is fixed, hence a law over outcomes "occupy ``width``
+nodes in rounds first .. last". Observation narrows it (Section 3, conditional law given
+:math:`H_\tau`):
+
+* not arrived before :math:`\tau`: :math:`P_i(\cdot \mid a \ge \tau)`, missing mass counting as
+  :math:`a = \infty`;
+* arrived: :math:`P_i(d \mid a, o)`; running: also :math:`d \ge \tau - s_i + 1`, and :math:`d =
+  D_{max}` once that event has mass 0.
+
+The points of a law are sorted by (arrival, signal, duration), so what remains possible is always
+one range of them: two integers describe the condition, and oracles need nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.sow import Law
+
+SETTLE, ARRIVE = 2, 3  # why a law was narrowed: nothing happened in the round before, or an arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The announced limits an oracle works within (symbols C, T, c_max, D_max, S)."""
+
+    capacity: int
+    horizon: int
+    max_concurrency: int
+    max_duration: int
+    max_delay: int
+    eviction: str = "all"
+
+    @property
+    def window(self) -> int:
+        """Rounds ahead, the current one included, that an active job may still occupy."""
+        return min(self.max_delay, self.horizon + 1) + self.max_duration
+
+
+class ResidualJob:
+    """One earlier active job: its outcomes, and the range ``low .. high - 1`` still possible.
+
+    Outcome ``i`` occupies rounds ``firsts[i] .. lasts[i]``; ``firsts[i] = -1``: it does not run.
+    ``may_never`` tells that the job may still never arrive. ``exhausted``: it outlived its law, so
+    ``d = D_max`` is assumed.
+    """
+
+    __slots__ = (
+        "_arrivals",
+        "_durations",
+        "exhausted",
+        "firsts",
+        "high",
+        "job",
+        "lasts",
+        "law",
+        "low",
+        "may_never",
+        "missing",
+        "order",
+        "start",
+        "width",
+    )
+
+    def __init__(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
+        self.job = job
+        self.order = order
+        self.width = width
+        self.law = law
+        self.firsts = np.repeat(starts, np.diff(law.offsets))
+        self.lasts = np.where(self.firsts >= 0, self.firsts + law.durations - 1, -1)
+        self.missing = max(0.0, 1.0 - float(law.probabilities.sum()))
+        self.low, self.high = 0, law.arrivals.size
+        self.may_never = True
+        self.exhausted = False
+        self.start: int | None = None  # known once arrived
+        self._arrivals: list[int] = law.arrivals.tolist()
+        self._durations: list[int] = law.durations.tolist()
+
+    def next_check(self) -> int | None:
+        """Return the round whose clearing can contradict the range next; None: no more."""
+        if self.exhausted or self.low >= self.high:
+            return None
+        if self.start is None:
+            return self._arrivals[self.low]
+        return self.start + self._durations[self.low] - 1
+
+    def not_arrived(self, now: int) -> None:
+        """Narrow to arrivals in rounds >= ``now``."""
+        self.low = bisect_left(self._arrivals, now, self.low, self.high)
+
+    def arrived(self, group: int, start: int) -> None:
+        """Narrow to one case (arrival, signal), whose launch is in round ``start``."""
+        self.low, self.high = int(self.law.offsets[group]), int(self.law.offsets[group + 1])
+        self.may_never = False
+        self.start = start
+
+    def outlived(self, now: int) -> None:
+        """Narrow to durations that have not ended before round ``now`` (none left: D_max)."""
+        assert self.start is not None
+        self.low = bisect_right(self._durations, now - self.start, self.low, self.high)
+        if not self.law.probabilities[self.low : self.high].any():
+            self.low = self.high
+            self.exhausted = True
+
+    def outcomes(self, now: int, max_duration: int) -> Iterator[tuple[float, int, int]]:
+        """Yield (conditional probability, first, last) of each distinct outcome from ``now`` on."""
+        if self.exhausted:
+            assert self.start is not None
+            yield 1.0, max(self.start, now), self.start + max_duration - 1
+            return
+        weights = self.law.probabilities[self.low : self.high]
+        total = float(weights.sum()) + (self.missing if self.may_never else 0.0)
+        if total <= 0:  # never arrives
+            yield 1.0, -1, -1
+            return
+        merged: dict[tuple[int, int], float] = defaultdict(float)
+        for weight, first, last in zip(
+            weights.tolist(),
+            self.firsts[self.low : self.high].tolist(),
+            self.lasts[self.low : self.high].tolist(),
+            strict=True,
+        ):
+            runs = first >= 0 and last >= now
+            merged[(max(first, now), last) if runs else (-1, -1)] += weight
+        if self.may_never and self.missing > 0:
+            merged[(-1, -1)] += self.missing
+        for (first, last), weight in merged.items():
+            if weight > 0:
+                yield weight / total, first, last
+
+
+class ResidualTracker:
+    """The earlier active jobs and what was observed of them; base of both oracles.
+
+    The mechanism calls :meth:`attach` once, then ``submitted``, ``arrived``, ``removed`` and
+    ``advanced`` as things happen. Oracles override the hooks ``_on_*``.
+    """
+
+    def __init__(self) -> None:
+        self._limits: Limits | None = None
+        self.now = 1
+        self._jobs: dict[JobId, ResidualJob] = {}  # in order of submission
+        self._checks: dict[int, list[ResidualJob]] = defaultdict(list)
+        self._settled = True
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the mechanism this oracle serves."""
+        if self._limits is None:
+            raise InvalidParameterError("oracle: not attached: pass it to a PostedPriceMechanism first")
+        return self._limits
+
+    def attach(self, limits: Limits, rng: np.random.Generator) -> None:
+        """Serve one mechanism; called by it.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the oracle already serves a mechanism: its paths would mix two markets.
+        """
+        if self._limits is not None:
+            raise InvalidParameterError("oracle: already serves another mechanism: expected a new oracle for each")
+        self._limits = limits
+
+    def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
+        """Follow a job whose launch plan starts case ``g`` in round ``starts[g]`` (-1: not run)."""
+        residual = ResidualJob(job, order, width, law, starts)
+        self._jobs[job] = residual
+        self._schedule(residual)
+        self._on_submitted(residual)
+
+    def arrived(self, job: JobId, group: int, start: int) -> None:
+        """Observe the case of an arrival."""
+        residual = self._jobs[job]
+        residual.arrived(group, start)
+        self._schedule(residual)
+        self._on_narrowed([residual], ARRIVE)
+
+    def removed(self, job: JobId) -> None:
+        """Forget a job that was dropped, cancelled, evicted or completed."""
+        self._on_removed(self._jobs.pop(job))
+
+    def advanced(self, now: int) -> None:
+        """Move to round ``now``; completions of the round before may still be reported."""
+        self._settle()
+        self.now = now
+        self._settled = False
+        self._on_advanced()
+
+    def _settle(self) -> None:
+        """Condition on what did *not* happen in the round before: no arrival, no completion.
+
+        Late, because completions are reported after the round is cleared.
+        """
+        if self._settled:
+            return
+        self._settled = True
+        due = [r for r in self._checks.pop(self.now - 1, ()) if self._jobs.get(r.job) is r]
+        narrowed = []
+        for residual in due:
+            if residual.start is None:
+                residual.not_arrived(self.now)
+            elif residual.next_check() == self.now - 1:
+                residual.outlived(self.now)
+            else:
+                continue  # an entry made before the job arrived
+            self._schedule(residual)
+            narrowed.append(residual)
+        if narrowed:
+            self._on_narrowed(narrowed, SETTLE)
+
+    def _schedule(self, residual: ResidualJob) -> None:
+        check = residual.next_check()
+        if check is not None:
+            self._checks[max(check, self.now)].append(residual)
+
+    def _on_submitted(self, residual: ResidualJob) -> None:
+        """Take in a new job (hook)."""
+
+    def _on_narrowed(self, residuals: Iterable[ResidualJob], kind: int) -> None:
+        """React to narrowed ranges (hook)."""
+
+    def _on_removed(self, residual: ResidualJob) -> None:
+        """React to a job leaving (hook)."""
+
+    def _on_advanced(self) -> None:
+        """React to a new round (hook)."""

@@ -1,0 +1,250 @@
+"""The store behind the Monte Carlo oracle: paths, their loads, and the active jobs' laws.
+
+One slot per active job; the laws of all slots lie one after the other in shared arrays, so that a
+kernel handles many jobs in one call. See :mod:`marketsched.mechanisms.posted.path_kernels` for what
+a path is and how it is kept true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.posted import path_kernels as kernels
+from marketsched.mechanisms.posted.failure_table import LANES, failure_counts
+from marketsched.mechanisms.posted.path_kernels import (
+    BUCKETS,
+    GUIDE,
+    HIGH,
+    KEY,
+    LOW,
+    MAY_NEVER,
+    N_COLUMNS,
+    OFFSET,
+    POINTS,
+    WIDTH,
+)
+from marketsched.mechanisms.posted.residual import Limits, ResidualJob
+
+MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
+INT16_TOP = np.iinfo(np.int16).max
+
+
+class SamplePaths:
+    """``n_paths`` joint draws of what the active jobs will do, and the loads that result.
+
+    Parameters
+    ----------
+    n_paths : int
+        Number of paths.
+    limits : Limits
+        Of the market; ``limits.eviction`` selects the rule applied among the jobs on a path.
+    root : numpy.uint64
+        Key of all draws.
+    """
+
+    def __init__(self, n_paths: int, limits: Limits, root: np.uint64) -> None:
+        self.n_paths = n_paths
+        self.limits = limits
+        self.root = root
+        self.now = 1
+        self.n_blocks = -(-n_paths // LANES)
+        self.window = limits.window
+        self.capacity = limits.capacity if limits.eviction == "running" else -1
+        self.loads: NDArray[np.int16] | NDArray[np.int32] = np.zeros((self.n_blocks, self.window, LANES), np.int16)
+        self.row_tops = np.zeros(self.window, np.int64)
+        self.draws = np.zeros((16, self.n_blocks * LANES), np.uint16)
+        self.cut = np.zeros(self.n_blocks * LANES, np.uint8)
+        self.again = np.zeros(self.n_blocks * LANES, np.uint8)
+        self._slots = np.zeros((16, N_COLUMNS), np.int64)
+        self._points = np.zeros((2, 1024), np.int64)
+        self._cumulated = np.zeros(1024)
+        self._guides = np.zeros(1024, np.uint16)
+        self._used = 0  # of the point arrays
+        self._guides_used = 0
+        self._slot_of: dict[JobId, int] = {}  # in order of submission
+        self._free = list(range(15, -1, -1))
+        self._total_width = 0
+
+    # -- what happens to jobs --------------------------------------------------------------------
+
+    def add(self, residual: ResidualJob, stamp: int) -> None:
+        """Draw the outcomes of a new job on every path."""
+        n_points = residual.law.arrivals.size
+        if n_points > MAX_POINTS:
+            raise InvalidReportError(f"requirements: {n_points} points, expected at most {MAX_POINTS}")
+        slot = self._new_slot(n_points)
+        self._slot_of[residual.job] = slot
+        self._store_law(slot, residual)
+        self._total_width += residual.width
+        if self._total_width > INT16_TOP and self.loads.dtype == np.int16:
+            self.loads = self.loads.astype(np.int32)
+        self._place([slot], stamp, 0, self.n_blocks)
+
+    def narrow(self, residuals: Iterable[ResidualJob], stamp: int) -> None:
+        """Follow the narrowed ranges of some jobs."""
+        chosen = []
+        for residual in residuals:
+            slot = self._slot_of[residual.job]
+            self._store_range(slot, residual)
+            chosen.append(slot)
+        marked = kernels._narrow_kernel(
+            self.loads,
+            self.row_tops,
+            self.draws,
+            self.cut,
+            self.again,
+            self._slots,
+            self._points,
+            self._cumulated,
+            self._guides,
+            np.array(chosen, dtype=np.int64),
+            self.now,
+            self.n_paths,
+            self.capacity,
+            self.root,
+            stamp,
+        )
+        if marked:
+            self._place_again()
+
+    def remove(self, residual: ResidualJob) -> None:
+        """Take a job off all paths."""
+        slot = self._slot_of.pop(residual.job)
+        self._free.append(slot)
+        self._total_width -= residual.width
+        marked = kernels._remove_kernel(
+            self.loads,
+            self.row_tops,
+            self.draws,
+            self.cut,
+            self.again,
+            self._slots,
+            self._points,
+            slot,
+            self.now,
+            self.n_paths,
+        )
+        if marked:
+            self._place_again()
+
+    def advance(self, now: int) -> None:
+        """Move to round ``now``: the rows of past rounds become those of rounds to come."""
+        for past in range(max(self.now, now - self.window), now):
+            self.loads[:, past % self.window, :] = 0
+            self.row_tops[past % self.window] = 0
+        self.now = now
+
+    def redraw(self, stamp: int, first_block: int, end_block: int) -> None:
+        """Draw the paths of some blocks afresh from the conditional laws."""
+        self.loads[first_block:end_block] = 0
+        self.cut[first_block * LANES : end_block * LANES] = 0
+        if first_block == 0 and end_block == self.n_blocks:
+            self.row_tops[:] = 0
+        self._place(list(self._slot_of.values()), stamp, first_block, end_block)
+
+    # -- what the oracle asks --------------------------------------------------------------------
+
+    def counts(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.int64]:
+        """Return the failing paths of starts ``now + i`` and durations ``k + 1``, see (6')."""
+        capacity = self.limits.capacity
+        hard = capacity if self.capacity < 0 else np.iinfo(np.int32).max
+        return failure_counts(
+            self.loads,
+            self.row_tops,
+            self.now % self.window,
+            n_starts + n_durations - 1,
+            n_starts,
+            n_durations,
+            soft=capacity - concurrency,
+            hard=hard,
+        )
+
+    # -- storage ---------------------------------------------------------------------------------
+
+    def _place(self, chosen: list[int], stamp: int, first_block: int, end_block: int) -> None:
+        kernels._place_kernel(
+            self.loads,
+            self.row_tops,
+            self.draws,
+            self.cut,
+            self.again,
+            self._slots,
+            self._points,
+            self._cumulated,
+            self._guides,
+            np.array(chosen, dtype=np.int64),
+            self.now,
+            self.n_paths,
+            self.capacity,
+            self.root,
+            stamp,
+            (first_block, end_block),
+        )
+
+    def _place_again(self) -> None:
+        """Rebuild the paths marked ``again``, job by job in order of submission."""
+        kernels._empty_kernel(self.loads, self.cut, self.again, self.n_paths)
+        self._place(list(self._slot_of.values()), -1, 0, self.n_blocks)
+        self.again[:] = 0
+
+    def _new_slot(self, n_points: int) -> int:
+        if not self._free:
+            old = self.draws.shape[0]
+            self.draws = np.concatenate([self.draws, np.zeros_like(self.draws)])
+            self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
+            self._free = list(range(2 * old - 1, old - 1, -1))
+        if self._used + n_points + 2 > self._cumulated.size or self._guides_used + n_points + 1 > self._guides.size:
+            self._compact(n_points + 2)
+        return self._free.pop()
+
+    def _store_law(self, slot: int, residual: ResidualJob) -> None:
+        """Write one law behind the others, with its guide table for drawing."""
+        n_points = residual.law.arrivals.size
+        offset, guide = self._used, self._guides_used
+        self._points[0, offset : offset + n_points] = residual.firsts
+        self._points[1, offset : offset + n_points] = residual.lasts
+        self._points[:, offset + n_points : offset + n_points + 2] = -1
+        cumulated = self._cumulated[offset : offset + n_points + 1]
+        cumulated[0] = 0.0
+        np.cumsum(residual.law.probabilities, out=cumulated[1:])
+        kernels._guide_kernel(cumulated, self._guides[guide : guide + n_points + 1])
+        row = self._slots[slot]
+        row[OFFSET], row[POINTS], row[GUIDE], row[BUCKETS] = offset, n_points, guide, n_points + 1
+        row[WIDTH], row[KEY] = residual.width, residual.order
+        self._store_range(slot, residual)
+        self._used += n_points + 2
+        self._guides_used += n_points + 1
+
+    def _store_range(self, slot: int, residual: ResidualJob) -> None:
+        """Write what is still possible; the outcome behind "never" is d = D_max."""
+        row = self._slots[slot]
+        row[LOW], row[HIGH], row[MAY_NEVER] = residual.low, residual.high, residual.may_never
+        if residual.exhausted:
+            assert residual.start is not None
+            last = residual.start + self.limits.max_duration - 1
+            self._points[:, row[OFFSET] + row[POINTS] + 1] = residual.start, last
+
+    def _compact(self, needed: int) -> None:
+        """Move the live laws together and make room for ``needed`` points more."""
+        live = sum(int(self._slots[s, POINTS]) + 2 for s in self._slot_of.values())
+        size = self._cumulated.size
+        while size < 2 * (live + needed):
+            size *= 2
+        points, cumulated, guides = np.zeros((2, size), np.int64), np.zeros(size), np.zeros(size, np.uint16)
+        used = guides_used = 0
+        for slot in self._slot_of.values():
+            row = self._slots[slot]
+            n, old = int(row[POINTS]) + 2, int(row[OFFSET])
+            points[:, used : used + n] = self._points[:, old : old + n]
+            cumulated[used : used + n] = self._cumulated[old : old + n]
+            old_guide, buckets = int(row[GUIDE]), int(row[BUCKETS])
+            guides[guides_used : guides_used + buckets] = self._guides[old_guide : old_guide + buckets]
+            row[OFFSET], row[GUIDE] = used, guides_used
+            used, guides_used = used + n, guides_used + buckets
+        self._points, self._cumulated, self._guides = points, cumulated, guides
+        self._used, self._guides_used = used, guides_used

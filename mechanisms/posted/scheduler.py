@@ -1,0 +1,376 @@
+r"""The posted-price mechanism: Algorithm 1, filled in by the reduction of Algorithm 2.
+
+Announced to each submission, before it is read: a menu of prices (from a relaxed algorithm run with
+supply :math:`C' = (1-\epsilon) C`) and of failure probabilities (from an oracle, zeroed up to the
+threshold :math:`\theta`). The mechanism plans on the owner's behalf, forces the plan on the relaxed
+algorithm, and later starts, evicts (most recent submission first) and charges.
+
+Theorem T (truthfulness) and Theorem 4.1 (welfare) hold for durations revealed at arrival. With
+hidden durations the mechanism runs, but over-declaring the concurrency can pay (gap G1); only bound
+(8) of the specification is proven then. Owners never gain by misreporting beyond what these
+statements allow *given that the others report truly*; the birth round is taken as given (G2).
+
+References
+----------
+.. [BLLMSW22] Babaioff, Lempel, Lucier, Menache, Slivkins, Wong: Truthful Online Scheduling of
+   Cloud Workloads under Uncertainty, WWW 2022, arXiv:2203.01213. Algorithms 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
+from marketsched.mechanisms.posted.active import ActiveJob
+from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.posted.checks import check_report, checked_limits, checked_number
+from marketsched.mechanisms.posted.eviction import overload_removals
+from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing
+from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
+from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
+from marketsched.mechanisms.posted.oracle import FailureOracle
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+Eviction = Literal["all", "running"]
+
+
+class PostedPriceMechanism:
+    """Algorithms 1 and 2: plan at posted prices, evict last in first out, charge at completion.
+
+    Parameters
+    ----------
+    capacity : int
+        C, nodes.
+    horizon : int
+        T, the last round; rounds are 1 .. T.
+    pricing : ExponentialPricing or PostedPricing
+        The relaxed algorithm, run with supply ``(1 - epsilon) * capacity``.
+    oracle : ExactOracle or MonteCarloOracle
+        A new one for each mechanism.
+    max_concurrency, max_duration, max_value, max_delay : int, int, float, int
+        The announced limits c_max, D_max (rounds), V_max (credits) and S: a completion at birth + S
+        or later is worth 0.
+    epsilon : float
+        Capacity slack, below 1; negative overbooks.
+    threshold : float or "auto"
+        theta, failure estimates up to it count as 0. ``"auto"``: ``eps / (2 V_max)`` for the exact
+        oracle, ``eps / (4 V_max)`` for Monte Carlo (Theorem 4.1).
+    eviction : {"all", "running"}
+        LIFO over all active jobs (the paper), or over those in this round's load (Section 15.3).
+    rng : numpy.random.Generator or int, optional
+        Source of the oracle's draws.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range, before anything else happens.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, ExactOracle, ExponentialPricing, StatementOfWork
+    >>> market = PostedPriceMechanism(
+    ...     5, 10, ExponentialPricing(), ExactOracle(), max_concurrency=1, max_duration=2, max_value=4.0, max_delay=5
+    ... )
+    >>> market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 1.0)])).starts
+    ((1, 1, 1),)
+    >>> market.arrive("A", signal=1)
+    >>> [str(event.kind) for event in market.advance()]
+    ['start']
+    >>> market.complete("A").payment
+    0.25
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        pricing: ExponentialPricing | PostedPricing,
+        oracle: FailureOracle,
+        *,
+        max_concurrency: int,
+        max_duration: int,
+        max_value: float,
+        max_delay: int,
+        epsilon: float = 0.0,
+        threshold: float | Literal["auto"] = 0.0,
+        eviction: Eviction = "all",
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        self.limits = checked_limits(capacity, horizon, max_concurrency, max_duration, max_delay, eviction)
+        self.max_value = checked_number("max_value", max_value, 0.0, math.inf, open_low=True)
+        self.epsilon = checked_number("epsilon", epsilon, -math.inf, 1.0, open_high=True)
+        self.threshold = self._checked_threshold(threshold, oracle)
+        self._relaxed = pricing.open((1 - self.epsilon) * self.limits.capacity, self.limits, self.max_value)
+        self._oracle = oracle
+        oracle.attach(self.limits, np.random.default_rng(rng))
+        self._tolerance = tie_tolerance(self.max_value)
+        self._ledger = WelfareLedger()
+        self._round = 1
+        self._closed = False
+        self._names: set[JobId] = set()
+        self._seen_arriving: set[JobId] = set()
+        self._active: dict[JobId, ActiveJob] = {}  # in order of submission
+        self._arriving: list[ActiveJob] = []  # arrived in this round
+        self._any_arrival = False
+        self._starting: dict[int, list[ActiveJob]] = defaultdict(list)  # by round of launch
+        self._running: dict[JobId, ActiveJob] = {}
+        self._overdue: dict[int, list[ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
+
+    def _checked_threshold(self, threshold: float | Literal["auto"], oracle: FailureOracle) -> float:
+        if threshold == "auto":
+            return max(self.epsilon, 0.0) / ((2 if oracle.exact else 4) * self.max_value)
+        return checked_number("threshold", threshold, 0.0, 1.0, hint=" or 'auto'")
+
+    # -- the protocol ----------------------------------------------------------------------------
+
+    @property
+    def round(self) -> int:
+        """The current round; T + 1 once the last one is cleared."""
+        return self._round
+
+    @property
+    def horizon(self) -> int:
+        """T, the last round."""
+        return self.limits.horizon
+
+    def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
+        """Take a report, plan it at the current menu, and follow it from now on.
+
+        Raises
+        ------
+        InvalidReportError
+            If the report breaks the announced limits.
+        EventError
+            If the name was used before, the birth is not the current round, an arrival of this
+            round was already observed, or the market has closed.
+        """
+        self._check_submission(job, sow)
+        choice = self._plan(sow)
+        order = len(self._names)
+        self._names.add(job)
+        launched = choice.starts[choice.starts >= 0]
+        quote = None
+        if launched.size:
+            quote = self._relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
+        law = sow.law
+        point_starts = np.repeat(choice.starts, np.diff(law.offsets))
+        self._relaxed.commit(sow.concurrency, point_starts, law.durations, law.probabilities)
+        self._active[job] = ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
+        self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
+        starts = [None if s < 0 else s for s in choice.starts.tolist()]
+        cases = zip(law.group_arrivals.tolist(), law.group_signals, starts, strict=True)
+        return LaunchPlan(job, tuple(cases), choice.utility)
+
+    def arrive(self, job: JobId, signal: Signal = None) -> None:
+        """Observe that a job became ready in the current round. Ignored for a cancelled job.
+
+        Raises
+        ------
+        EventError
+            If the job is unknown or arrived before, or the market has closed.
+        """
+        self._check_open("arrive")
+        if job not in self._names:
+            raise EventError(f"arrive: job {job!r} was never submitted: expected the name of a submitted job")
+        if job in self._seen_arriving:
+            raise EventError(f"arrive: job {job!r} has already arrived: expected one arrival per job")
+        self._seen_arriving.add(job)
+        self._any_arrival = True
+        active = self._active.get(job)
+        if active is None:
+            return  # cancelled before it arrived
+        active.case = active.law.group_of(self._round, signal)
+        self._arriving.append(active)
+
+    def advance(self) -> list[Event]:
+        """Clear the current round: drops, removals (LIFO), starts; then move to the next.
+
+        Raises
+        ------
+        EventError
+            If the last round is already cleared.
+        """
+        self._check_open("advance")
+        now = self._round
+        events = self._settle_arrivals()
+        starting = sorted(self._starting.pop(now, ()), key=_order)
+        starting = [a for a in starting if self._active.get(a.job) is a]
+        removed = [a for a in self._overdue.pop(now, ()) if self._active.get(a.job) is a]
+        for active in removed:
+            self._remove(active)
+        removed += self._clear_overload(starting)
+        removed.sort(key=_order, reverse=True)
+        events += [self._removal(active, now) for active in removed]
+        for active in starting:
+            if self._active.get(active.job) is active:
+                self._running[active.job] = active
+                self._overdue[now + self.limits.max_duration].append(active)
+                events.append(Event(now, EventKind.START, active.job))
+        self._round = now + 1
+        self._any_arrival = False
+        self._oracle.advanced(self._round)
+        return events
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that a job ran its last round in the round just cleared; charge its menu price.
+
+        Raises
+        ------
+        EventError
+            If the job is not running.
+        """
+        active = self._running.get(job)
+        if active is None:
+            raise EventError(f"complete: job {job!r} is not running: expected a job that ran in the round just cleared")
+        assert active.start is not None and active.quote is not None
+        payment = active.quote.price(active.start, self._round - active.start)
+        self._remove(active)
+        return Event(self._round - 1, EventKind.COMPLETE, job, completion=self._round, payment=payment)
+
+    def close(self) -> list[Event]:
+        """Evict or cancel every job left after the horizon, most recent submission first."""
+        if self._round <= self.horizon:
+            raise EventError(f"close: round {self._round} is not cleared: expected a close after round {self.horizon}")
+        self._closed = True
+        left = list(reversed(self._active.values()))
+        for active in left:
+            self._remove(active)
+        return [self._removal(active, self.horizon) for active in left]
+
+    # -- what can be looked at -------------------------------------------------------------------
+
+    def menu(self, concurrency: int) -> Menu:
+        """Return what is announced to a job of this concurrency that is submitted now.
+
+        Raises
+        ------
+        InvalidParameterError
+            If ``concurrency`` is outside [1, max_concurrency].
+        """
+        limits = self.limits
+        estimates = self._oracle.failure_table(concurrency)
+        failures = announced_failures(estimates, self.threshold, self._round, limits.horizon)
+        table = self._relaxed.price_table(concurrency, self._round, limits.max_delay, limits.max_duration)
+        return Menu(concurrency, self._round, announced_prices(*table), failures)
+
+    @property
+    def load(self) -> int:
+        """Nodes of the jobs that ran in the round just cleared and have not ended."""
+        return sum(active.width for active in self._running.values())
+
+    def committed(self, first_round: int, count: int) -> NDArray[np.float64]:
+        """Return the committed expected usage Y_t of ``count`` rounds, nodes."""
+        return self._relaxed.usage(first_round, count)
+
+    def slot_prices(self, first_round: int, count: int) -> NDArray[np.float64]:
+        """Return the current prices of ``count`` rounds, credits per node-round."""
+        return self._relaxed.slot_prices(first_round, count)
+
+    def certificate(self) -> Certificate:
+        """Return the run-time certificate (22) for the submissions so far."""
+        rounds = slice(1, self.horizon + 1)
+        prices = self._relaxed.slot_prices(1, self.horizon)
+        return self._ledger.certificate(self._relaxed.supply, prices, self._relaxed.base[rounds])
+
+    def statistics(self) -> dict[str, Any]:
+        """Return counts about the estimates, and what the oracle says about itself."""
+        made, positive, zeroed = self._ledger.estimates.tolist()
+        counts = {"estimates": made, "estimates_positive": positive, "estimates_zeroed": zeroed}
+        return {"submissions": len(self._names), **counts, **self._oracle.statistics()}
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def _plan(self, sow: StatementOfWork) -> Choice:
+        """Choose the launch plan (3)-(4) at the menu of this moment."""
+        law, limits, now = sow.law, self.limits, self._round
+        first_start = int(law.arrivals[0])
+        shortest, longest = int(law.durations.min()), int(law.durations.max())
+        last_value = min(sow.value.last, now + limits.max_delay - 1, limits.horizon + 1)
+        n_starts = max(0, last_value - shortest - first_start + 1)
+        values = sow.value.table(first_start, n_starts + longest)
+        values[max(0, last_value + 1 - first_start) :] = 0.0
+        prices, on_sale = self._relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
+        failures = self._oracle.table(sow.concurrency, first_start - now + n_starts, longest)
+        choice = choose_starts(
+            law,
+            values,
+            prices,
+            on_sale,
+            failures,
+            now=now,
+            first_start=first_start,
+            horizon=limits.horizon,
+            threshold=self.threshold,
+            tolerance=self._tolerance,
+        )
+        self._oracle.probe(sow.concurrency, law, choice.starts, failures)
+        lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
+        self._ledger.enter(sow, lowest, longest, choice)
+        return choice
+
+    def _settle_arrivals(self) -> list[Event]:
+        """Step 4: fix the start of every job that arrived in this round, or drop it."""
+        events = []
+        for active in sorted(self._arriving, key=_order):
+            start = -1 if active.case is None else int(active.starts[active.case])
+            if active.case is None or start < 0:
+                self._remove(active)
+                events.append(Event(self._round, EventKind.DROP, active.job))
+            else:
+                active.start = start
+                self._starting[start].append(active)
+                self._oracle.arrived(active.job, active.case, start)
+        self._arriving.clear()
+        return events
+
+    def _clear_overload(self, starting: list[ActiveJob]) -> list[ActiveJob]:
+        """Step 5: remove jobs, most recent submission first, until the load fits."""
+        counted = {job: active.width for job, active in self._running.items()}
+        counted.update((active.job, active.width) for active in starting)
+        only_counted = self.limits.eviction == "running"
+        newest_first = reversed(self._active)
+        jobs = overload_removals(newest_first, counted, self.limits.capacity, only_counted=only_counted)
+        removed = [self._active[job] for job in jobs]
+        for active in removed:
+            self._remove(active)
+        return removed
+
+    def _remove(self, active: ActiveJob) -> None:
+        del self._active[active.job]
+        self._running.pop(active.job, None)
+        self._oracle.removed(active.job)
+
+    @staticmethod
+    def _removal(active: ActiveJob, now: int) -> Event:
+        """Name the removal: an eviction once the job has run."""
+        return Event(now, EventKind.EVICT if active.has_run(now) else EventKind.CANCEL, active.job)
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check_open(self, what: str) -> None:
+        if self._round > self.horizon:
+            raise EventError(f"{what}: round {self.horizon} is cleared: expected no event after the horizon")
+
+    def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
+        self._check_open("submit")
+        if job in self._names:
+            raise EventError(f"submit: the name {job!r} was used before: expected a new name for each job")
+        if self._any_arrival:
+            raise EventError(
+                f"submit: job {job!r} after an arrival of round {self._round}: expected submissions before arrivals"
+            )
+        if sow.birth != self._round:
+            raise EventError(
+                f"submit: job {job!r} has birth {sow.birth} in round {self._round}: expected birth = round"
+            )
+        check_report(job, sow, self.limits, self.max_value)
+
+
+def _order(active: ActiveJob) -> int:
+    return active.order

@@ -1,0 +1,122 @@
+r"""What really happened, as plain arrays: the input of hindsight bounds and comparisons.
+
+Job :math:`j` became ready in round :math:`a_j`, ran :math:`d_j` rounds on :math:`c_j` nodes, and a
+start in round :math:`s \ge a_j` was worth :math:`V_j(s + d_j)`, where V is 0 for completions at or
+after birth + S and after T + 1 (the horizon ends the market; MECHANISM.md 1 and 10). Values
+of all useful starts lie in one array, job after job, so that compiled code can walk through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import whole_number
+
+NEVER = 0  # arrival of a job that never arrives
+
+
+def check_whole(name: str, x: object, lowest: int, highest: int | None = None) -> int:
+    """Return ``x`` as an int in ``[lowest, highest]``; raise ``InvalidParameterError`` otherwise."""
+    try:
+        return whole_number(name, x, lowest, highest)
+    except ValueError as error:
+        raise InvalidParameterError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealisedJobs:
+    """Realised jobs in order of submission; all arrays are read-only.
+
+    ``values[offsets[j] + k]`` is what job ``j`` is worth if it starts in round
+    ``arrivals[j] + k``, in credits. Later starts are worth nothing; a job that never arrives, or
+    runs longer than the platform allows, has no start at all.
+    """
+
+    arrivals: NDArray[np.int64]  # (n_jobs,), rounds; NEVER for a job that never arrives
+    durations: NDArray[np.int64]  # (n_jobs,), rounds
+    concurrency: NDArray[np.int64]  # (n_jobs,), nodes
+    offsets: NDArray[np.int64]  # (n_jobs + 1,)
+    values: NDArray[np.float64]  # (offsets[-1],), credits
+    horizon: int  # T, last round
+
+    @classmethod
+    def build(
+        cls,
+        jobs: Iterable[tuple[StatementOfWork, int | None, int]],
+        *,
+        horizon: int,
+        max_delay: int,
+        max_duration: int | None = None,
+    ) -> RealisedJobs:
+        """Collect true statements of work and what became of them.
+
+        Parameters
+        ----------
+        jobs : iterable of (StatementOfWork, arrival, duration)
+            In order of submission. The arrival is a round >= birth, or None if the job never
+            arrives; it may lie outside the statement's own law.
+        horizon : int
+            T, the last round.
+        max_delay : int
+            S: completions at birth + S or later are worth nothing.
+        max_duration : int, optional
+            D_max: jobs that run longer break the contract and are worth nothing. None: no limit.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is out of range, or a job arrives before its birth.
+
+        Examples
+        --------
+        >>> from marketsched.mechanisms.values import TableValue
+        >>> sow = StatementOfWork(1, 2, TableValue({4: 8.0, 5: 6.5, 6: 2.0}), [(2, 2, 1.0)])
+        >>> jobs = RealisedJobs.build([(sow, 2, 2), (sow, None, 2)], horizon=4, max_delay=12)
+        >>> jobs.values, jobs.offsets
+        (array([8. , 6.5]), array([0, 2, 2]))
+        """
+        horizon = check_whole("horizon", horizon, 1)
+        max_delay = check_whole("max_delay", max_delay, 1)
+        longest = None if max_duration is None else check_whole("max_duration", max_duration, 1)
+        arrivals, durations, concurrency, sizes, tables = [], [], [], [], []
+        for index, (sow, arrival, duration) in enumerate(jobs):
+            d = check_whole(f"jobs[{index}] duration", duration, 1)
+            a = NEVER if arrival is None else check_whole(f"jobs[{index}] arrival", arrival, sow.birth)
+            last = min(sow.value.last, sow.birth + max_delay - 1, horizon + 1)
+            n_starts = max(0, last - d - a + 1)
+            if a == NEVER or (longest is not None and d > longest):
+                n_starts = 0
+            if n_starts:
+                tables.append(sow.value.table(a + d, n_starts))
+            arrivals.append(a)
+            durations.append(d)
+            concurrency.append(sow.concurrency)
+            sizes.append(n_starts)
+        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        arrays = (
+            np.array(arrivals, dtype=np.int64),
+            np.array(durations, dtype=np.int64),
+            np.array(concurrency, dtype=np.int64),
+            offsets,
+            np.concatenate(tables, dtype=np.float64) if tables else np.zeros(0),
+        )
+        for array in arrays:
+            array.flags.writeable = False
+        return cls(*arrays, horizon)
+
+    @property
+    def n_jobs(self) -> int:
+        """Number of jobs, those without any start included."""
+        return self.arrivals.size
+
+    @property
+    def useful(self) -> NDArray[np.bool_]:
+        """Which jobs have a start worth something, shape (n_jobs,)."""
+        return np.diff(self.offsets) > 0
