@@ -248,12 +248,19 @@ def _build(name: str, given: Any, kinds: Mapping[str, str]) -> Any:
 
 def _call(what: str, factory: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """Call ``factory``; parameters that it does not take, or misses, give one clear error."""
-    signature = inspect.signature(factory)
-    try:
-        signature.bind(**parameters)
-    except TypeError as error:
-        legal = ", ".join(signature.parameters)
-        raise InvalidParameterError(f"{what}: {error}: expected {legal or 'no parameters'}") from None
+    known = inspect.signature(factory).parameters
+    legal = ", ".join(known) or "no parameters"
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    unknown = [] if takes_all else [name for name in parameters if name not in known]
+    if unknown:
+        raise InvalidParameterError(f"{what} does not take {', '.join(unknown)}: expected {legal}")
+    missing = [
+        name
+        for name, p in known.items()
+        if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and name not in parameters
+    ]
+    if missing:
+        raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
     return factory(**parameters)
 
 

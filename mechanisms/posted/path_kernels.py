@@ -41,7 +41,7 @@ _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def _mix(word):  # type: ignore[no-untyped-def]
     """Scramble 64 bits (finaliser of SplitMix64)."""
     word = (word ^ (word >> _S30)) * _MIX_1
@@ -49,71 +49,153 @@ def _mix(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> _S31)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def _stream(root, order, stamp):  # type: ignore[no-untyped-def]
     """Return the key of one job's draws of one kind in one round (``stamp`` codes both)."""
     return _mix(_mix(np.uint64(root) + _STEP * (np.uint64(order) + _ONE)) + _STEP * (np.uint64(stamp) + _ONE))
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def _uniform(stream, path):  # type: ignore[no-untyped-def]
     """Return the stream's number of this path, in [0, 1)."""
     return np.float64(_mix(stream + _STEP * (np.uint64(path) + _ONE)) >> _S11) * _SCALE
 
 
-@njit(cache=True, inline="always")
-def _draw(u, slot, slots, cumulated, guides):  # type: ignore[no-untyped-def]
-    """Return the outcome of ``u`` under the narrowed law.
+@njit(cache=True)
+def _draw_row(outcomes, misses, stream, slot, slots, cumulated, guides, begin, end):  # type: ignore[no-untyped-def]
+    """Draw one job's outcome from its narrowed law on the paths ``begin .. end - 1`` that ``misses``.
 
-    A point; or ``POINTS``: never arrives; or ``POINTS + 1``: d = D_max is assumed.
+    An outcome is a point of the law; or ``POINTS``: never arrives; or ``POINTS + 1``: all durations
+    are outlived, and d = D_max is assumed.
     """
     offset, points = slots[slot, OFFSET], slots[slot, POINTS]
-    low, high = slots[slot, LOW], slots[slot, HIGH]
-    base = cumulated[offset + low]
-    mass = cumulated[offset + high] - base
-    total = mass
-    if slots[slot, MAY_NEVER]:
-        total += max(0.0, 1.0 - cumulated[offset + points])
-    target = u * total
-    if target >= mass:
-        if slots[slot, MAY_NEVER]:
-            return points
-        return high - 1 if mass > 0.0 else points + 1  # all mass outlived: d = D_max is assumed
-    target += base
-    buckets = slots[slot, BUCKETS]
-    point = max(low, guides[slots[slot, GUIDE] + min(np.int64(target * buckets), buckets - 1)])
-    while point < high - 1 and cumulated[offset + point + 1] <= target:
-        point += 1
-    return point
+    low, high, may_never = slots[slot, LOW], slots[slot, HIGH], slots[slot, MAY_NEVER]
+    law = cumulated[offset : offset + points + 1]
+    guide = guides[slots[slot, GUIDE] : slots[slot, GUIDE] + slots[slot, BUCKETS]]
+    base, buckets = law[low], float(guide.size)
+    mass = law[high] - base
+    total = mass + (max(0.0, 1.0 - law[points]) if may_never else 0.0)
+    # At or beyond the mass; where only rounding leads there, the last point is meant.
+    beyond = points if may_never else high - 1 if mass > 0.0 else points + 1
+    for path in range(begin, end):
+        if not misses[path - begin]:
+            continue
+        target = _uniform(stream, path) * total
+        if target >= mass:
+            outcomes[path] = beyond
+            continue
+        target += base
+        point = np.int64(guide[min(np.int64(target * buckets), guide.size - 1)])
+        while point < high - 1 and law[point + 1] <= target:
+            point += 1
+        outcomes[path] = point
 
 
-@njit(cache=True, inline="always")
-def _shift(loads, row_tops, block, lane, first, last, width):  # type: ignore[no-untyped-def]
-    """Add ``width`` (negative: take away) in rounds ``first .. last`` of one path."""
+@njit(cache=True)
+def _rounds_ahead(points, offset, outcomes, path, now, chosen, first, end):  # type: ignore[no-untyped-def]
+    """Fill (first, end), counted from ``now``, with what the outcomes of 64 paths still occupy.
+
+    Lanes that are not ``chosen``, do not run or lie in the past get the empty interval (0, 0).
+    Returns the union of all.
+    """
+    low, high = np.int64(1 << 30), np.int64(0)
+    for lane in range(LANES):
+        outcome = offset + np.int64(outcomes[path + lane])
+        begins, last = points[0, outcome], points[1, outcome]
+        first[lane] = end[lane] = 0
+        if chosen[lane] and begins >= 0 and last >= now:
+            first[lane], end[lane] = max(begins - now, 0), last - now + 1
+            low, high = min(low, np.int64(first[lane])), max(high, np.int64(end[lane]))
+    return low, high
+
+
+@njit(cache=True)
+def _add_block(loads, row_tops, block, row, low, high, first, end, width):  # type: ignore[no-untyped-def]
+    """Add ``width`` (negative: take away) in rounds ``first .. end - 1`` of each of 64 paths.
+
+    ``row`` is the ring's row of the current round; rounds outside ``low .. high - 1`` are not touched.
+    """
     window = loads.shape[1]
-    row = first % window
-    for _ in range(last - first + 1):
-        load = loads[block, row, lane] + width
-        loads[block, row, lane] = load
-        if load > row_tops[row]:
-            row_tops[row] = load
-        row += 1
-        if row == window:
-            row = 0
+    step = loads.dtype.type(width)
+    none = loads.dtype.type(0)
+    for ahead in range(low, high):
+        at = row + ahead
+        if at >= window:
+            at -= window
+        lanes = loads[block, at]
+        t = loads.dtype.type(ahead)
+        top = none
+        for lane in range(LANES):
+            load = loads.dtype.type(lanes[lane] + (step if (first[lane] <= t) & (t < end[lane]) else none))
+            lanes[lane] = load
+            top = max(top, load)
+        if top > row_tops[at]:
+            row_tops[at] = top
 
 
-@njit(cache=True, inline="always")
-def _fits(loads, block, lane, first, last, width, capacity):  # type: ignore[no-untyped-def]
-    """Return the last round up to which ``width`` more nodes fit (``first - 1``: not at all)."""
+@njit(cache=True)
+def _move_block(loads, row_tops, block, row, low, high, old_first, old_end, first, end, width):  # type: ignore[no-untyped-def]
+    """Move a job from its old rounds to its new ones on each of 64 paths, in one pass."""
     window = loads.shape[1]
-    row = first % window
-    for t in range(first, last + 1):
-        if loads[block, row, lane] + width > capacity:
-            return t - 1
-        row += 1
-        if row == window:
-            row = 0
-    return last
+    step = loads.dtype.type(width)
+    none = loads.dtype.type(0)
+    for ahead in range(low, high):
+        at = row + ahead
+        if at >= window:
+            at -= window
+        lanes = loads[block, at]
+        t = loads.dtype.type(ahead)
+        top = none
+        for lane in range(LANES):
+            gain = step if (first[lane] <= t) & (t < end[lane]) else none
+            loss = step if (old_first[lane] <= t) & (t < old_end[lane]) else none
+            load = loads.dtype.type(lanes[lane] + loads.dtype.type(gain - loss))
+            lanes[lane] = load
+            top = max(top, load)
+        if top > row_tops[at]:
+            row_tops[at] = top
+
+
+@njit(cache=True)
+def _fill_block(loads, row_tops, block, row, chosen, first, end, width, capacity, cut):  # type: ignore[no-untyped-def]
+    """Place a job on the ``chosen`` of 64 paths under the ``running`` rule: cut where it does not fit."""
+    window = loads.shape[1]
+    for lane in range(LANES):
+        if not chosen[lane]:
+            continue
+        at = row + np.int64(first[lane])
+        if at >= window:
+            at -= window
+        for _ in range(end[lane] - first[lane]):
+            load = loads[block, at, lane] + width
+            if load > capacity:
+                cut[block * LANES + lane] = 1
+                break
+            loads[block, at, lane] = load
+            if load > row_tops[at]:
+                row_tops[at] = load
+            at += 1
+            if at == window:
+                at = 0
+
+
+@njit(cache=True)
+def _fit_block(loads, block, row, chosen, first, end, width, capacity, cut, again):  # type: ignore[no-untyped-def]
+    """Keep in ``chosen`` the paths on which the job fits as a whole; mark the others ``again``."""
+    window = loads.shape[1]
+    marked = 0
+    for lane in range(LANES):
+        for ahead in range(first[lane], end[lane] if chosen[lane] else first[lane]):
+            at = row + ahead
+            if at >= window:
+                at -= window
+            if loads[block, at, lane] + width > capacity:
+                chosen[lane] = 0
+                first[lane] = end[lane] = 0
+                cut[block * LANES + lane] = again[block * LANES + lane] = 1
+                marked += 1
+                break
+    return marked
 
 
 @njit(cache=True)
@@ -127,7 +209,7 @@ def _place_kernel(  # type: ignore[no-untyped-def]
     points,
     cumulated,
     guides,
-    chosen,
+    jobs,
     now,
     n_paths,
     capacity,
@@ -135,87 +217,117 @@ def _place_kernel(  # type: ignore[no-untyped-def]
     stamp,
     blocks,
 ):
-    """Place the jobs ``chosen``, in order of submission, on the paths of ``blocks``.
+    """Place ``jobs``, in order of submission, on the paths of ``blocks[0] .. blocks[1] - 1``.
 
     ``stamp >= 0``: draw their outcomes first; else keep them, and only fill paths marked ``again``.
     ``capacity >= 0`` selects the ``running`` rule: a job is cut at the first round it does not fit.
     """
-    for slot in chosen:
+    row = now % loads.shape[1]
+    first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
+    chosen = np.ones(LANES, np.uint8)
+    for slot in jobs:
         stream = _stream(root, slots[slot, KEY], max(stamp, 0))
-        offset, width = slots[slot, OFFSET], slots[slot, WIDTH]
-        for path in range(blocks[0] * LANES, min(blocks[1] * LANES, n_paths)):
+        width = slots[slot, WIDTH]
+        for block in range(blocks[0], blocks[1]):
+            path = block * LANES
+            for lane in range(LANES):
+                chosen[lane] = path + lane < n_paths and (stamp >= 0 or again[path + lane])
             if stamp >= 0:
-                draws[slot, path] = _draw(_uniform(stream, path), slot, slots, cumulated, guides)
-            elif not again[path]:
-                continue
-            drawn = offset + np.int64(draws[slot, path])
-            first, last = max(points[0, drawn], now), points[1, drawn]
-            if points[0, drawn] < 0 or last < now:
-                continue
-            block, lane = path // LANES, path % LANES
-            if capacity >= 0:
-                end = _fits(loads, block, lane, first, last, width, capacity)
-                if end < last:
-                    last = end
-                    cut[path] = 1
-            _shift(loads, row_tops, block, lane, first, last, width)
+                _draw_row(draws[slot], chosen, stream, slot, slots, cumulated, guides, path, path + LANES)
+            low, high = _rounds_ahead(points, slots[slot, OFFSET], draws[slot], path, now, chosen, first, end)
+            if capacity < 0:
+                _add_block(loads, row_tops, block, row, low, high, first, end, width)
+            elif low < high:
+                _fill_block(loads, row_tops, block, row, chosen, first, end, width, capacity, cut)
 
 
 @njit(cache=True)
 def _narrow_kernel(  # type: ignore[no-untyped-def]
-    loads, row_tops, draws, cut, again, slots, points, cumulated, guides, chosen, now, n_paths, capacity, root, stamp
+    loads,
+    row_tops,
+    draws,
+    cut,
+    again,
+    slots,
+    points,
+    cumulated,
+    guides,
+    jobs,
+    now,
+    n_paths,
+    capacity,
+    root,
+    stamp,
 ):
-    """Redraw the jobs ``chosen`` where the drawn outcome is no longer possible.
+    """Redraw ``jobs`` where the drawn outcome is no longer possible.
 
     Under the ``running`` rule a path on which somebody is or would be cut short is only marked
     ``again``. Returns how many were.
     """
     marked = 0
-    for slot in chosen:
+    row = now % loads.shape[1]
+    first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
+    old_first, old_end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
+    misses = np.zeros(LANES, np.uint8)
+    for slot in jobs:
         stream = _stream(root, slots[slot, KEY], stamp)
         offset, width = slots[slot, OFFSET], slots[slot, WIDTH]
-        low, high, never = slots[slot, LOW], slots[slot, HIGH], slots[slot, POINTS]
-        may_never = slots[slot, MAY_NEVER]
-        for path in range(n_paths):
-            old = np.int64(draws[slot, path])
-            if (low <= old < high) or (may_never and old == never):
+        low, high = slots[slot, LOW], slots[slot, HIGH]
+        never = slots[slot, POINTS] if slots[slot, MAY_NEVER] else -1
+        outcomes = draws[slot]
+        for block in range(loads.shape[0]):
+            path = block * LANES
+            n_misses = 0
+            for lane in range(LANES):
+                old = np.int64(outcomes[path + lane])
+                miss = ((old < low) | (old >= high)) & (old != never) & (path + lane < n_paths)
+                misses[lane] = miss
+                n_misses += miss
+            if n_misses == 0:
                 continue
-            new = _draw(_uniform(stream, path), slot, slots, cumulated, guides)
-            draws[slot, path] = new
-            if cut[path]:
-                marked += 1 - again[path]
-                again[path] = 1
+            begins, ends = _rounds_ahead(points, offset, outcomes, path, now, misses, first, end)
+            if capacity >= 0:
+                for lane in range(LANES):
+                    if misses[lane] and cut[path + lane]:
+                        marked += 1 - again[path + lane]
+                        again[path + lane] = 1
+                        first[lane] = end[lane] = 0
+            _draw_row(outcomes, misses, stream, slot, slots, cumulated, guides, path, path + LANES)
+            if capacity < 0:
+                old_first[:], old_end[:] = first, end
+                low_new, high_new = _rounds_ahead(points, offset, outcomes, path, now, misses, first, end)
+                begins, ends = min(begins, low_new), max(ends, high_new)
+                _move_block(loads, row_tops, block, row, begins, ends, old_first, old_end, first, end, width)
                 continue
-            block, lane = path // LANES, path % LANES
-            first, last = points[0, offset + old], points[1, offset + old]
-            if first >= 0 and last >= now:
-                _shift(loads, row_tops, block, lane, max(first, now), last, -width)
-            first, last = points[0, offset + new], points[1, offset + new]
-            if first >= 0 and last >= now:
-                first = max(first, now)
-                if capacity >= 0 and _fits(loads, block, lane, first, last, width, capacity) < last:
-                    cut[path] = again[path] = 1
-                    marked += 1
-                    continue
-                _shift(loads, row_tops, block, lane, first, last, width)
+            _add_block(loads, row_tops, block, row, begins, ends, first, end, -width)
+            for lane in range(LANES):
+                misses[lane] &= cut[path + lane] == 0
+            begins, ends = _rounds_ahead(points, offset, outcomes, path, now, misses, first, end)
+            marked += _fit_block(loads, block, row, misses, first, end, width, capacity, cut, again)
+            _add_block(loads, row_tops, block, row, begins, ends, first, end, width)
     return marked
 
 
 @njit(cache=True)
-def _remove_kernel(loads, row_tops, draws, cut, again, slots, points, slot, now, n_paths):  # type: ignore[no-untyped-def]
+def _remove_kernel(  # type: ignore[no-untyped-def]
+    loads, row_tops, draws, cut, again, slots, points, slot, now, n_paths
+):
     """Take one job off all paths; return how many paths were marked ``again``."""
-    offset, width = slots[slot, OFFSET], slots[slot, WIDTH]
+    row = now % loads.shape[1]
+    first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
+    chosen = np.ones(LANES, np.uint8)
     marked = 0
-    for path in range(n_paths):
-        drawn = offset + np.int64(draws[slot, path])
-        first, last = points[0, drawn], points[1, drawn]
-        if first < 0 or last < now:
-            continue
-        if cut[path]:
-            marked += 1 - again[path]
-            again[path] = 1
-            continue
-        _shift(loads, row_tops, path // LANES, path % LANES, max(first, now), last, -width)
+    for block in range(loads.shape[0]):
+        path = block * LANES
+        for lane in range(LANES):
+            chosen[lane] = path + lane < n_paths
+        low, high = _rounds_ahead(points, slots[slot, OFFSET], draws[slot], path, now, chosen, first, end)
+        for lane in range(LANES):
+            if cut[path + lane] and end[lane] > first[lane]:
+                marked += 1 - again[path + lane]
+                again[path + lane] = 1
+                first[lane] = end[lane] = 0
+        _add_block(loads, row_tops, block, row, low, high, first, end, -slots[slot, WIDTH])
     return marked
 
 

@@ -31,6 +31,7 @@ from marketsched.mechanisms.posted.path_kernels import (
 from marketsched.mechanisms.posted.residual import Limits, ResidualJob
 
 MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
+BUCKETS_PER_POINT = 4  # of the guide tables: most draws then need no search
 INT16_TOP = np.iinfo(np.int16).max
 
 
@@ -55,7 +56,9 @@ class SamplePaths:
         self.n_blocks = -(-n_paths // LANES)
         self.window = limits.window
         self.capacity = limits.capacity if limits.eviction == "running" else -1
-        self.loads: NDArray[np.int16] | NDArray[np.int32] = np.zeros((self.n_blocks, self.window, LANES), np.int16)
+        # 16 bits hold loads and rounds ahead; wider markets turn to 32 (see add).
+        width = np.int16 if self.window < INT16_TOP else np.int32
+        self.loads: NDArray[np.int16] | NDArray[np.int32] = np.zeros((self.n_blocks, self.window, LANES), width)
         self.row_tops = np.zeros(self.window, np.int64)
         self.draws = np.zeros((16, self.n_blocks * LANES), np.uint16)
         self.cut = np.zeros(self.n_blocks * LANES, np.uint8)
@@ -63,7 +66,7 @@ class SamplePaths:
         self._slots = np.zeros((16, N_COLUMNS), np.int64)
         self._points = np.zeros((2, 1024), np.int64)
         self._cumulated = np.zeros(1024)
-        self._guides = np.zeros(1024, np.uint16)
+        self._guides = np.zeros(BUCKETS_PER_POINT * 1024, np.uint16)
         self._used = 0  # of the point arrays
         self._guides_used = 0
         self._slot_of: dict[JobId, int] = {}  # in order of submission
@@ -195,10 +198,14 @@ class SamplePaths:
     def _new_slot(self, n_points: int) -> int:
         if not self._free:
             old = self.draws.shape[0]
-            self.draws = np.concatenate([self.draws, np.zeros_like(self.draws)])
+            # In place, without a second copy: this is the one large array, and no view of it is kept.
+            self.draws.resize((2 * old, self.draws.shape[1]), refcheck=False)
             self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
             self._free = list(range(2 * old - 1, old - 1, -1))
-        if self._used + n_points + 2 > self._cumulated.size or self._guides_used + n_points + 1 > self._guides.size:
+        if (
+            self._used + n_points + 2 > self._cumulated.size
+            or self._guides_used + BUCKETS_PER_POINT * n_points > self._guides.size
+        ):
             self._compact(n_points + 2)
         return self._free.pop()
 
@@ -212,13 +219,14 @@ class SamplePaths:
         cumulated = self._cumulated[offset : offset + n_points + 1]
         cumulated[0] = 0.0
         np.cumsum(residual.law.probabilities, out=cumulated[1:])
-        kernels._guide_kernel(cumulated, self._guides[guide : guide + n_points + 1])
+        n_buckets = BUCKETS_PER_POINT * n_points
+        kernels._guide_kernel(cumulated, self._guides[guide : guide + n_buckets])
         row = self._slots[slot]
-        row[OFFSET], row[POINTS], row[GUIDE], row[BUCKETS] = offset, n_points, guide, n_points + 1
+        row[OFFSET], row[POINTS], row[GUIDE], row[BUCKETS] = offset, n_points, guide, n_buckets
         row[WIDTH], row[KEY] = residual.width, residual.order
         self._store_range(slot, residual)
         self._used += n_points + 2
-        self._guides_used += n_points + 1
+        self._guides_used += n_buckets
 
     def _store_range(self, slot: int, residual: ResidualJob) -> None:
         """Write what is still possible; the outcome behind "never" is d = D_max."""
@@ -235,7 +243,11 @@ class SamplePaths:
         size = self._cumulated.size
         while size < 2 * (live + needed):
             size *= 2
-        points, cumulated, guides = np.zeros((2, size), np.int64), np.zeros(size), np.zeros(size, np.uint16)
+        points, cumulated, guides = (
+            np.zeros((2, size), np.int64),
+            np.zeros(size),
+            np.zeros(BUCKETS_PER_POINT * size, np.uint16),
+        )
         used = guides_used = 0
         for slot in self._slot_of.values():
             row = self._slots[slot]

@@ -1,0 +1,181 @@
+"""The Monte Carlo oracle: one table, one round's update, and what re-simulating would cost.
+
+Size: 10,000 paths, 256 rounds ahead, durations up to 32, 250 to 4,000 active jobs at 85 % load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from harness import Row, Timed, benchmark, peak_memory, time_interleaved
+from numba import njit
+
+from marketsched.mechanisms import DeadlineValue, MonteCarloOracle, StatementOfWork
+from marketsched.mechanisms.posted.residual import Limits
+
+PATHS, ROUNDS, DURATIONS, WIDEST = 10_000, 224, 32, 4  # 224 starts + 32 durations: 256 rounds
+FAR = 100_000
+
+
+def _statement(rng: np.random.Generator, arrival: int) -> StatementOfWork:
+    """Return a job around ``arrival``: 3 arrivals x 5 durations, as a prediction would give."""
+    typical = int(rng.integers(2, 17))
+    durations = np.unique(np.clip(np.rint(typical * np.array([0.8, 0.9, 1.0, 1.2, 1.6])), 1, DURATIONS).astype(int))
+    arrivals = arrival + np.arange(3)
+    points = np.stack(np.meshgrid(arrivals, durations, indexing="ij")).reshape(2, -1)
+    weights = rng.random(points.shape[1])
+    width = int(rng.integers(1, WIDEST + 1))
+    return StatementOfWork.from_arrays(1, width, DeadlineValue(1.0, FAR), *points, weights / weights.sum())
+
+
+def market(n_jobs: int, *, load: float = 0.85, paths: int = PATHS, refresh: float | str = 0.0) -> MonteCarloOracle:
+    """Return an oracle that follows ``n_jobs`` jobs spread over the coming rounds."""
+    rng = np.random.default_rng(7)
+    jobs = [_statement(rng, int(a)) for a in np.sort(rng.integers(1, ROUNDS - 2, n_jobs))]
+    work = sum(s.concurrency * float(s.law.durations @ s.law.probabilities) for s in jobs)
+    capacity = round(work / ROUNDS / load)
+    oracle = MonteCarloOracle(paths, refresh, rng=1)
+    oracle.attach(Limits(capacity, FAR, WIDEST, DURATIONS, ROUNDS), rng)
+    for order, sow in enumerate(jobs):
+        oracle.submitted(order, order, sow.concurrency, sow.law, sow.law.group_arrivals)
+    return oracle
+
+
+def table(oracle: MonteCarloOracle) -> np.ndarray:
+    """Return the whole failure table of the widest job."""
+    return oracle.failure_table(WIDEST)
+
+
+class Rounds:
+    """A market in its steady state: what a round ends is replaced by new jobs ``ROUNDS`` ahead."""
+
+    def __init__(self, n_jobs: int) -> None:
+        self.oracle = market(n_jobs)
+        self.rng = np.random.default_rng(3)
+        self.ends: dict[int, list[int]] = {}
+        self.cases: dict[int, list[tuple[int, int, int, int]]] = {}
+        self.orders = n_jobs
+        self.per_round = n_jobs / ROUNDS
+        for job in self.oracle._jobs:
+            self._decide(job)
+
+    def _decide(self, job: int) -> None:
+        """Draw what really happens to a job."""
+        law = self.oracle._jobs[job].law
+        group = int(self.rng.choice(law.group_arrivals.size, p=law.probabilities))
+        start, duration = int(law.group_arrivals[group]), int(law.durations[group])
+        self.cases.setdefault(start, []).append((job, group, start, start + duration))
+
+    def refill(self) -> None:
+        """Submit new jobs (not part of the round's update)."""
+        for _ in range(self.rng.poisson(self.per_round)):
+            sow = _statement(self.rng, self.oracle.now + ROUNDS - 4)
+            self.oracle.submitted(self.orders, self.orders, sow.concurrency, sow.law, sow.law.group_arrivals)
+            self._decide(self.orders)
+            self.orders += 1
+
+    def update(self, _: None = None) -> None:
+        """Play one round: arrivals, the clearing, completions, and what did not happen."""
+        oracle = self.oracle
+        for job, group, start, end in self.cases.pop(oracle.now, ()):
+            oracle.arrived(job, group, start)
+            self.ends.setdefault(end, []).append(job)
+        oracle.advanced(oracle.now + 1)
+        for job in self.ends.pop(oracle.now, ()):
+            oracle.removed(job)
+        oracle._settle()
+
+
+@njit(cache=True)
+def _resimulate(cumulated, offsets, firsts, lasts, widths, uniforms, capacity, now, counts):
+    """Appendix F for one table: draw every job on every path, play the rounds under LIFO, test all launches."""
+    n_jobs, n_paths = uniforms.shape
+    n_starts, n_durations = counts.shape
+    rounds = n_starts + n_durations - 1
+    first, last = np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64)
+    load = np.empty(rounds, np.int64)
+    for path in range(n_paths):
+        load[:] = 0
+        for j in range(n_jobs):
+            point = np.searchsorted(cumulated[offsets[j] : offsets[j + 1]], uniforms[j, path], side="right")
+            point = offsets[j] + min(point, offsets[j + 1] - offsets[j] - 1)
+            first[j], last[j] = firsts[point] - now, lasts[point] - now
+            for t in range(first[j], min(last[j] + 1, rounds)):
+                load[t] += widths[j]
+        newest = n_jobs
+        lost = rounds
+        for t in range(rounds):
+            if load[t] > capacity:
+                lost = min(lost, t)
+            while load[t] > capacity:
+                newest -= 1
+                for later in range(max(first[newest], t), min(last[newest] + 1, rounds)):
+                    load[later] -= widths[newest]
+        for s in range(n_starts):
+            failing = s > lost
+            for d in range(n_durations):
+                failing = failing or s + d == lost or load[s + d] > capacity - WIDEST
+                counts[s, d] += failing
+
+
+def resimulation(oracle: MonteCarloOracle) -> np.ndarray:
+    """Return the table as Appendix F computes it, from all jobs anew (one set of paths for all cells)."""
+    jobs = list(oracle._jobs.values())
+    laws = [r.law.probabilities for r in jobs]
+    uniforms = np.random.default_rng(5).random((len(jobs), oracle.samples), dtype=np.float32)
+    counts = np.zeros((ROUNDS, DURATIONS), np.int64)
+    _resimulate(
+        np.concatenate([np.cumsum(p) for p in laws]),
+        np.cumsum([0, *(p.size for p in laws)]),
+        np.concatenate([r.firsts for r in jobs]),
+        np.concatenate([r.lasts for r in jobs]),
+        np.array([r.width for r in jobs]),
+        uniforms,
+        oracle.limits.capacity,
+        oracle.now,
+        counts,
+    )
+    return counts / oracle.samples
+
+
+@benchmark
+def one_table() -> Iterator[Row]:
+    """One table against one pass over the loads, against more jobs, and against re-simulation."""
+    few, many = market(250), market(4000)
+    small, large, one_pass, again = time_interleaved(
+        [lambda: table(few), lambda: table(many), lambda: many._paths.loads.max(), Timed(lambda: resimulation(many))],
+        rounds=31,
+        budget=60.0,
+    )
+    yield Row("oracle.table_ms", large * 1e3, "ms")
+    yield Row("oracle.table_over_pass", large / one_pass, "x", at_most=8)
+    yield Row("oracle.jobs_4000_over_250", large / small, "x", at_most=1.3)
+    yield Row("oracle.resimulation_over_table", again / large, "x", at_least=1000)
+    for load in (0.5, 0.7, 0.95, 1.2):
+        other = market(250, load=load)
+        other_table, other_pass = time_interleaved([lambda o=other: table(o), lambda o=other: o._paths.loads.max()])
+        yield Row(f"oracle.table_over_pass_at_load_{load}", other_table / other_pass, "x", at_most=8)
+
+
+@benchmark
+def one_round() -> Iterator[Row]:
+    """One round's update against one table, with the jobs arriving as they go."""
+    for n_jobs in (250, 4000):
+        rounds = Rounds(n_jobs)
+        update, whole = time_interleaved(
+            [Timed(rounds.update, rounds.refill), lambda r=rounds: table(r.oracle)], rounds=101, shortest=0.0
+        )
+        yield Row(f"oracle.round_ms_{n_jobs}_jobs", update * 1e3, "ms")
+        yield Row(f"oracle.round_over_table_{n_jobs}_jobs", update / whole, "x", at_most=1 if n_jobs == 250 else None)
+
+
+def _hold() -> None:
+    """Build the large market and ask it once."""
+    table(market(4000))
+
+
+@benchmark
+def memory() -> Iterator[Row]:
+    """Peak memory of a process that holds the large market; the interpreter and numba included."""
+    yield Row("oracle.peak_memory", peak_memory(_hold), "MB", at_most=300)
