@@ -1,0 +1,247 @@
+"""The store of sample paths: loads are the sum of the drawn outcomes, whatever happened before."""
+
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+
+from marketsched.mechanisms import DeadlineValue, ExactOracle, InvalidParameterError, MonteCarloOracle, StatementOfWork
+from marketsched.mechanisms.posted import path_kernels
+from marketsched.mechanisms.posted.failure_table import LANES
+from marketsched.mechanisms.posted.residual import Limits
+
+LIMITS = {
+    rule: Limits(capacity=6, horizon=60, max_concurrency=3, max_duration=5, max_delay=14, eviction=rule)
+    for rule in ("all", "running")
+}
+KERNELS = ["_draw_row", "_rounds_ahead", "_add_block", "_move_block", "_fill_block", "_fit_block"]
+KERNELS += ["_place_kernel", "_narrow_kernel", "_remove_kernel", "_empty_kernel", "_guide_kernel"]
+KERNELS += ["_mix", "_stream", "_uniform"]
+
+
+@pytest.fixture(params=["compiled", "python"])
+def kernel_form(request, monkeypatch):
+    """Run the kernels compiled, and as plain Python."""
+    if request.param == "python":
+        for name in KERNELS:
+            kernel = getattr(path_kernels, name)
+            monkeypatch.setattr(path_kernels, name, getattr(kernel, "py_func", kernel))
+        with np.errstate(over="ignore"):
+            yield request.param
+    else:
+        yield request.param
+
+
+def random_law(rng, now):
+    """A report with up to twelve points; hidden durations half of the time, missing mass too."""
+    n = int(rng.integers(1, 13))
+    weights = rng.random(n)
+    weights *= rng.choice([1.0, 0.7]) / weights.sum()
+    sow = StatementOfWork.from_arrays(
+        now,
+        int(rng.integers(1, 4)),
+        DeadlineValue(1.0, 99),
+        now + rng.integers(0, 5, n),
+        rng.integers(1, 6, n),
+        weights,
+        revealed=bool(rng.integers(2)),
+    )
+    starts = sow.law.group_arrivals + rng.integers(0, 4, sow.law.group_arrivals.size)
+    starts[rng.random(starts.size) < 0.15] = -1
+    return sow, starts
+
+
+class RandomHistory:
+    """Drive oracles through the same random but legal history."""
+
+    def __init__(self, seed, oracles, rule):
+        self.rng = np.random.default_rng(seed)
+        self.oracles = oracles
+        for oracle in oracles:
+            oracle.attach(LIMITS[rule], np.random.default_rng(seed))
+        self.now = 1
+        self.names = 0
+        self.waiting, self.started = {}, {}
+
+    def tell(self, method, *arguments):
+        for oracle in self.oracles:
+            getattr(oracle, method)(*arguments)
+
+    def round(self, submissions):
+        """Play one round: submissions, arrivals, some removals, completions."""
+        rng = self.rng
+        for _ in range(submissions):
+            sow, starts = random_law(rng, self.now)
+            self.tell("submitted", self.names, self.names, sow.concurrency, sow.law, starts)
+            self.waiting[self.names] = (sow.law, starts)
+            self.names += 1
+        for job, (law, starts) in list(self.waiting.items()):
+            cases = np.flatnonzero(law.group_arrivals == self.now)
+            if not cases.size or rng.random() < 0.5:
+                continue
+            group = int(rng.choice(cases))
+            del self.waiting[job]
+            points = slice(law.offsets[group], law.offsets[group + 1])
+            if starts[group] < 0:
+                self.tell("removed", job)
+            else:
+                self.tell("arrived", job, group, int(starts[group]))
+                end = starts[group] + int(rng.choice(law.durations[points])) + (rng.random() < 0.1)
+                self.started[job] = min(int(end), int(starts[group]) + 5)
+        if self.waiting and rng.random() < 0.2:
+            job = int(rng.choice(list(self.waiting)))
+            del self.waiting[job]
+            self.tell("removed", job)
+        self.now += 1
+        self.tell("advanced", self.now)
+        for job, end in list(self.started.items()):
+            if end <= self.now:
+                del self.started[job]
+                self.tell("removed", job)
+
+
+def loads_from_draws(oracle):
+    """Rebuild the loads of all paths from the drawn outcomes alone, in order of submission."""
+    paths, limits = oracle._paths, oracle.limits
+    loads = np.zeros((paths.n_paths, paths.window), int)
+    for slot in paths._slot_of.values():
+        row = paths._slots[slot]
+        for path in range(paths.n_paths):
+            first, last = paths._points[:, row[path_kernels.OFFSET] + int(paths.draws[slot, path])]
+            if first < 0:
+                continue
+            for t in range(max(first, oracle.now), last + 1):
+                if limits.eviction == "running" and loads[path, t - oracle.now] + row[path_kernels.WIDTH] > 6:
+                    break
+                loads[path, t - oracle.now] += row[path_kernels.WIDTH]
+    return loads
+
+
+@pytest.mark.parametrize("rule", ["all", "running"])
+@pytest.mark.parametrize("refresh", [0.0, 0.4, "round", "submission"])
+def test_loads_stay_the_sum_of_the_draws(kernel_form, rule, refresh):
+    oracle = MonteCarloOracle(70, refresh)
+    history = RandomHistory(5, [oracle], rule)
+    for _ in range(25):
+        history.round(int(history.rng.integers(0, 3)))
+        oracle.failure_table(2)
+        paths = oracle._paths
+        rows = np.arange(oracle.now, oracle.now + paths.window) % paths.window
+        lanes = paths.loads[:, rows, :].transpose(0, 2, 1).reshape(-1, paths.window)
+        np.testing.assert_array_equal(lanes[:70], loads_from_draws(oracle))
+        assert not lanes[70:].any()
+        assert (paths.row_tops[rows] >= lanes.max(axis=0)).all()
+
+
+def test_every_draw_is_still_possible():
+    oracle = MonteCarloOracle(200)
+    history = RandomHistory(11, [oracle], "all")
+    for _ in range(40):
+        history.round(2)
+        oracle._settle()
+        for job, slot in oracle._paths._slot_of.items():
+            residual = oracle._jobs[job]
+            drawn = oracle._paths.draws[slot, :200].astype(int)
+            inside = (drawn >= residual.low) & (drawn < residual.high)
+            never = residual.may_never & (drawn == residual.law.arrivals.size)
+            assumed = residual.exhausted & (drawn == residual.law.arrivals.size + 1)
+            assert (inside | never | assumed).all()
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="many paths: compiled only")
+@pytest.mark.parametrize("rule", ["all", "running"])
+def test_paths_kept_through_a_history_still_follow_the_conditional_law(rule):
+    """The plans here do not depend on the paths, so kept paths are exact draws: compare with the exact oracle."""
+    n, exceeded, compared = 4000, 0, 0
+    for seed in range(60):
+        kept, exact = MonteCarloOracle(n), ExactOracle()
+        history = RandomHistory(seed, [kept, exact], rule)
+        for submissions in (2, 2, 1, 1, 0):
+            history.round(submissions)
+        found, truth = kept.failure_table(3), exact.failure_table(3)
+        assert (found[truth < 1e-12] == 0).all()
+        uncertain = (truth > 0.02) & (truth < 0.98)
+        if uncertain.any():
+            where = np.argmax(uncertain)  # one cell per history: cells of one table are not independent
+            p = truth.flat[where]
+            compared += 1
+            exceeded += abs(found.flat[where] - p) > 1.96 * np.sqrt(p * (1 - p) / n)
+    assert compared >= 20
+    assert stats.binomtest(exceeded, compared, 0.05).pvalue > 1e-3
+
+
+def test_draws_do_not_depend_on_a_report():
+    """Two markets that differ in one report draw every other job alike."""
+    draws = []
+    for weights in ([0.5, 0.5], [0.1, 0.9]):
+        oracle = MonteCarloOracle(500, rng=3)
+        oracle.attach(LIMITS["all"], np.random.default_rng(0))
+        lied = StatementOfWork(1, 1, DeadlineValue(1.0, 9), [(1, 1, weights[0]), (4, 2, weights[1])])
+        other = StatementOfWork(1, 2, DeadlineValue(1.0, 9), [(2, 1, 0.3), (3, 3, 0.6)])
+        oracle.submitted("liar", 0, 1, lied.law, lied.law.group_arrivals)
+        oracle.submitted("other", 1, 2, other.law, other.law.group_arrivals)
+        for now in (2, 3):
+            oracle.advanced(now)
+            oracle._settle()
+        draws.append(oracle._paths.draws[oracle._paths._slot_of["other"], :500].copy())
+    np.testing.assert_array_equal(*draws)
+
+
+def test_same_seed_same_tables_and_other_seed_other_tables():
+    tables = []
+    for seed in (1, 1, 2):
+        oracle = MonteCarloOracle(300, 0.2, rng=seed)
+        history = RandomHistory(4, [oracle], "all")
+        for _ in range(10):
+            history.round(1)
+        tables.append(oracle.failure_table(2))
+    np.testing.assert_array_equal(tables[0], tables[1])
+    assert (tables[0] != tables[2]).any()
+
+
+def test_uniform_numbers_are_uniform_and_unrelated_between_jobs_and_rounds():
+    streams = [
+        path_kernels._stream(np.uint64(77), order, path_kernels.stamp_of(now, 1)) for order in (0, 1) for now in (1, 2)
+    ]
+    numbers = np.array([[path_kernels._uniform(np.uint64(s), path) for path in range(20_000)] for s in streams])
+    for row in numbers:
+        assert stats.kstest(row, "uniform").pvalue > 1e-4
+    correlations = np.corrcoef(numbers)[np.triu_indices(4, 1)]
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(20_000)
+
+
+def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
+    sow = StatementOfWork(
+        1, 1, DeadlineValue(1.0, 9), [(1, 1, 0.0), (1, 2, 0.25), (2, 1, 0.0), (3, 1, 0.35), (4, 1, 0.0)]
+    )
+    oracle = MonteCarloOracle(100_000, rng=5)
+    oracle.attach(LIMITS["all"], np.random.default_rng(0))
+    oracle.submitted("job", 0, 1, sow.law, sow.law.group_arrivals)
+    drawn = oracle._paths.draws[oracle._paths._slot_of["job"], :100_000]
+    seen = np.bincount(drawn, minlength=6)
+    assert (seen[[0, 2, 4]] == 0).all()
+    assert stats.chisquare(seen[[1, 3, 5]], 100_000 * np.array([0.25, 0.35, 0.4])).pvalue > 1e-4
+
+
+def test_wide_jobs_turn_the_loads_to_32_bits():
+    limits = Limits(capacity=100_000, horizon=20, max_concurrency=20_000, max_duration=2, max_delay=8)
+    oracle = MonteCarloOracle(LANES, rng=1)
+    oracle.attach(limits, np.random.default_rng(0))
+    sow = StatementOfWork(1, 20_000, DeadlineValue(1.0, 9), [(2, 2, 1.0)])
+    for order in range(5):
+        oracle.submitted(order, order, 20_000, sow.law, sow.law.group_arrivals)
+    assert oracle._paths.loads.max() == 100_000
+    assert oracle.failure_table(1)[:4, 0].tolist() == [0.0, 1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("bad", [{"samples": 0}, {"samples": 2.5}, {"refresh": "never"}, {"refresh": 1.5}])
+def test_bad_parameters_are_named(bad):
+    with pytest.raises(InvalidParameterError, match=next(iter(bad))):
+        MonteCarloOracle(**bad)
+
+
+def test_an_oracle_serves_one_market():
+    oracle = ExactOracle()
+    oracle.attach(LIMITS["all"], np.random.default_rng(0))
+    with pytest.raises(InvalidParameterError, match="another mechanism"):
+        oracle.attach(LIMITS["all"], np.random.default_rng(0))
