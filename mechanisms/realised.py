@@ -31,13 +31,14 @@ def check_whole(name: str, x: object, lowest: int, highest: int | None = None) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RealisedJobs:
-    """Realised jobs in order of submission; all arrays are read-only.
+    """Realised jobs; those born in the same round stand in order of submission. Arrays are read-only.
 
     ``values[offsets[j] + k]`` is what job ``j`` is worth if it starts in round
     ``arrivals[j] + k``, in credits. Later starts are worth nothing; a job that never arrives, or
     runs longer than the platform allows, has no start at all.
     """
 
+    births: NDArray[np.int64]  # (n_jobs,), rounds
     arrivals: NDArray[np.int64]  # (n_jobs,), rounds; NEVER for a job that never arrives
     durations: NDArray[np.int64]  # (n_jobs,), rounds
     concurrency: NDArray[np.int64]  # (n_jobs,), nodes
@@ -59,8 +60,8 @@ class RealisedJobs:
         Parameters
         ----------
         jobs : iterable of (StatementOfWork, arrival, duration)
-            In order of submission. The arrival is a round >= birth, or None if the job never
-            arrives; it may lie outside the statement's own law.
+            Those born in the same round in order of submission. The arrival is a round >= birth, or
+            None if the job never arrives; it may lie outside the statement's own law.
         horizon : int
             T, the last round.
         max_delay : int
@@ -84,7 +85,7 @@ class RealisedJobs:
         horizon = check_whole("horizon", horizon, 1)
         max_delay = check_whole("max_delay", max_delay, 1)
         longest = None if max_duration is None else check_whole("max_duration", max_duration, 1)
-        arrivals, durations, concurrency, sizes, tables = [], [], [], [], []
+        births, arrivals, durations, concurrency, sizes, tables = [], [], [], [], [], []
         for index, (sow, arrival, duration) in enumerate(jobs):
             d = check_whole(f"jobs[{index}] duration", duration, 1)
             a = NEVER if arrival is None else check_whole(f"jobs[{index}] arrival", arrival, sow.birth)
@@ -94,6 +95,7 @@ class RealisedJobs:
                 n_starts = 0
             if n_starts:
                 tables.append(sow.value.table(a + d, n_starts))
+            births.append(sow.birth)
             arrivals.append(a)
             durations.append(d)
             concurrency.append(sow.concurrency)
@@ -101,6 +103,7 @@ class RealisedJobs:
         offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         np.cumsum(sizes, out=offsets[1:])
         arrays = (
+            np.array(births, dtype=np.int64),
             np.array(arrivals, dtype=np.int64),
             np.array(durations, dtype=np.int64),
             np.array(concurrency, dtype=np.int64),

@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from marketsched.mechanisms import DeadlineValue, ExactOracle, InvalidParameterError, MonteCarloOracle, StatementOfWork
-from marketsched.mechanisms.posted import path_kernels
-from marketsched.mechanisms.posted.failure_table import LANES
+from marketsched.mechanisms.posted import failure_table, path_kernels
 from marketsched.mechanisms.posted.residual import Limits
 
 LIMITS = {
@@ -224,8 +223,9 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
 
 
 def test_wide_jobs_turn_the_loads_to_32_bits():
+    assert path_kernels.LANES == failure_table.LANES
     limits = Limits(capacity=100_000, horizon=20, max_concurrency=20_000, max_duration=2, max_delay=8)
-    oracle = MonteCarloOracle(LANES, rng=1)
+    oracle = MonteCarloOracle(path_kernels.LANES, rng=1)
     oracle.attach(limits, np.random.default_rng(0))
     sow = StatementOfWork(1, 20_000, DeadlineValue(1.0, 9), [(2, 2, 1.0)])
     for order in range(5):

@@ -23,13 +23,10 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.flat_price import FirstComeOutcome, as_price, best_first_come, first_come_welfare
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
 from marketsched.mechanisms.realised import NEVER, check_whole
 from marketsched.mechanisms.sow import Signal, StatementOfWork
-
-__all__ = ["FirstCome", "FirstComeOutcome", "best_first_come", "first_come_welfare"]
 
 NOT_YET = 0  # a start that is still open
 TOLERANCE = 1e-12  # an expected surplus has to exceed it, as in launch plans
@@ -321,6 +318,15 @@ class FirstCome:
             n = max(0, last - d - self._round + 1)
             surplus[:n] += weight / mass * sow.value.table(self._round + d, n)
         return surplus
+
+
+def as_price(price: float) -> float:
+    """Return ``price`` as a finite float >= 0, or say what is wrong."""
+    if isinstance(price, bool) or not isinstance(price, (int, float, np.integer, np.floating)):
+        raise InvalidParameterError(f"price = {price!r}: expected a finite number >= 0")
+    if not 0 <= price < np.inf:
+        raise InvalidParameterError(f"price = {price!r}: expected a finite number >= 0")
+    return float(price)
 
 
 def _revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:

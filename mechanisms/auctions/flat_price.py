@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.auctions.first_come import as_price
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs, check_whole
 
@@ -34,7 +35,7 @@ def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: f
     Parameters
     ----------
     jobs : RealisedJobs
-        In order of submission.
+        What really happened.
     capacity, horizon : int
         C, nodes; T, the horizon ``jobs`` was built for.
     price : float
@@ -48,7 +49,7 @@ def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: f
     capacity, price = check_whole("capacity", capacity, 1), as_price(price)
     if horizon != jobs.horizon:
         raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
-    order = np.argsort(jobs.arrivals, kind="stable")
+    order = np.lexsort((jobs.births, jobs.arrivals))  # stable: equal ones stay in order of submission
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.n_jobs, dtype=np.int64)
     columns = (jobs.arrivals, jobs.durations, jobs.concurrency, jobs.offsets, jobs.values)
     welfare, revenue = _first_come_welfare_kernel(order, *columns, price, free, starts)
@@ -85,15 +86,6 @@ def best_first_come(
             best = tried[top]
         low, high = float(prices[max(top - 1, 0)]), float(prices[min(top + 1, grid - 1)])
     return best
-
-
-def as_price(price: float) -> float:
-    """Return ``price`` as a finite float >= 0, or say what is wrong."""
-    if isinstance(price, bool) or not isinstance(price, (int, float, np.integer, np.floating)):
-        raise InvalidParameterError(f"price = {price!r}: expected a finite number >= 0")
-    if not 0 <= price < np.inf:
-        raise InvalidParameterError(f"price = {price!r}: expected a finite number >= 0")
-    return float(price)
 
 
 @njit(cache=True)

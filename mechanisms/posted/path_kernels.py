@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from marketsched.mechanisms.posted.failure_table import LANES
+LANES = 64  # as in failure_table; a compiled kernel's cache notices changes of its own file only
 
 # Columns of the table of slots; one slot per active job.
 OFFSET, POINTS, GUIDE, BUCKETS, LOW, HIGH, MAY_NEVER, WIDTH, KEY = range(9)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
-from marketsched.mechanisms.posted.failure_table import LANES, failure_counts
+from marketsched.mechanisms.posted.failure_table import failure_counts
 from marketsched.mechanisms.posted.path_kernels import (
     BUCKETS,
     GUIDE,
     HIGH,
     KEY,
+    LANES,
     LOW,
     MAY_NEVER,
     N_COLUMNS,

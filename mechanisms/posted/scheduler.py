@@ -139,6 +139,11 @@ class PostedPriceMechanism:
         """T, the last round."""
         return self.limits.horizon
 
+    @property
+    def max_duration(self) -> int:
+        """D_max, rounds: a job still running after so many is evicted."""
+        return self.limits.max_duration
+
     def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
         """Take a report, plan it at the current menu, and follow it from now on.
 
