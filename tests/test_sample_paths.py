@@ -110,9 +110,9 @@ def loads_from_draws(oracle):
             if first < 0:
                 continue
             for t in range(max(first, oracle.now), last + 1):
-                if limits.eviction == "running" and loads[path, t - oracle.now] + row[path_kernels.WIDTH] > 6:
-                    break
                 loads[path, t - oracle.now] += row[path_kernels.WIDTH]
+                if limits.eviction == "running" and loads[path, t - oracle.now] > 6:
+                    break
     return loads
 
 

@@ -5,7 +5,8 @@ for tests. :class:`MonteCarloOracle` (Appendix F of [BLLMSW22]_) counts failing 
 follow the earlier active jobs through :class:`~marketsched.mechanisms.posted.residual.ResidualTracker`
 and both use (6'): under LIFO over all active jobs a path needs only the load as if nobody were
 evicted from now on. Under the ``running`` variant jobs are placed in order of submission, each up to
-the first round in which it would not fit, because a later job is the first to go (Section 15.3).
+and including the first round in which it does not fit: it is removed there, but a still later job,
+counted in the same load, goes before it (Section 15.3, R_t taken before the removals of round t).
 """
 
 from __future__ import annotations
@@ -139,9 +140,9 @@ class ExactOracle(FailureOracle):
             i = t - self.now
             if i >= loads.shape[1]:
                 break
-            if self.limits.eviction == "running":
-                staying &= loads[:, i] + width <= self.limits.capacity
             loads[staying, i] += width
+            if self.limits.eviction == "running":  # the last round of a job cut short still counts it
+                staying &= loads[:, i] <= self.limits.capacity
         return loads
 
 

@@ -10,9 +10,9 @@ Draws are a function of (root key, order of submission, round, kind, path) and o
 counter-based generator (the finaliser of SplitMix64, [SLF14]_). They therefore never depend on a
 report, nor on how often other jobs were redrawn.
 
-Under the ``running`` variant (Section 15.3) a later job is the first to go, so the effective load
-of a path is built by placing the jobs in order of submission, each up to the first round in which
-it would not fit; paths on which nobody is cut short are updated in place, the others are placed
+Under the ``running`` variant (Section 15.3) a later job is the first to go, so the load of a path
+before the removals of each round is built by placing the jobs in order of submission, each up to and
+including the first round in which it does not fit; paths on which nobody is cut short are updated in place, the others are placed
 again.
 
 References
@@ -168,12 +168,12 @@ def _fill_block(loads, row_tops, block, row, chosen, first, end, width, capacity
             at -= window
         for _ in range(end[lane] - first[lane]):
             load = loads[block, at, lane] + width
-            if load > capacity:
-                cut[block * LANES + lane] = 1
-                break
             loads[block, at, lane] = load
             if load > row_tops[at]:
                 row_tops[at] = load
+            if load > capacity:
+                cut[block * LANES + lane] = 1
+                break
             at += 1
             if at == window:
                 at = 0
@@ -220,7 +220,7 @@ def _place_kernel(  # type: ignore[no-untyped-def]
     """Place ``jobs``, in order of submission, on the paths of ``blocks[0] .. blocks[1] - 1``.
 
     ``stamp >= 0``: draw their outcomes first; else keep them, and only fill paths marked ``again``.
-    ``capacity >= 0`` selects the ``running`` rule: a job is cut at the first round it does not fit.
+    ``capacity >= 0`` selects the ``running`` rule: a job is cut after the first round it does not fit.
     """
     row = now % loads.shape[1]
     first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)

@@ -246,7 +246,7 @@ class PostedPriceMechanism:
         left = list(reversed(self._active.values()))
         for active in left:
             self._remove(active)
-        return [self._removal(active, self.horizon) for active in left]
+        return [self._removal(active, self.horizon, cleared=True) for active in left]
 
     # -- what can be looked at -------------------------------------------------------------------
 
@@ -352,9 +352,10 @@ class PostedPriceMechanism:
         self._oracle.removed(active.job)
 
     @staticmethod
-    def _removal(active: ActiveJob, now: int) -> Event:
-        """Name the removal: an eviction once the job has run."""
-        return Event(now, EventKind.EVICT if active.has_run(now) else EventKind.CANCEL, active.job)
+    def _removal(active: ActiveJob, now: int, *, cleared: bool = False) -> Event:
+        """Name the removal in round ``now``: an eviction once the job has run (``cleared``: in it, too)."""
+        has_run = active.has_run(now + cleared)
+        return Event(now, EventKind.EVICT if has_run else EventKind.CANCEL, active.job)
 
     # -- checks ----------------------------------------------------------------------------------
 
