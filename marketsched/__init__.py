@@ -1,1 +1,24 @@
 """marketsched: truthful markets for statements of work, with agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from marketsched.mechanisms._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from marketsched.agents.result import RunResult as RunResult
+    from marketsched.replaying import replay as replay
+    from marketsched.running import run as run
+    from marketsched.scenario import Scenario as Scenario
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "scenario": ("Scenario",),
+    "running": ("run",),
+    "replaying": ("replay",),
+    "agents.result": ("RunResult",),
+}
+__all__ = [name for names in _LAZY.values() for name in names]
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -98,7 +98,8 @@ class ExactOracle(FailureOracle):
         limits = self.limits
         loads, weights = self._joint_loads(min(n_starts + n_durations - 1, limits.window))
         soft = loads > limits.capacity - concurrency
-        lost = loads > limits.capacity  # never, under the running rule
+        # Only under the rule over all active jobs does an overload before the start hit the newcomer.
+        lost = (loads > limits.capacity) & (limits.eviction == "all")
         table = np.zeros((n_starts, n_durations))
         dead = np.zeros(weights.size, dtype=np.bool_)
         rounds = loads.shape[1]

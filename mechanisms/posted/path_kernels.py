@@ -12,8 +12,8 @@ report, nor on how often other jobs were redrawn.
 
 Under the ``running`` variant (Section 15.3) a later job is the first to go, so the load of a path
 before the removals of each round is built by placing the jobs in order of submission, each up to and
-including the first round in which it does not fit; paths on which nobody is cut short are updated in place, the others are placed
-again.
+including the first round in which it does not fit; paths on which nobody is cut short are updated
+in place, the others are placed again.
 
 References
 ----------

@@ -1,0 +1,255 @@
+"""The market as a Mesa model: one step is one round; owners decide, the mechanism clears.
+
+In each round, in this order: the owners whose turn it is submit (those born in this round in the
+order of the workload, late ones included, then those who submit again); the environment reveals
+which jobs became ready, and their signals; ``mechanism.advance()`` clears the round; the
+environment reports the jobs that ran their last round, in order of submission. That is the contract
+of :mod:`marketsched.mechanisms.mechanism`, and Algorithm 1 of [BLLMSW22]_ seen from outside.
+
+Owners enter the market when they submit and leave it when their job is done, so the live agents of
+a model are the owners of active jobs. Who acts in a round is read off calendars; nothing loops over
+all agents.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+import mesa
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.job import Job
+from marketsched.agents.owner import JobOwner
+from marketsched.agents.result import Kind, MarketLog, RunResult, build_result
+from marketsched.agents.setup import MarketSetup, SetupSource
+from marketsched.agents.strategies import Strategy, submission_delay
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.mechanism import Event, EventKind
+
+MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
+
+_KINDS = {kind: Kind[kind.name] for kind in EventKind}
+_by_order = attrgetter("order")
+
+
+class Market(mesa.Model):
+    """A market of job owners over one mechanism.
+
+    Parameters
+    ----------
+    scenario : MarketSetup or SetupSource
+        A setup, or a scenario whose ``setup(rng)`` makes one.
+    rng : Generator, int or None
+        Source of the scenario's randomness; a ready setup has none left.
+    lookahead : int, optional
+        Slots ahead whose prices are kept each round; by default ``max_delay``, at most 288.
+
+    Attributes
+    ----------
+    setup : MarketSetup
+    mechanism : Mechanism
+    round : int
+        The last round that was played; 0 at the start.
+    load : int
+        Nodes busy in that round.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the setup is invalid, or ``lookahead`` negative.
+    """
+
+    def __init__(
+        self,
+        scenario: MarketSetup | SetupSource,
+        rng: np.random.Generator | int | None = None,
+        *,
+        lookahead: int | None = None,
+    ) -> None:
+        generator = np.random.default_rng(rng)
+        setup = _as_setup(scenario, generator)
+        # Spawned after the setup is made: Mesa's own draws (there are none here) move nothing in it.
+        super().__init__(rng=int(generator.spawn(1)[0].integers(2**31)))
+        self.setup = setup
+        self.mechanism = setup.mechanism
+        self.public = setup.public
+        self.round = 0
+        self.load = 0
+        self.lookahead = min(setup.max_delay, MOST_AHEAD) if lookahead is None else lookahead
+        if self.lookahead < 0:
+            raise InvalidParameterError(f"lookahead = {lookahead!r}: expected a number of rounds >= 0")
+        self._held = 0  # nodes of running jobs
+        self._n_submitted = 0
+        self._in_round = False
+        self._owners: dict[Any, JobOwner] = {}  # active statements by name
+        self._to_enter: dict[int, list[tuple[int, Job, Strategy]]] = defaultdict(list)
+        self._to_return: dict[int, list[JobOwner]] = defaultdict(list)
+        self._to_arrive: dict[int, list[JobOwner]] = defaultdict(list)
+        self._to_end: dict[int, list[JobOwner]] = defaultdict(list)
+        self._log = MarketLog()
+        for index, job in enumerate(setup.jobs):
+            strategy = setup.strategy_of(job)
+            self._to_enter[job.truth.birth + submission_delay(strategy)].append((index, job, strategy))
+
+    def run(self, progress: Callable[[int], None] | None = None) -> RunResult:
+        """Play all rounds that are left and return the tables.
+
+        After an interruption (``KeyboardInterrupt`` is not caught) :meth:`result` still gives the
+        tables of all finished rounds.
+
+        Parameters
+        ----------
+        progress : function of int, optional
+            Called after each round with its number.
+        """
+        try:
+            while self.running:
+                self.step()
+                if progress is not None:
+                    progress(self.round)
+        finally:
+            self.release()
+        return self.result()
+
+    def step(self) -> None:
+        """Play one round.
+
+        Raises
+        ------
+        EventError
+            If the last round was played, an earlier round was interrupted, or the mechanism runs
+            more nodes than there are.
+        """
+        now = self.round + 1
+        if now > self.setup.horizon:
+            raise EventError(f"round {now} lies beyond the horizon {self.setup.horizon}: the market is over")
+        if self._in_round:
+            raise EventError(f"round {now} was interrupted: its market cannot go on, only result() is left")
+        self._in_round = True
+        surface = self._prices(now, self.lookahead)
+        self._submissions(now)
+        self._arrivals(now)
+        promised, prices = self._promised(now), self._prices(now, 1)
+        self._clear(now)
+        self.load = self._held
+        self._completions(now)
+        if now == self.setup.horizon:
+            self._close()
+        self._log.close_round(self.load, promised, np.nan if prices is None else float(prices[0]), surface)
+        self.round = now
+        self._in_round = False
+        if now == self.setup.horizon:
+            self.running = False
+
+    def result(self) -> RunResult:
+        """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
+        statistics = getattr(self.mechanism, "statistics", None)
+        return build_result(
+            self._log,
+            self.setup.jobs,
+            name=self.setup.name,
+            capacity=self.setup.capacity,
+            horizon=self.setup.horizon,
+            statistics=statistics() if callable(statistics) else {},
+        )
+
+    def release(self) -> None:
+        """Let Mesa forget this model: 3.3 keeps every model that had agents alive for ever."""
+        numbers = getattr(mesa.Agent, "_ids", None)
+        if numbers is not None:
+            numbers.pop(self, None)
+
+    def _submissions(self, now: int) -> None:
+        """Owners whose turn it is report; each sees its plan before the next one reports."""
+        for index, job, strategy in self._to_enter.pop(now, ()):
+            self._submit(JobOwner(self, job, index, strategy, self.setup.max_delay), now)
+        for owner in self._to_return.pop(now, ()):
+            self._submit(owner, now)
+
+    def _submit(self, owner: JobOwner, now: int) -> None:
+        report = owner.declare(self.public)
+        plan = owner.plan = self.mechanism.submit(owner.name, report)
+        owner.order = self._n_submitted
+        self._n_submitted += 1
+        self._owners[owner.name] = owner
+        job = owner.job
+        planned = None
+        if job.arrival is not None:
+            seen = max(job.arrival, now)  # a job ready before its submission arrives with it
+            planned = plan.start(seen, job.signal)
+            self._to_arrive[seen].append(owner)
+        self._log.submit(now, owner.index, owner.resubmitted, report.concurrency, planned, plan.estimated_utility)
+
+    def _arrivals(self, now: int) -> None:
+        """The environment reveals which jobs became ready; those already cancelled are passed over."""
+        for owner in self._to_arrive.pop(now, ()):
+            if not owner.finished:
+                self.mechanism.arrive(owner.name, owner.job.signal)
+                self._log.event(now, Kind.ARRIVE, owner.index, owner.resubmitted)
+
+    def _clear(self, now: int) -> None:
+        """The mechanism clears the round; owners hear what happened to their jobs."""
+        for event in self.mechanism.advance():
+            self._hear(event, now)
+        if self._held > self.setup.capacity:
+            raise EventError(f"round {now}: the mechanism runs {self._held} nodes, capacity is {self.setup.capacity}")
+
+    def _completions(self, now: int) -> None:
+        """The environment reports the jobs that ran their last round, in order of submission."""
+        for owner in sorted(self._to_end.pop(now, ()), key=_by_order):
+            if not owner.finished:
+                self._hear(self.mechanism.complete(owner.name), now)
+
+    def _close(self) -> None:
+        """After the last round a mechanism that can close removes every job it still has."""
+        close = getattr(self.mechanism, "close", None)
+        if close is None or self.mechanism.horizon != self.setup.horizon:
+            return
+        for event in close():
+            owner = self._owners.pop(event.job)
+            owner.observe(event)
+            self._log.event(event.round, Kind.CLOSE, owner.index, owner.resubmitted)
+            owner.remove()
+
+    def _hear(self, event: Event, now: int) -> None:
+        """Hand one event to its owner, and do what follows from it in the real world."""
+        owner = self._owners[event.job]
+        owner.observe(event)
+        money = (event.completion, owner.payment, owner.value)  # none, 0 and 0 unless complete
+        self._log.event(event.round, _KINDS[event.kind], owner.index, owner.resubmitted, *money)
+        nodes = owner.report.concurrency if owner.report is not None else 0
+        if event.kind is EventKind.START:
+            self._held += nodes
+            if owner.can_complete():
+                self._to_end[now + owner.job.duration - 1].append(owner)
+            return
+        if owner.start is not None:
+            self._held -= nodes
+        del self._owners[owner.name]
+        if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
+            self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)
+        else:
+            owner.remove()
+
+    def _prices(self, now: int, count: int) -> NDArray[np.float64] | None:
+        """Prices of slots ``now .. now + count - 1``, if the mechanism has slot prices."""
+        slot_prices = getattr(self.mechanism, "slot_prices", None)
+        return None if slot_prices is None else np.asarray(slot_prices(now, count), dtype=np.float64)
+
+    def _promised(self, now: int) -> float:
+        """Expected nodes committed to this round, if the mechanism keeps count."""
+        committed = getattr(self.mechanism, "committed", None)
+        return np.nan if committed is None else float(np.asarray(committed(now, 1))[0])
+
+
+def _as_setup(scenario: object, rng: np.random.Generator) -> MarketSetup:
+    """Return the setup itself, or the one a scenario makes."""
+    if isinstance(scenario, MarketSetup):
+        return scenario
+    if isinstance(scenario, SetupSource):
+        return scenario.setup(rng)
+    raise InvalidParameterError(f"scenario = {scenario!r}: expected a MarketSetup, or an object with setup(rng)")

@@ -1,0 +1,342 @@
+"""What a market run leaves behind: one log while it runs, tidy tables afterwards.
+
+The log is the single source: the tables are computed from it, up to the last finished round, so an
+interrupted run gives the tables of everything that was finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.agents.job import Job
+
+
+class Kind(IntEnum):
+    """What a row of the events table says; lower case there."""
+
+    SUBMIT = 0  # a statement of work was submitted
+    ARRIVE = 1  # the job became ready
+    DROP = 2  # arrived, and the plan says not to run
+    CANCEL = 3  # removed before its first round
+    EVICT = 4  # removed after at least one round
+    START = 5  # executes its first round
+    COMPLETE = 6  # done, and charged
+    CLOSE = 7  # removed because the market closed after its last round
+
+
+OUTCOMES = ("completed", "dropped", "cancelled", "evicted", "never_arrived", "unfinished")
+# Outcome after an event of each kind, as a place in OUTCOMES; -1: the event changes nothing.
+_OUTCOME_AFTER = np.array([5, -1, 1, 2, 3, -1, 0, -1])
+
+# Rows of the log. Rounds count from 1, so 0 stands for "none".
+_EVENT = np.dtype(
+    {
+        "names": ["round", "kind", "job", "again", "completion", "payment", "value"],
+        "formats": ["i8", "i8", "i8", "?", "i8", "f8", "f8"],
+    }
+)
+_STATEMENT = np.dtype([("job", "i8"), ("declared", "i8"), ("planned", "i8"), ("estimate", "f8")])
+_ROUND = np.dtype([("load", "i8"), ("promised", "f8"), ("price", "f8")])
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Tables and figures of one run. Rounds count from 1; money is in credits, load in nodes.
+
+    Attributes
+    ----------
+    events : DataFrame
+        One row per event, in the order in which they happened. ``round``; ``event`` (submit,
+        arrive, drop, cancel, evict, start, complete, close); ``job`` (as in ``jobs``); ``statement``
+        (the name the mechanism knows it by, ``"<job>+"`` when submitted again); ``owner``;
+        ``completion`` (time s + d), ``payment`` and ``value`` (true value of that completion):
+        missing, 0 and 0 unless complete.
+    jobs : DataFrame
+        One row per job of the workload, in its order. ``name``; ``owner``; one column per tag;
+        ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
+        ``concurrency`` (nodes needed); ``declared_concurrency`` (nodes held); ``arrival``;
+        ``duration`` (real, rounds); ``planned_start`` (what the plan says for the case that
+        happens); ``start`` (first round run); ``completion`` (start + duration); ``removed`` (round
+        of the drop, cancellation or eviction); ``outcome`` (one of ``OUTCOMES``); ``value``,
+        ``payment``, ``utility`` (realised); ``estimated_utility`` (of the plan). Of a job that was
+        submitted again, declared concurrency, plan and outcome are those of the second statement.
+        ``never_arrived``: submitted, but not ready by the end. ``unfinished``: still running,
+        waiting or not yet submitted at the end.
+    rounds : DataFrame
+        One row per round: ``round``; counts of events ``submitted``, ``arrived``, ``dropped``,
+        ``started``, ``completed``, ``cancelled``, ``evicted``; ``load`` (nodes busy); ``demand``
+        (nodes, if every job started at its arrival); ``promised`` (expected nodes committed to the
+        round by all plans) and ``price`` (of a node in this round), both after its last
+        submission, hence final; missing if the mechanism has no such notion.
+    summary : dict
+        ``name``, ``complete`` (bool: all rounds were played), ``rounds``, ``horizon``, ``capacity``,
+        ``jobs``, ``submitted``, ``resubmitted``, the count of each outcome, ``welfare``, ``revenue``,
+        ``owners_utility``, ``utilisation`` (busy share of capacity x rounds), ``demand_share``
+        (the same for ``demand``), ``peak_load``, ``peak_demand``, ``price_lowest``,
+        ``price_median``, ``price_highest`` (of the rounds up to the last submission, after which
+        the market only empties; None without prices), and under ``mechanism`` the mechanism's own
+        statistics.
+    price_surface : ndarray of float32, shape (n_rounds, lookahead), or None
+        Row ``t - 1``: prices of slots ``t, t + 1, ...`` at the start of round ``t``.
+    """
+
+    events: pd.DataFrame
+    jobs: pd.DataFrame
+    rounds: pd.DataFrame
+    summary: dict[str, Any]
+    price_surface: NDArray[np.float32] | None = None
+
+
+@dataclass
+class MarketLog:
+    """What happened, in order. Rows after the last finished round are left out of the tables."""
+
+    events: list[tuple[int, int, int, bool, int, float, float]] = field(default_factory=list)
+    statements: list[tuple[int, int, int, float]] = field(default_factory=list)
+    rounds: list[tuple[int, float, float]] = field(default_factory=list)
+    surfaces: list[NDArray[np.float32]] = field(default_factory=list)
+    finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
+
+    def submit(self, now: int, job: int, again: bool, declared: int, planned: int | None, estimate: float) -> None:
+        """Note a submission: nodes declared, planned start of the case that will happen, (3)."""
+        self.statements.append((job, declared, planned or 0, estimate))
+        self.event(now, Kind.SUBMIT, job, again)
+
+    def event(
+        self,
+        now: int,
+        kind: Kind,
+        job: int,
+        again: bool,
+        completion: int | None = None,
+        payment: float = 0.0,
+        value: float = 0.0,
+    ) -> None:
+        """Note an event of the job at place ``job`` of the workload."""
+        self.events.append((now, kind, job, again, completion or 0, payment, value))
+
+    def close_round(self, load: int, promised: float, price: float, surface: NDArray[np.float64] | None) -> None:
+        """Note what the round was like; from here on it counts as finished."""
+        self.rounds.append((load, promised, price))
+        if surface is not None:
+            self.surfaces.append(surface.astype(np.float32))
+        self.finished = (len(self.rounds), len(self.events), len(self.statements))
+
+
+def build_result(
+    log: MarketLog,
+    jobs: Sequence[Job],
+    *,
+    name: str,
+    capacity: int,
+    horizon: int,
+    statistics: Mapping[str, Any],
+) -> RunResult:
+    """Build the tables of all finished rounds of ``log``.
+
+    Parameters
+    ----------
+    log : MarketLog
+        What happened.
+    jobs : sequence of Job
+        The workload the log points into.
+    name, capacity, horizon : str, int, int
+        As in the setup.
+    statistics : mapping
+        The mechanism's own figures, copied into the summary.
+    """
+    n_rounds, n_events, n_statements = log.finished
+    events = np.array(log.events[:n_events], dtype=_EVENT)
+    statements = np.array(log.statements[:n_statements], dtype=_STATEMENT)
+    job_table = _job_table(events, statements, jobs, n_rounds, n_rounds == horizon)
+    rounds = _round_table(events, np.array(log.rounds[:n_rounds], dtype=_ROUND), jobs)
+    summary = {"name": name, "complete": n_rounds == horizon, "rounds": n_rounds, "horizon": horizon}
+    summary |= {"capacity": capacity} | _summary(job_table, rounds, capacity)
+    summary["mechanism"] = dict(statistics)
+    surface = np.stack(log.surfaces[:n_rounds]) if log.surfaces and n_rounds else None
+    return RunResult(_event_table(events, jobs), job_table, rounds, summary, surface)
+
+
+def _event_table(events: NDArray[np.void], jobs: Sequence[Job]) -> pd.DataFrame:
+    """Turn rows of the log into the ``events`` table."""
+    words = np.array([kind.name.lower() for kind in Kind], dtype=object)
+    names = np.array([job.name for job in jobs], dtype=object)[events["job"]]
+    owners = np.array([job.owner for job in jobs], dtype=object)[events["job"]]
+    return pd.DataFrame(
+        {
+            "round": events["round"],
+            "event": _words(words[events["kind"]]),
+            "job": _words(names),
+            "statement": _words(np.where(events["again"], names + "+", names)),
+            "owner": _words(owners),
+            "completion": _rounds_or_missing(events["completion"]),
+            "payment": events["payment"],
+            "value": events["value"],
+        }
+    )
+
+
+def _job_table(
+    events: NDArray[np.void], statements: NDArray[np.void], jobs: Sequence[Job], last: int, complete: bool
+) -> pd.DataFrame:
+    """Fold the log into one row per job; where a job has several rows of a kind, the last counts."""
+    n_jobs = len(jobs)
+
+    def latest(what: str, *kinds: Kind) -> NDArray[Any]:
+        return _last(events["job"], events[what], np.isin(events["kind"], kinds), n_jobs)
+
+    def stated(what: str) -> NDArray[Any]:
+        return _last(statements["job"], statements[what], np.ones(statements.size, dtype=bool), n_jobs)
+
+    first = (events["kind"] == Kind.SUBMIT) & ~events["again"]
+    submitted = _last(events["job"], events["round"], first, n_jobs)
+    arrivals = np.array([job.arrival or 0 for job in jobs], dtype=np.int64)
+    outcome = _outcomes(events, submitted, arrivals, last, complete)
+    gone = np.isin(outcome, ("dropped", "cancelled", "evicted"))
+    values, payments = latest("value", Kind.COMPLETE), latest("payment", Kind.COMPLETE)
+    own: dict[str, Any] = {
+        "birth": np.array([job.truth.birth for job in jobs], dtype=np.int64),
+        "submitted": _rounds_or_missing(submitted),
+        "resubmitted": latest("again", Kind.SUBMIT),
+        "concurrency": np.array([job.truth.concurrency for job in jobs], dtype=np.int64),
+        "declared_concurrency": _rounds_or_missing(stated("declared")),
+        "arrival": _rounds_or_missing(arrivals),
+        "duration": np.array([job.duration for job in jobs], dtype=np.int64),
+        "planned_start": _rounds_or_missing(stated("planned")),
+        "start": _rounds_or_missing(latest("round", Kind.START)),
+        "completion": _rounds_or_missing(latest("completion", Kind.COMPLETE)),
+        "removed": _rounds_or_missing(gone * latest("round", Kind.DROP, Kind.CANCEL, Kind.EVICT)),
+        "outcome": _words(outcome),
+        "value": values,
+        "payment": payments,
+        "utility": values - payments,
+        "estimated_utility": stated("estimate"),
+    }
+    names = {"name": _words([job.name for job in jobs]), "owner": _words([job.owner for job in jobs])}
+    return pd.DataFrame(names | _tag_columns(jobs, taken={*names, *own}) | own)
+
+
+def _outcomes(
+    events: NDArray[np.void], submitted: NDArray[np.int64], arrivals: NDArray[np.int64], last: int, complete: bool
+) -> NDArray[Any]:
+    """Return what became of each job: the last event that says so counts."""
+    after, unfinished = _OUTCOME_AFTER[events["kind"]], OUTCOMES.index("unfinished")
+    outcome = _last(events["job"], after, after >= 0, submitted.size, default=unfinished)
+    if complete:
+        absent = (arrivals == 0) | (arrivals > last)
+        outcome[(outcome == unfinished) & (submitted > 0) & absent] = OUTCOMES.index("never_arrived")
+    words: NDArray[Any] = np.array(OUTCOMES, dtype=object)
+    of_jobs: NDArray[Any] = words[outcome]
+    return of_jobs
+
+
+def _tag_columns(jobs: Sequence[Job], taken: set[str]) -> dict[str, Any]:
+    """One column per tag that any job has, None where a job has it not; ``tag_`` before a taken name."""
+    tags = dict.fromkeys(tag for job in jobs for tag in job.tags)
+    return {"tag_" + tag if tag in taken else tag: [job.tags.get(tag) for job in jobs] for tag in tags}
+
+
+def _round_table(events: NDArray[np.void], rounds: NDArray[np.void], jobs: Sequence[Job]) -> pd.DataFrame:
+    """Count events per round, beside what was noted when the round closed."""
+    n_rounds = rounds.size
+    columns: dict[str, Any] = {"round": np.arange(1, n_rounds + 1)}
+    for word, kind in (
+        ("submitted", Kind.SUBMIT),
+        ("arrived", Kind.ARRIVE),
+        ("dropped", Kind.DROP),
+        ("started", Kind.START),
+        ("completed", Kind.COMPLETE),
+        ("cancelled", Kind.CANCEL),
+        ("evicted", Kind.EVICT),
+    ):
+        columns[word] = np.bincount(events["round"][events["kind"] == kind], minlength=n_rounds + 1)[1:]
+    columns["load"] = rounds["load"]
+    columns["demand"] = _demand(jobs, n_rounds)
+    columns["promised"] = rounds["promised"]
+    columns["price"] = rounds["price"]
+    return pd.DataFrame(columns)
+
+
+def _demand(jobs: Sequence[Job], n_rounds: int) -> NDArray[np.int64]:
+    """Nodes that would be busy in each round if every job started at its arrival."""
+    ready = [job for job in jobs if job.arrival is not None]
+    nodes = np.array([job.truth.concurrency for job in ready], dtype=np.int64)
+    first = np.array([job.arrival for job in ready], dtype=np.int64)
+    after = first + np.array([job.duration for job in ready], dtype=np.int64)
+    return nodes_in_use(first, after, nodes, n_rounds)
+
+
+def nodes_in_use(
+    first: NDArray[np.int64], after: NDArray[np.int64], nodes: NDArray[np.int64], n_rounds: int
+) -> NDArray[np.int64]:
+    """Sum the ``nodes`` of jobs over the rounds they occupy.
+
+    Parameters
+    ----------
+    first, after : ndarray of int, shape (n_jobs,)
+        First round of each job, and first round no longer held.
+    nodes : ndarray of int, shape (n_jobs,)
+        Nodes held.
+    n_rounds : int
+        Length of the result.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rounds,)
+        Nodes busy in rounds 1 .. n_rounds.
+    """
+    change = np.zeros(n_rounds + 2, dtype=np.int64)
+    np.add.at(change, np.minimum(first, n_rounds + 1), nodes)
+    np.add.at(change, np.minimum(after, n_rounds + 1), -nodes)
+    return np.cumsum(change)[1 : n_rounds + 1]
+
+
+def _summary(jobs: pd.DataFrame, rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
+    """Figures of the run, as plain Python numbers."""
+    room = max(capacity * len(rounds), 1)
+    last = int(rounds.loc[rounds["submitted"] > 0, "round"].max()) if rounds["submitted"].any() else 0
+    prices = rounds["price"].to_numpy()[:last]
+    prices = prices[~np.isnan(prices)]
+    outcomes = jobs["outcome"].to_numpy()
+    return {
+        "jobs": len(jobs),
+        "submitted": int(jobs["submitted"].notna().sum()),
+        "resubmitted": int(jobs["resubmitted"].sum()),
+        **{word: int((outcomes == word).sum()) for word in OUTCOMES},
+        "welfare": float(jobs["value"].sum()),
+        "revenue": float(jobs["payment"].sum()),
+        "owners_utility": float(jobs["utility"].sum()),
+        "utilisation": float(rounds["load"].sum() / room),
+        "demand_share": float(rounds["demand"].sum() / room),
+        "peak_load": int(rounds["load"].max()) if len(rounds) else 0,
+        "peak_demand": int(rounds["demand"].max()) if len(rounds) else 0,
+        "price_lowest": float(prices.min()) if prices.size else None,
+        "price_median": float(np.median(prices)) if prices.size else None,
+        "price_highest": float(prices.max()) if prices.size else None,
+    }
+
+
+def _last(
+    jobs: NDArray[np.int64], values: NDArray[Any], where: NDArray[np.bool_], n_jobs: int, default: int = 0
+) -> NDArray[Any]:
+    """Return per job the last of its ``values`` that counts; ``default`` if there is none."""
+    found = np.full(n_jobs, default, dtype=values.dtype)
+    found[jobs[where]] = values[where]  # of repeated indices NumPy keeps the last
+    return found
+
+
+def _rounds_or_missing(rounds: NDArray[np.int64]) -> pd.arrays.IntegerArray:
+    """Rounds as nullable integers; 0 stands for none in the log."""
+    return pd.arrays.IntegerArray(rounds, rounds == 0)
+
+
+def _words(words: Any) -> Any:
+    """Names as a pandas column of strings."""
+    return pd.array(words, dtype="str")

@@ -1,0 +1,127 @@
+"""What a market run needs, as plain data: jobs, a mechanism, limits and the owners' strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from marketsched.agents.job import Job
+from marketsched.agents.strategies import PublicInformation, Strategy, Truthful
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.values import whole_number
+
+
+@dataclass(frozen=True)
+class MarketSetup:
+    """Everything a :class:`~marketsched.agents.market.Market` needs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the run.
+    jobs : sequence of Job
+        The workload. Jobs born in the same round submit in this order.
+    mechanism : Mechanism
+        A fresh mechanism, in round 1. It keeps the state of the run, so a setup is played once.
+    capacity : int
+        C, nodes.
+    horizon : int
+        T, the last round that is played.
+    max_delay : int
+        S, rounds: a completion at ``>= birth + max_delay`` is worth 0 to its owner.
+    resubmit : bool
+        True: an owner whose job was dropped because what happened lies outside its own law submits
+        once more in the next round, now knowing the job, under the name ``"<name>+"``.
+    strategy : Strategy, or function of a Job that returns one
+        How owners report.
+    round_seconds : float, optional
+        Length of a round in seconds, for time axes; None: rounds have no unit.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, two jobs share a name, a job arrives before its birth, or the
+        mechanism is not fresh or ends before ``horizon``.
+    """
+
+    name: str
+    jobs: Sequence[Job]
+    mechanism: Mechanism
+    capacity: int
+    horizon: int
+    max_delay: int
+    resubmit: bool = False
+    strategy: Strategy | Callable[[Job], Strategy] = field(default_factory=Truthful)
+    round_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "horizon", "max_delay"):
+            try:
+                object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
+            except ValueError as error:
+                raise InvalidParameterError(str(error)) from None
+        if self.round_seconds is not None and not 0 < self.round_seconds < float("inf"):
+            raise InvalidParameterError(f"round_seconds = {self.round_seconds!r}: expected seconds > 0, or None")
+        if self.mechanism.round != 1:
+            raise InvalidParameterError(
+                f"the mechanism of {self.name!r} is in round {self.mechanism.round}: expected a fresh one, in round 1"
+            )
+        if self.mechanism.horizon < self.horizon:
+            raise InvalidParameterError(
+                f"horizon = {self.horizon}: expected at most the mechanism's last round {self.mechanism.horizon}"
+            )
+        self._check_jobs()
+
+    def _check_jobs(self) -> None:
+        names: set[str] = set()
+        for job in self.jobs:
+            if job.name in names:
+                raise InvalidParameterError(f"two jobs are named {job.name!r}: expected distinct names")
+            names.add(job.name)
+            if job.arrival is not None and job.arrival < job.truth.birth:
+                raise InvalidParameterError(
+                    f"job {job.name!r} arrives in round {job.arrival}: expected not before its birth {job.truth.birth}"
+                )
+            if job.duration < 1:
+                raise InvalidParameterError(f"job {job.name!r} has duration {job.duration}: expected at least 1 round")
+        if self.resubmit:
+            clash = next((n for n in names if n + "+" in names), None)
+            if clash is not None:
+                raise InvalidParameterError(
+                    f"jobs {clash!r} and {clash + '+'!r}: the second name is kept for a resubmission of the first"
+                )
+
+    def strategy_of(self, job: Job) -> Strategy:
+        """Return the strategy of the owner of ``job``."""
+        # hasattr, not isinstance: checking against a protocol costs several microseconds a job.
+        return self.strategy if hasattr(self.strategy, "report") else self.strategy(job)
+
+    @property
+    def public(self) -> PublicInformation:
+        """What owners are told; limits the mechanism does not announce are None."""
+        return PublicInformation(
+            capacity=self.capacity,
+            horizon=self.horizon,
+            max_delay=self.max_delay,
+            max_concurrency=self._announced("max_concurrency"),
+            max_duration=self._announced("max_duration"),
+            max_value=self._announced("max_value"),
+        )
+
+    def _announced(self, limit: str) -> Any:
+        """Look a limit up on the mechanism, or on its ``limits``."""
+        limits = getattr(self.mechanism, "limits", None)
+        return getattr(self.mechanism, limit, getattr(limits, limit, None))
+
+
+@runtime_checkable
+class SetupSource(Protocol):
+    """A scenario: it builds a fresh setup from a random generator."""
+
+    def setup(self, rng: np.random.Generator) -> MarketSetup:
+        """Return the setup of one run, all of its randomness drawn from ``rng``."""
+        ...

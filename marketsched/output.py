@@ -1,0 +1,204 @@
+"""Folders of results, written whole or not at all.
+
+Everything is written into a temporary folder beside the target, flushed to the disk, and then moved
+into place in one step. The temporary folders lie one level deeper than results do, so that a
+pattern such as ``runs/*/events.parquet`` never meets a half-written file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marketsched.mechanisms.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARTIAL = ".marketsched-partial"  # holds the temporary folders
+META = "meta.json"  # what makes a folder one of ours
+INCOMPLETE = "INCOMPLETE"  # a file of this name marks a run that was interrupted
+STALE_SECONDS = 24 * 3600.0  # a temporary folder older than this was left behind by a killed process
+
+
+def check_target(folder: Path, *, force: bool = False) -> None:
+    """Refuse a target that may not be written, before any work is done for it.
+
+    Parameters
+    ----------
+    folder : Path
+        Where results are to go: absent, empty, or (with ``force``) a folder of results.
+    force : bool
+        Replace earlier results.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the target is a file, a folder that holds something else, or earlier results and not
+        ``force``; or if the folder it is to lie in cannot be written.
+    """
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise InvalidParameterError(f"{folder} is not a folder: expected a new or empty folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not (folder / META).is_file():
+            raise InvalidParameterError(f"{folder} holds other files and no {META}: expected a new or empty folder")
+        if not force:
+            raise InvalidParameterError(
+                f"{folder} holds an earlier run: expected a new folder, or --force to replace it"
+            )
+    above = folder.absolute().parent
+    while not above.exists():
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise InvalidParameterError(f"{above} cannot be written: expected a folder that can")
+
+
+@contextmanager
+def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give an empty folder to fill; on leaving, it becomes ``target``, or nothing is left of it.
+
+    Parameters
+    ----------
+    target : Path
+        Where the filled folder goes. Missing parents are made.
+    force : bool
+        Replace earlier results, whole.
+
+    Yields
+    ------
+    Path
+        A temporary folder on the same file system.
+
+    Raises
+    ------
+    InvalidParameterError
+        As :func:`check_target`; nothing is written then.
+    OSError
+        If the disk does not take it; nothing is left then.
+    """
+    target = target.absolute()
+    check_target(target, force=force)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nursery = target.parent / PARTIAL
+    nursery.mkdir(exist_ok=True)
+    _sweep(nursery)
+    partial = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=nursery))
+    try:
+        yield partial
+        partial.chmod(0o777 & ~_umask())  # mkdtemp makes it private
+        _sync_tree(partial)
+        _move_into_place(partial, target, nursery)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        with suppress(OSError):
+            nursery.rmdir()  # fails, rightly, while another run uses it
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """Give a path to write to; on leaving, it replaces ``target``, or nothing is left of it.
+
+    Raises
+    ------
+    OSError
+        If the target is a folder, or the folder it is to lie in is not there or cannot be written.
+    """
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
+    target = target.absolute()
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        partial.chmod(0o666 & ~_umask())
+        _sync(partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _move_into_place(partial: Path, target: Path, nursery: Path) -> None:
+    """Move ``partial`` to ``target``; what is there now is moved aside first, and removed last."""
+    aside: Path | None = None
+    if target.is_dir() and any(target.iterdir()):
+        aside = Path(tempfile.mkdtemp(prefix=f"{target.name}-old-", dir=nursery))
+        os.replace(target, aside)
+    try:
+        os.replace(partial, target)  # an empty folder in its place is replaced too
+    except BaseException:
+        if aside is not None:
+            os.replace(aside, target)
+        raise
+    _sync(target.parent)
+    if aside is not None:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sweep(nursery: Path) -> None:
+    """Remove temporary folders that a killed process left behind long ago."""
+    for left in nursery.iterdir():
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in folder.iterdir():
+        _sync(path)
+    _sync(folder)
+
+
+def write_table(table: pd.DataFrame, path: Path, about: Mapping[str, Any]) -> None:
+    """Write ``table`` as Parquet (zstd), with ``about`` as JSON under ``marketsched`` in its schema."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    extra = {b"marketsched": json.dumps(plain(about), sort_keys=True).encode()}
+    pq.write_table(arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), **extra}), path, compression="zstd")
+
+
+def write_json(data: Mapping[str, Any], path: Path) -> None:
+    """Write ``data`` as indented JSON; NumPy numbers become plain ones, NaN and infinities null."""
+    path.write_text(json.dumps(plain(data), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def plain(data: Any) -> Any:
+    """Return ``data`` with mappings, sequences and numbers as JSON knows them."""
+    if isinstance(data, Mapping):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, (str, bool, int)) or data is None:
+        return data
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if hasattr(data, "tolist"):  # NumPy arrays and scalars
+        return plain(data.tolist())
+    if isinstance(data, (list, tuple, set, frozenset)):
+        return [plain(value) for value in data]
+    return str(data)

@@ -1,0 +1,130 @@
+"""How the owners of a scenario report: all truthfully, or a share of them with one simple misreport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from marketsched.configuration import Amount, Positive, Share
+from marketsched.strict_yaml import Strict, whole
+
+if TYPE_CHECKING:
+    from marketsched.agents.job import Job
+    from marketsched.agents.strategies import Strategy
+
+Rounds = Annotated[int, BeforeValidator(whole(-10_000, 10_000))]
+
+
+class TruthfulChoice(Strict):
+    """No misreport."""
+
+    kind: Literal["truthful"]
+
+    def strategy(self) -> Strategy:
+        """Return the strategy."""
+        from marketsched.agents.strategies import Truthful
+
+        return Truthful()
+
+
+class ScaleValueChoice(Strict):
+    """Every value is multiplied by ``factor``."""
+
+    kind: Literal["scale-value"]
+    factor: Amount
+
+    def strategy(self) -> Strategy:
+        """Return the strategy."""
+        from marketsched.agents.strategies import ScaleValue
+
+        return ScaleValue(self.factor)
+
+
+class ShiftDeadlineChoice(Strict):
+    """The value curve is moved ``rounds`` later (earlier, if negative)."""
+
+    kind: Literal["shift-deadline"]
+    rounds: Rounds
+
+    def strategy(self) -> Strategy:
+        """Return the strategy."""
+        from marketsched.agents.strategies import ShiftDeadline
+
+        return ShiftDeadline(self.rounds)
+
+
+class ScaleDurationChoice(Strict):
+    """Every duration is multiplied by ``factor``."""
+
+    kind: Literal["scale-duration"]
+    factor: Positive
+
+    def strategy(self) -> Strategy:
+        """Return the strategy."""
+        from marketsched.agents.strategies import ScaleDuration
+
+        return ScaleDuration(self.factor)
+
+
+class InflateConcurrencyChoice(Strict):
+    """So many ``nodes`` more are declared than needed (fewer, if negative)."""
+
+    kind: Literal["inflate-concurrency"]
+    nodes: Rounds
+
+    def strategy(self) -> Strategy:
+        """Return the strategy."""
+        from marketsched.agents.strategies import InflateConcurrency
+
+        return InflateConcurrency(self.nodes)
+
+
+class DelaySubmissionChoice(Strict):
+    """The statement is submitted ``delay`` rounds after birth."""
+
+    kind: Literal["delay-submission"]
+    delay: Annotated[int, BeforeValidator(whole(0, 10_000))]
+
+    def strategy(self) -> Strategy:
+        """Return the strategy."""
+        from marketsched.agents.strategies import DelaySubmission
+
+        return DelaySubmission(self.delay)
+
+
+Choice = Annotated[
+    TruthfulChoice
+    | ScaleValueChoice
+    | ShiftDeadlineChoice
+    | ScaleDurationChoice
+    | InflateConcurrencyChoice
+    | DelaySubmissionChoice,
+    Field(discriminator="kind"),
+]
+
+
+class OwnerMix(Strict):
+    """A share of the owners misreports, all in the same way; the others report truthfully."""
+
+    misreporting: Share = 0.0
+    strategy: Choice = TruthfulChoice(kind="truthful")
+
+    def strategies(self, owners: Sequence[str], rng: np.random.Generator) -> Callable[[Job], Strategy]:
+        """Return who does what.
+
+        Parameters
+        ----------
+        owners : sequence of str
+            All owners, each once; ``round(misreporting * len(owners))`` of them are drawn.
+        rng : Generator
+            Draws who misreports.
+        """
+        from marketsched.agents.strategies import Truthful
+
+        order = rng.permutation(len(owners))
+        chosen = {owners[i] for i in order[: round(self.misreporting * len(owners))]}
+        honest, other = Truthful(), self.strategy.strategy()
+        return lambda job: other if job.owner in chosen else honest

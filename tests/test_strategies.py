@@ -1,0 +1,177 @@
+"""Owners' reports: each lie says what its name says, and every report is legal."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched.agents.strategies import (
+    DelaySubmission,
+    InflateConcurrency,
+    PublicInformation,
+    ScaleDuration,
+    ScaleValue,
+    ShiftDeadline,
+    Strategy,
+    Truthful,
+    submission_delay,
+)
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue
+
+PUBLIC = PublicInformation(capacity=10, horizon=40, max_delay=15, max_concurrency=4, max_duration=6, max_value=12.0)
+TIMES = np.arange(0, 60)
+
+
+@dataclass(frozen=True)
+class Hyperbola:
+    """A value curve of a user's own: scale / completion until ``end``."""
+
+    scale: float
+    end: int
+
+    @property
+    def highest(self) -> float:
+        return self.scale
+
+    @property
+    def last(self) -> int:
+        return self.end
+
+    def __call__(self, completion):
+        times = np.asarray(completion, dtype=np.float64)
+        values = np.where(times <= self.end, self.scale / np.maximum(times, 1.0), 0.0)
+        return float(values) if times.ndim == 0 else values
+
+    def table(self, first: int, count: int):
+        return self(np.arange(first, first + count))
+
+
+curves = st.one_of(
+    st.builds(
+        lambda first, values: TableValue({first + i: v for i, v in enumerate(sorted(values, reverse=True))}),
+        st.integers(0, 20),
+        st.lists(st.floats(0, 12), min_size=1, max_size=8),
+    ),
+    st.builds(DeadlineValue, st.floats(0, 12), st.integers(0, 40)),
+    st.builds(LinearValue, st.floats(0, 12), st.integers(0, 40), st.floats(0, 5), st.integers(0, 40)),
+    st.builds(Hyperbola, st.floats(0, 12), st.integers(0, 40)),
+)
+
+
+@st.composite
+def statements(draw):
+    birth = draw(st.integers(1, 12))
+    points = draw(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 6)), min_size=1, max_size=5))
+    hidden = draw(st.booleans())
+    share = 1.0 / len(points)
+    law = [(birth + wait, d, share, None) if hidden else (birth + wait, d, share) for wait, d in points]
+    return StatementOfWork(birth, draw(st.integers(1, 4)), draw(curves), law)
+
+
+lies = st.one_of(
+    st.just(Truthful()),
+    st.builds(ScaleValue, st.floats(0, 1e6)),
+    st.builds(ShiftDeadline, st.integers(-60, 60)),
+    st.builds(ScaleDuration, st.floats(1e-6, 1e6)),
+    st.builds(InflateConcurrency, st.integers(-9, 9)),
+    st.builds(DelaySubmission, st.integers(0, 30)),
+)
+
+
+@given(truth=statements(), lie=lies)
+def test_every_report_is_legal_pure_and_born_when_it_is_submitted(truth, lie):
+    before = repr(truth)
+    report = lie.report(truth, PUBLIC)
+    assert repr(truth) == before
+    assert report == lie.report(truth, PUBLIC)
+    assert report.birth == truth.birth + submission_delay(lie)
+    assert 1 <= report.concurrency <= PUBLIC.max_concurrency
+    assert report.law.durations.max() <= PUBLIC.max_duration
+    assert report.law.arrivals.min() >= report.birth
+    assert report.mass == pytest.approx(truth.mass)
+    values = report.value.table(report.birth + 1, PUBLIC.max_delay + 5)
+    assert values.max() <= PUBLIC.max_value
+    assert isinstance(lie, Strategy)
+
+
+@given(truth=statements(), factor=st.floats(0, 20))
+def test_scaled_values_are_the_true_ones_times_the_factor_up_to_the_limit(truth, factor):
+    report = ScaleValue(factor).report(truth, PUBLIC)
+    relevant = np.arange(truth.birth + 1, truth.birth + PUBLIC.max_delay)
+    expected = np.minimum(factor * np.asarray(truth.value(relevant)), PUBLIC.max_value)
+    np.testing.assert_allclose(report.value(relevant), expected, rtol=1e-12, atol=1e-12)
+    assert report.requirements == truth.requirements
+    assert report.concurrency == truth.concurrency
+
+
+@given(truth=statements(), rounds=st.integers(-20, 20))
+def test_shifted_curve_has_the_value_of_the_shifted_time(truth, rounds):
+    report = ShiftDeadline(rounds).report(truth, PUBLIC)
+    # A table says nothing before its first time, and a curve of a user's own nothing before birth + 1.
+    earliest = min(truth.value.values) if isinstance(truth.value, TableValue) else truth.birth + 1
+    relevant = np.arange(max(earliest, earliest + rounds, truth.birth + 1), truth.birth + PUBLIC.max_delay)
+    np.testing.assert_allclose(report.value(relevant), truth.value(relevant - rounds), rtol=1e-12, atol=1e-12)
+
+
+def test_a_table_moved_later_keeps_its_highest_value_for_the_earlier_times():
+    truth = StatementOfWork(1, 1, TableValue({4: 8.0, 5: 6.5}), [(2, 2, 1.0)])
+    assert ShiftDeadline(2).report(truth, PUBLIC).value == TableValue({4: 8.0, 5: 8.0, 6: 8.0, 7: 6.5})
+    assert ShiftDeadline(-2).report(truth, PUBLIC).value == TableValue({2: 8.0, 3: 6.5})
+
+
+def test_curves_keep_their_kind_where_they_can():
+    def reported(lie, curve):
+        return lie.report(StatementOfWork(3, 1, curve, [(4, 1, 1.0)]), PUBLIC).value
+
+    assert reported(ScaleValue(2), TableValue({5: 4.0, 6: 1.0})) == TableValue({5: 8.0, 6: 2.0})
+    assert reported(ScaleValue(2), LinearValue(5.0, 4, 1.0, 9)) == LinearValue(10.0, 4, 2.0, 9)
+    assert reported(ShiftDeadline(3), DeadlineValue(5.0, 7)) == DeadlineValue(5.0, 10)
+    # 3 x 5 is clipped at 12, which bends the line: a table then, 15 - 3 (f - 4) cut at 12.
+    clipped = reported(ScaleValue(3), LinearValue(5.0, 4, 1.0, 7))
+    assert [clipped(f) for f in range(4, 9)] == [12.0, 12.0, 9.0, 6.0, 0.0]
+    # A value lost before time 0 is lost altogether.
+    assert reported(ShiftDeadline(-9), DeadlineValue(5.0, 7)).highest == 0.0
+
+
+def test_scaled_durations_keep_their_signals_and_merge():
+    law = [(2, 1, 0.25), (2, 2, 0.25), (3, 5, 0.5)]
+    truth = StatementOfWork(1, 1, DeadlineValue(5.0, 9), law)
+    longer = ScaleDuration(2).report(truth, PUBLIC)
+    assert longer.law.durations.tolist() == [2, 4, 6]  # 10 is clipped to 6
+    assert longer.law.group_signals == (1, 2, 5)
+    assert longer.law.group_of(3, 5) is not None  # the real case is still in the support
+    hidden = StatementOfWork(1, 1, DeadlineValue(5.0, 9), [(2, 1, 0.25, None), (2, 2, 0.5, None)])
+    merged = ScaleDuration(0.1).report(hidden, PUBLIC)
+    assert [(r.duration, r.probability) for r in merged.requirements] == [(1, 0.75)]
+
+
+def test_delay_floors_arrivals_and_does_not_invent_value():
+    truth = StatementOfWork(2, 1, DeadlineValue(5.0, 30), [(2, 1, 0.25), (4, 1, 0.25), (9, 1, 0.5)])
+    late = DelaySubmission(3).report(truth, PUBLIC)
+    assert late.birth == 5
+    assert [(r.arrival, r.probability) for r in late.requirements] == [(5, 0.5), (9, 0.5)]
+    # True value is 0 from birth + max_delay = 17 on; the late report must not claim more.
+    assert late.value(16) == 5.0
+    assert late.value(17) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("lie", "argument"),
+    [
+        (ScaleValue, -1.0),
+        (ScaleValue, float("nan")),
+        (ScaleValue, "2"),
+        (ScaleDuration, 0.0),
+        (ScaleDuration, float("inf")),
+        (ShiftDeadline, 1.5),
+        (InflateConcurrency, True),
+        (DelaySubmission, -1),
+    ],
+)
+def test_impossible_parameters_are_refused_by_name(lie, argument):
+    with pytest.raises(InvalidParameterError, match=f"{lie.__name__} .* expected"):
+        lie(argument)
