@@ -6,11 +6,13 @@ Size: 10,000 paths, 256 rounds ahead, durations up to 32, 250 to 4,000 active jo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
-from harness import Row, Timed, benchmark, peak_memory, time_interleaved
 from numba import njit
+from numpy.typing import NDArray
 
+from harness import Row, Timed, benchmark, peak_memory, time_interleaved
 from marketsched.mechanisms import DeadlineValue, MonteCarloOracle, StatementOfWork
 from marketsched.mechanisms.posted.residual import Limits
 
@@ -23,26 +25,26 @@ def _statement(rng: np.random.Generator, arrival: int) -> StatementOfWork:
     typical = int(rng.integers(2, 17))
     durations = np.unique(np.clip(np.rint(typical * np.array([0.8, 0.9, 1.0, 1.2, 1.6])), 1, DURATIONS).astype(int))
     arrivals = arrival + np.arange(3)
-    points = np.stack(np.meshgrid(arrivals, durations, indexing="ij")).reshape(2, -1)
-    weights = rng.random(points.shape[1])
+    points = [x.ravel() for x in np.meshgrid(arrivals, durations, indexing="ij")]
+    weights = rng.random(points[0].size)
     width = int(rng.integers(1, WIDEST + 1))
-    return StatementOfWork.from_arrays(1, width, DeadlineValue(1.0, FAR), *points, weights / weights.sum())
+    return StatementOfWork.from_arrays(1, width, DeadlineValue(1.0, FAR), points[0], points[1], weights / weights.sum())
 
 
-def market(n_jobs: int, *, load: float = 0.85, paths: int = PATHS, refresh: float | str = 0.0) -> MonteCarloOracle:
+def market(n_jobs: int, *, load: float = 0.85, paths: int = PATHS) -> MonteCarloOracle:
     """Return an oracle that follows ``n_jobs`` jobs spread over the coming rounds."""
     rng = np.random.default_rng(7)
     jobs = [_statement(rng, int(a)) for a in np.sort(rng.integers(1, ROUNDS - 2, n_jobs))]
     work = sum(s.concurrency * float(s.law.durations @ s.law.probabilities) for s in jobs)
     capacity = round(work / ROUNDS / load)
-    oracle = MonteCarloOracle(paths, refresh, rng=1)
+    oracle = MonteCarloOracle(paths, rng=1)
     oracle.attach(Limits(capacity, FAR, WIDEST, DURATIONS, ROUNDS), rng)
     for order, sow in enumerate(jobs):
         oracle.submitted(order, order, sow.concurrency, sow.law, sow.law.group_arrivals)
     return oracle
 
 
-def table(oracle: MonteCarloOracle) -> np.ndarray:
+def table(oracle: MonteCarloOracle) -> NDArray[np.float64]:
     """Return the whole failure table of the widest job."""
     return oracle.failure_table(WIDEST)
 
@@ -57,7 +59,7 @@ class Rounds:
         self.cases: dict[int, list[tuple[int, int, int, int]]] = {}
         self.orders = n_jobs
         self.per_round = n_jobs / ROUNDS
-        for job in self.oracle._jobs:
+        for job in range(n_jobs):
             self._decide(job)
 
     def _decide(self, job: int) -> None:
@@ -88,7 +90,9 @@ class Rounds:
 
 
 @njit(cache=True)
-def _resimulate(cumulated, offsets, firsts, lasts, widths, uniforms, capacity, now, counts):
+def _resimulate(  # type: ignore[no-untyped-def]
+    cumulated, offsets, firsts, lasts, widths, uniforms, capacity, now, counts
+):
     """Appendix F for one table: draw every job on every path, play the rounds under LIFO, test all launches."""
     n_jobs, n_paths = uniforms.shape
     n_starts, n_durations = counts.shape
@@ -119,7 +123,7 @@ def _resimulate(cumulated, offsets, firsts, lasts, widths, uniforms, capacity, n
                 counts[s, d] += failing
 
 
-def resimulation(oracle: MonteCarloOracle) -> np.ndarray:
+def resimulation(oracle: MonteCarloOracle) -> NDArray[np.float64]:
     """Return the table as Appendix F computes it, from all jobs anew (one set of paths for all cells)."""
     jobs = list(oracle._jobs.values())
     laws = [r.law.probabilities for r in jobs]
@@ -144,7 +148,7 @@ def one_table() -> Iterator[Row]:
     """One table against one pass over the loads, against more jobs, and against re-simulation."""
     few, many = market(250), market(4000)
     small, large, one_pass, again = time_interleaved(
-        [lambda: table(few), lambda: table(many), lambda: many._paths.loads.max(), Timed(lambda: resimulation(many))],
+        [partial(table, few), partial(table, many), many._paths.loads.max, partial(resimulation, many)],
         rounds=31,
         budget=60.0,
     )
@@ -154,7 +158,7 @@ def one_table() -> Iterator[Row]:
     yield Row("oracle.resimulation_over_table", again / large, "x", at_least=1000)
     for load in (0.5, 0.7, 0.95, 1.2):
         other = market(250, load=load)
-        other_table, other_pass = time_interleaved([lambda o=other: table(o), lambda o=other: o._paths.loads.max()])
+        other_table, other_pass = time_interleaved([partial(table, other), other._paths.loads.max])
         yield Row(f"oracle.table_over_pass_at_load_{load}", other_table / other_pass, "x", at_most=8)
 
 
@@ -164,7 +168,7 @@ def one_round() -> Iterator[Row]:
     for n_jobs in (250, 4000):
         rounds = Rounds(n_jobs)
         update, whole = time_interleaved(
-            [Timed(rounds.update, rounds.refill), lambda r=rounds: table(r.oracle)], rounds=101, shortest=0.0
+            [Timed(rounds.update, rounds.refill), partial(table, rounds.oracle)], rounds=101, shortest=0.0
         )
         yield Row(f"oracle.round_ms_{n_jobs}_jobs", update * 1e3, "ms")
         yield Row(f"oracle.round_over_table_{n_jobs}_jobs", update / whole, "x", at_most=1 if n_jobs == 250 else None)

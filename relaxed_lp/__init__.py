@@ -1,1 +1,15 @@
 """The fractional problem: bounds on what any schedule could have earned. The only room for cvxpy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from marketsched.mechanisms._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from marketsched.relaxed_lp.dual_bound import DualBound as DualBound
+    from marketsched.relaxed_lp.dual_bound import dual_bound as dual_bound
+
+_LAZY = {"dual_bound": ("DualBound", "dual_bound")}
+__all__ = [name for names in _LAZY.values() for name in names]
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -1,6 +1,5 @@
 """The store of sample paths: loads are the sum of the drawn outcomes, whatever happened before."""
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
@@ -147,7 +146,7 @@ def test_every_draw_is_still_possible():
             assert (inside | never | assumed).all()
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="many paths: compiled only")
+@pytest.mark.compiled
 @pytest.mark.parametrize("rule", ["all", "running"])
 def test_paths_kept_through_a_history_still_follow_the_conditional_law(rule):
     """The plans here do not depend on the paths, so kept paths are exact draws: compare with the exact oracle."""

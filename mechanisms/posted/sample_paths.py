@@ -58,8 +58,11 @@ class SamplePaths:
         self.window = limits.window
         self.capacity = limits.capacity if limits.eviction == "running" else -1
         # 16 bits hold loads and rounds ahead; wider markets turn to 32 (see add).
-        width = np.int16 if self.window < INT16_TOP else np.int32
-        self.loads: NDArray[np.int16] | NDArray[np.int32] = np.zeros((self.n_blocks, self.window, LANES), width)
+        shape = (self.n_blocks, self.window, LANES)
+        narrow = self.window < INT16_TOP
+        self.loads: NDArray[np.int16] | NDArray[np.int32] = (
+            np.zeros(shape, np.int16) if narrow else np.zeros(shape, np.int32)
+        )
         self.row_tops = np.zeros(self.window, np.int64)
         self.draws = np.zeros((16, self.n_blocks * LANES), np.uint16)
         self.cut = np.zeros(self.n_blocks * LANES, np.uint8)

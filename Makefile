@@ -1,0 +1,84 @@
+# On a machine with only Python (3.11 or newer) and make: `make demo`, `make test`. Everything lands in .venv and build.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
+PYTEST := $(PY) -m pytest
+WORKERS ?= 2
+
+# Compiled kernels are kept in a folder named after the sources they were compiled from.
+ifndef NUMBA_CACHE_DIR
+NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/kernel_cache.py)
+endif
+export NUMBA_CACHE_DIR
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow kernels check format lint types imports bench coverage dev clean links
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
+
+demo: $(VENV)/.core ## install into .venv and run the synthetic market; tables and a figure in build/demo
+	@rm -rf build/demo
+	@mkdir -p build
+	$(PY) -m marketsched run synthetic-pipelines --out build/demo
+
+test: $(VENV)/.test ## install into .venv and run the tests (without the slow ones)
+	$(PYTEST) -m "not slow" -n $(WORKERS)
+
+slow: $(VENV)/.test ## the slow tests
+	$(PYTEST) -m slow
+
+kernels: $(VENV)/.test ## the tests once more with kernels as plain Python, and compiled with bounds checks
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" -n $(WORKERS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-bounds $(PYTEST) -m "not slow" -n $(WORKERS)
+
+check: format lint types imports ## format, lint, types, import direction (`make -k check` does not stop at the first)
+
+format: $(VENV)/.dev
+	$(VENV)/bin/ruff format --check --output-format concise .
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check --output-format concise .
+
+types: $(VENV)/.dev links
+	MYPYPATH=build/src $(PY) -m mypy -p marketsched
+	MYPYPATH=build/src:benchmarks $(PY) -m mypy benchmarks/*.py
+
+imports: $(VENV)/.dev
+	$(PYTEST) -q tests/test_import_direction.py
+
+bench: $(VENV)/.core ## every benchmark, as a table and in build/bench.json
+	$(PY) benchmarks/run.py --out build/bench.json
+
+coverage: $(VENV)/.dev ## lines and branches the fast tests reach, kernels as plain Python
+	@mkdir -p build/coverage
+	-NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest -m "not slow" -q
+	$(PY) -m coverage combine -q
+	$(PY) -m coverage report
+
+dev: $(VENV)/.dev links ## everything to work on the code, and the link tree build/src for editors
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis marketsched.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The packages as they are imported, for tools that do not know the mapping in pyproject.toml.
+links:
+	@mkdir -p build/src/marketsched
+	@for f in marketsched/*; do case $$f in */__pycache__) ;; *) ln -sfn "../../../$$f" build/src/marketsched/;; esac; done
+	@for p in agents mechanisms relaxed_lp; do ln -sfn "../../../$$p" build/src/marketsched/$$p; done
+	@find -L build/src/marketsched -maxdepth 1 -type l -exec rm {} +
+
+# One stamp for each set of extras; a larger set stamps the smaller ones too. Installed anew when a requirement changes.
+$(VENV)/.core: EXTRAS :=
+$(VENV)/.test: EXTRAS := [test]
+$(VENV)/.test: SMALLER := $(VENV)/.core
+$(VENV)/.dev: EXTRAS := [test,dev]
+$(VENV)/.dev: SMALLER := $(VENV)/.core $(VENV)/.test
+$(VENV)/.core $(VENV)/.test $(VENV)/.dev: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "marketsched needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0])'
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@echo "installing marketsched$(EXTRAS) into $(VENV) (about a minute the first time)"
+	@$(PIP) install -c constraints.txt -e '.$(EXTRAS)'
+	@touch $@ $(SMALLER)

@@ -1,0 +1,36 @@
+"""Settings of the suite. The environment is set before anything that reads it is imported."""
+
+import os
+from pathlib import Path
+
+from kernel_cache import ROOT, kernel_cache
+
+if "NUMBA_CACHE_DIR" not in os.environ:
+    os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache())
+os.environ.setdefault("MPLBACKEND", "Agg")
+for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # sums do not depend on the machine, and -n 2 does not fight over cores
+
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+# A first call of a kernel compiles, far beyond any deadline. In CI the same examples every time.
+settings.register_profile("local", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let whole numbers wrap around in kernels that run as plain Python: compiled code does so without a word."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Return the folder of recorded traces, or skip the test by name."""
+    named = os.environ.get("MARKETSCHED_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("no trace data: set MARKETSCHED_DATA to the folder that holds it")
+    return folder
