@@ -12,7 +12,15 @@ LIMITS = {
     rule: Limits(capacity=6, horizon=60, max_concurrency=3, max_duration=5, max_delay=14, eviction=rule)
     for rule in ("all", "running")
 }
-KERNELS = ["_draw_row", "_rounds_ahead", "_add_block", "_move_block", "_fill_block", "_fit_block"]
+KERNELS = [
+    "_draw_lanes",
+    "_rounds_ahead",
+    "_add_block",
+    "_move_block",
+    "_fill_block",
+    "_hold_back_unfit",
+    "_hold_back_cut",
+]
 KERNELS += ["_place_kernel", "_narrow_kernel", "_remove_kernel", "_empty_kernel", "_guide_kernel"]
 KERNELS += ["_mix", "_stream", "_uniform"]
 

@@ -1,1 +1,21 @@
-"""Readers of recorded traces, one file per format."""
+"""Readers of recorded traces, one file per format, and the table of the traces that are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from marketsched.mechanisms._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from marketsched.traces.catalogue import TRACES as TRACES
+    from marketsched.traces.catalogue import Trace as Trace
+    from marketsched.traces.catalogue import get_trace as get_trace
+    from marketsched.traces.catalogue import verify as verify
+    from marketsched.traces.folder import data_folder as data_folder
+
+_LAZY = {
+    "catalogue": ("TRACES", "Trace", "get_trace", "verify"),
+    "folder": ("data_folder",),
+}
+__all__ = [name for names in _LAZY.values() for name in names]
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -62,8 +62,8 @@ def _uniform(stream, path):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _draw_row(outcomes, misses, stream, slot, slots, cumulated, guides, begin, end):  # type: ignore[no-untyped-def]
-    """Draw one job's outcome from its narrowed law on the paths ``begin .. end - 1`` that ``misses``.
+def _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides):  # type: ignore[no-untyped-def]
+    """Draw one job's outcome from its narrowed law on the paths ``path + lanes``.
 
     An outcome is a point of the law; or ``POINTS``: never arrives; or ``POINTS + 1``: all durations
     are outlived, and d = D_max is assumed.
@@ -77,35 +77,33 @@ def _draw_row(outcomes, misses, stream, slot, slots, cumulated, guides, begin, e
     total = mass + (max(0.0, 1.0 - law[points]) if may_never else 0.0)
     # At or beyond the mass; where only rounding leads there, the last point is meant.
     beyond = points if may_never else high - 1 if mass > 0.0 else points + 1
-    for path in range(begin, end):
-        if not misses[path - begin]:
-            continue
-        target = _uniform(stream, path) * total
+    for lane in lanes:
+        target = _uniform(stream, path + lane) * total
         if target >= mass:
-            outcomes[path] = beyond
+            outcomes[path + lane] = beyond
             continue
         target += base
         point = np.int64(guide[min(np.int64(target * buckets), guide.size - 1)])
         while point < high - 1 and law[point + 1] <= target:
             point += 1
-        outcomes[path] = point
+        outcomes[path + lane] = point
 
 
 @njit(cache=True)
-def _rounds_ahead(points, offset, outcomes, path, now, chosen, first, end):  # type: ignore[no-untyped-def]
-    """Fill (first, end), counted from ``now``, with what the outcomes of 64 paths still occupy.
+def _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end):  # type: ignore[no-untyped-def]
+    """Fill (first, end), counted from ``now``, with what the outcomes of the paths ``path + lanes`` still occupy.
 
-    Lanes that are not ``chosen``, do not run or lie in the past get the empty interval (0, 0).
-    Returns the union of all.
+    What does not run or lies in the past gets the empty interval (0, 0). Returns the union of all.
     """
     low, high = np.int64(1 << 30), np.int64(0)
-    for lane in range(LANES):
+    for lane in lanes:
         outcome = offset + np.int64(outcomes[path + lane])
         begins, last = points[0, outcome], points[1, outcome]
         first[lane] = end[lane] = 0
-        if chosen[lane] and begins >= 0 and last >= now:
-            first[lane], end[lane] = max(begins - now, 0), last - now + 1
-            low, high = min(low, np.int64(first[lane])), max(high, np.int64(end[lane]))
+        if begins >= 0 and last >= now:
+            begins, ends = max(begins - now, 0), last - now + 1
+            first[lane], end[lane] = begins, ends
+            low, high = min(low, begins), max(high, ends)
     return low, high
 
 
@@ -157,12 +155,10 @@ def _move_block(loads, row_tops, block, row, low, high, old_first, old_end, firs
 
 
 @njit(cache=True)
-def _fill_block(loads, row_tops, block, row, chosen, first, end, width, capacity, cut):  # type: ignore[no-untyped-def]
-    """Place a job on the ``chosen`` of 64 paths under the ``running`` rule: cut where it does not fit."""
+def _fill_block(loads, row_tops, block, row, lanes, first, end, width, capacity, cut):  # type: ignore[no-untyped-def]
+    """Place a job on the paths ``lanes`` of a block under the ``running`` rule: cut where it does not fit."""
     window = loads.shape[1]
-    for lane in range(LANES):
-        if not chosen[lane]:
-            continue
+    for lane in lanes:
         at = row + np.int64(first[lane])
         if at >= window:
             at -= window
@@ -180,22 +176,28 @@ def _fill_block(loads, row_tops, block, row, chosen, first, end, width, capacity
 
 
 @njit(cache=True)
-def _fit_block(loads, block, row, chosen, first, end, width, capacity, cut, again):  # type: ignore[no-untyped-def]
-    """Keep in ``chosen`` the paths on which the job fits as a whole; mark the others ``again``."""
+def _hold_back_unfit(loads, block, row, lanes, first, end, width, capacity, cut, again):  # type: ignore[no-untyped-def]
+    """Empty the intervals of ``lanes`` that do not fit as a whole, or whose path is marked; mark these."""
     window = loads.shape[1]
-    marked = 0
-    for lane in range(LANES):
-        for ahead in range(first[lane], end[lane] if chosen[lane] else first[lane]):
+    for lane in lanes:
+        path = block * LANES + lane
+        for ahead in range(first[lane], end[lane]):
             at = row + ahead
             if at >= window:
                 at -= window
-            if loads[block, at, lane] + width > capacity:
-                chosen[lane] = 0
+            if cut[path] or loads[block, at, lane] + width > capacity:
+                cut[path] = again[path] = 1
                 first[lane] = end[lane] = 0
-                cut[block * LANES + lane] = again[block * LANES + lane] = 1
-                marked += 1
                 break
-    return marked
+
+
+@njit(cache=True)
+def _hold_back_cut(path, lanes, first, end, cut, again):  # type: ignore[no-untyped-def]
+    """Empty the intervals of ``lanes`` on whose path somebody was cut short; mark these paths."""
+    for lane in lanes:
+        if cut[path + lane]:
+            again[path + lane] = 1
+            first[lane] = end[lane] = 0
 
 
 @njit(cache=True)
@@ -224,21 +226,26 @@ def _place_kernel(  # type: ignore[no-untyped-def]
     """
     row = now % loads.shape[1]
     first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    chosen = np.ones(LANES, np.uint8)
+    listed = np.empty(LANES, np.int64)
     for slot in jobs:
         stream = _stream(root, slots[slot, KEY], max(stamp, 0))
-        width = slots[slot, WIDTH]
+        offset, width, outcomes = slots[slot, OFFSET], slots[slot, WIDTH], draws[slot]
         for block in range(blocks[0], blocks[1]):
             path = block * LANES
-            for lane in range(LANES):
-                chosen[lane] = path + lane < n_paths and (stamp >= 0 or again[path + lane])
+            n = 0
+            for lane in range(min(LANES, n_paths - path)):
+                listed[n] = lane
+                n += stamp >= 0 or again[path + lane] > 0
+            lanes = listed[:n]
             if stamp >= 0:
-                _draw_row(draws[slot], chosen, stream, slot, slots, cumulated, guides, path, path + LANES)
-            low, high = _rounds_ahead(points, slots[slot, OFFSET], draws[slot], path, now, chosen, first, end)
-            if capacity < 0:
+                _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides)
+            low, high = _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end)
+            if capacity >= 0:
+                _fill_block(loads, row_tops, block, row, lanes, first, end, width, capacity, cut)
+            else:
                 _add_block(loads, row_tops, block, row, low, high, first, end, width)
-            elif low < high:
-                _fill_block(loads, row_tops, block, row, chosen, first, end, width, capacity, cut)
+            for lane in lanes:
+                first[lane] = end[lane] = 0
 
 
 @njit(cache=True)
@@ -262,73 +269,57 @@ def _narrow_kernel(  # type: ignore[no-untyped-def]
     """Redraw ``jobs`` where the drawn outcome is no longer possible.
 
     Under the ``running`` rule a path on which somebody is or would be cut short is only marked
-    ``again``. Returns how many were.
+    ``again``.
     """
-    marked = 0
     row = now % loads.shape[1]
     first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
     old_first, old_end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    misses = np.zeros(LANES, np.uint8)
+    listed = np.empty(LANES, np.int64)
     for slot in jobs:
         stream = _stream(root, slots[slot, KEY], stamp)
-        offset, width = slots[slot, OFFSET], slots[slot, WIDTH]
-        low, high = slots[slot, LOW], slots[slot, HIGH]
+        offset, width, outcomes = slots[slot, OFFSET], slots[slot, WIDTH], draws[slot]
+        possible, beyond = slots[slot, LOW], slots[slot, HIGH]
         never = slots[slot, POINTS] if slots[slot, MAY_NEVER] else -1
-        outcomes = draws[slot]
         for block in range(loads.shape[0]):
             path = block * LANES
-            n_misses = 0
-            for lane in range(LANES):
+            n = 0
+            for lane in range(min(LANES, n_paths - path)):
                 old = np.int64(outcomes[path + lane])
-                miss = ((old < low) | (old >= high)) & (old != never) & (path + lane < n_paths)
-                misses[lane] = miss
-                n_misses += miss
-            if n_misses == 0:
+                listed[n] = lane
+                n += ((old < possible) | (old >= beyond)) & (old != never)
+            if n == 0:
                 continue
-            begins, ends = _rounds_ahead(points, offset, outcomes, path, now, misses, first, end)
+            lanes = listed[:n]
+            old_low, old_high = _rounds_ahead(points, offset, outcomes, path, now, lanes, old_first, old_end)
+            _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides)
+            low, high = _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end)
             if capacity >= 0:
-                for lane in range(LANES):
-                    if misses[lane] and cut[path + lane]:
-                        marked += 1 - again[path + lane]
-                        again[path + lane] = 1
-                        first[lane] = end[lane] = 0
-            _draw_row(outcomes, misses, stream, slot, slots, cumulated, guides, path, path + LANES)
-            if capacity < 0:
-                old_first[:], old_end[:] = first, end
-                low_new, high_new = _rounds_ahead(points, offset, outcomes, path, now, misses, first, end)
-                begins, ends = min(begins, low_new), max(ends, high_new)
-                _move_block(loads, row_tops, block, row, begins, ends, old_first, old_end, first, end, width)
-                continue
-            _add_block(loads, row_tops, block, row, begins, ends, first, end, -width)
-            for lane in range(LANES):
-                misses[lane] &= cut[path + lane] == 0
-            begins, ends = _rounds_ahead(points, offset, outcomes, path, now, misses, first, end)
-            marked += _fit_block(loads, block, row, misses, first, end, width, capacity, cut, again)
-            _add_block(loads, row_tops, block, row, begins, ends, first, end, width)
-    return marked
+                _hold_back_cut(path, lanes, old_first, old_end, cut, again)
+                _add_block(loads, row_tops, block, row, old_low, old_high, old_first, old_end, -width)
+                _hold_back_cut(path, lanes, first, end, cut, again)
+                _hold_back_unfit(loads, block, row, lanes, first, end, width, capacity, cut, again)
+                _add_block(loads, row_tops, block, row, low, high, first, end, width)
+            else:
+                low, high = min(low, old_low), max(high, old_high)
+                _move_block(loads, row_tops, block, row, low, high, old_first, old_end, first, end, width)
+            for lane in lanes:
+                first[lane] = end[lane] = old_first[lane] = old_end[lane] = 0
 
 
 @njit(cache=True)
-def _remove_kernel(  # type: ignore[no-untyped-def]
-    loads, row_tops, draws, cut, again, slots, points, slot, now, n_paths
-):
-    """Take one job off all paths; return how many paths were marked ``again``."""
+def _remove_kernel(loads, row_tops, draws, cut, again, slots, points, slot, now, n_paths):  # type: ignore[no-untyped-def]
+    """Take one job off all paths; under the ``running`` rule mark cut paths ``again`` instead."""
     row = now % loads.shape[1]
     first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    chosen = np.ones(LANES, np.uint8)
-    marked = 0
+    lanes = np.arange(LANES)
     for block in range(loads.shape[0]):
         path = block * LANES
-        for lane in range(LANES):
-            chosen[lane] = path + lane < n_paths
-        low, high = _rounds_ahead(points, slots[slot, OFFSET], draws[slot], path, now, chosen, first, end)
-        for lane in range(LANES):
-            if cut[path + lane] and end[lane] > first[lane]:
-                marked += 1 - again[path + lane]
-                again[path + lane] = 1
-                first[lane] = end[lane] = 0
-        _add_block(loads, row_tops, block, row, low, high, first, end, -slots[slot, WIDTH])
-    return marked
+        lanes = lanes[: n_paths - path]
+        low, high = _rounds_ahead(points, slots[slot, OFFSET], draws[slot], path, now, lanes, first, end)
+        if low < high:
+            _hold_back_cut(path, lanes, first, end, cut, again)
+            _add_block(loads, row_tops, block, row, low, high, first, end, -slots[slot, WIDTH])
+        first[:] = end[:] = 0
 
 
 @njit(cache=True)

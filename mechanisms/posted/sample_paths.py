@@ -99,7 +99,7 @@ class SamplePaths:
             slot = self._slot_of[residual.job]
             self._store_range(slot, residual)
             chosen.append(slot)
-        marked = kernels._narrow_kernel(
+        kernels._narrow_kernel(
             self.loads,
             self.row_tops,
             self.draws,
@@ -116,15 +116,14 @@ class SamplePaths:
             self.root,
             stamp,
         )
-        if marked:
-            self._place_again()
+        self._place_again()
 
     def remove(self, residual: ResidualJob) -> None:
         """Take a job off all paths."""
         slot = self._slot_of.pop(residual.job)
         self._free.append(slot)
         self._total_width -= residual.width
-        marked = kernels._remove_kernel(
+        kernels._remove_kernel(
             self.loads,
             self.row_tops,
             self.draws,
@@ -136,8 +135,7 @@ class SamplePaths:
             self.now,
             self.n_paths,
         )
-        if marked:
-            self._place_again()
+        self._place_again()
 
     def advance(self, now: int) -> None:
         """Move to round ``now``: the rows of past rounds become those of rounds to come."""
@@ -195,6 +193,8 @@ class SamplePaths:
 
     def _place_again(self) -> None:
         """Rebuild the paths marked ``again``, job by job in order of submission."""
+        if self.capacity < 0 or not self.again.any():
+            return
         kernels._empty_kernel(self.loads, self.cut, self.again, self.n_paths)
         self._place(list(self._slot_of.values()), -1, 0, self.n_blocks)
         self.again[:] = 0

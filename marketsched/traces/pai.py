@@ -1,0 +1,44 @@
+"""Alibaba PAI GPU cluster 2020 (cluster-trace-gpu-v2020): the machines.
+
+Source: CC BY 4.0; Weng et al., "MLaaS in the Wild", NSDI 2022.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from marketsched.traces.catalogue import TRACES
+from marketsched.traces.folder import Source
+from marketsched.traces.tables import Column, read_table, whole
+
+MACHINES = (
+    Column("machine", "str"),
+    Column("gpu_type", "str"),
+    whole("cap_cpu"),
+    whole("cap_mem"),
+    Column("cap_gpu", "int8", low=0, high=64),
+)
+
+
+def read_machines(source: Source = None) -> pd.DataFrame:
+    """Return the machines.
+
+    Parameters
+    ----------
+    source : path, optional
+        Data folder or file; None: the folder named by ``MARKETSCHED_DATA``.
+
+    Returns
+    -------
+    DataFrame
+        ``machine`` (hashed name), ``gpu_type`` (text; CPU: none), ``cap_cpu`` (int32, cores),
+        ``cap_mem`` (int32, GB), ``cap_gpu`` (int8, GPUs).
+
+    Raises
+    ------
+    MissingDataError
+        If the folder or the file is not there.
+    TraceError
+        If the file is damaged or malformed; the message names file and line.
+    """
+    return read_table(TRACES["pai-machines"].path(source), MACHINES)

@@ -1,0 +1,216 @@
+"""Strict reading of comma separated files, plain or gzip, in blocks or at once.
+
+Recorded files have one header line, no quotes, a fixed number of fields a line, and an empty field
+where something is not known. Anything else is an error that names file and line. The fast path is
+the pandas parser; only when it, or a check after it, objects are the lines looked at one by one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+import pandas as pd
+
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+
+BLOCK_ROWS = 100_000
+TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+
+_EXPECTED = {"int": "a whole number", "float": "a number", "str": "a word", "time": "a time YYYY-MM-DD HH:MM:SS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a file.
+
+    ``dtype`` is a NumPy integer or floating dtype, ``"str"`` or ``"datetime64[s]"``; numbers lie in
+    ``[low, high]``. In a column that is not ``required`` an empty field is NaN (or an empty word);
+    such a column is floating or text.
+    """
+
+    name: str
+    dtype: str
+    required: bool = True
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def kind(self) -> Literal["int", "float", "str", "time"]:
+        """What the fields are read as."""
+        if self.dtype == "str":
+            return "str"
+        return "time" if self.dtype.startswith("datetime") else "int" if "int" in self.dtype else "float"
+
+    @property
+    def legal(self) -> str:
+        """What a field may be, in words."""
+        bounds = f" in [{self.low:g}, {self.high:g}]" if self.high < math.inf else f" >= {self.low:g}"
+        text = _EXPECTED[self.kind] + (bounds if self.low > -math.inf else "")
+        return text if self.required else f"{text}, or nothing"
+
+
+def whole(name: str, bits: int = 32, low: float = 0) -> Column:
+    """Return a required column of whole numbers from ``low`` to what ``bits`` bits hold."""
+    return Column(name, f"int{bits}", low=low, high=2.0 ** (bits - 1) - 1)
+
+
+def seconds(name: str, required: bool = True) -> Column:
+    """Return a column of times or lengths of time in seconds, >= 0."""
+    return Column(name, "float64", required=required, low=0.0)
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, unpacked if it is gzip, for reading lines of bytes.
+
+    Raises
+    ------
+    MissingDataError
+        If there is no such file.
+    TraceError
+        If the gzip stream is cut short or damaged, also while it is being read.
+    """
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise MissingDataError(f"{path}: {error.strerror or error}: expected a trace file") from None
+    with raw:
+        packed = raw.peek(2)[:2] == b"\x1f\x8b" or path.suffix == ".gz"
+        try:
+            # buffered once more: lines are then split by compiled code
+            yield io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
+        except EOFError:
+            raise TraceError(f"{path}: the gzip file is cut short: expected a complete one") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise TraceError(f"{path}: the gzip file is damaged ({error}): expected a readable one") from None
+
+
+def stream_table(path: Path, columns: tuple[Column, ...], rows: int = BLOCK_ROWS) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a file in blocks of at most ``rows``, checked, with the dtypes of ``columns``.
+
+    The index counts the rows of the file from 0. A file without rows gives one empty block.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``rows < 1``.
+    MissingDataError
+        If there is no such file.
+    TraceError
+        If the file is damaged, its header is another one, or a row is malformed.
+    """
+    if rows < 1:
+        raise InvalidParameterError(f"rows = {rows}: expected at least 1 row a block")
+    with open_lines(path) as file:
+        header = file.readline().rstrip(b"\r\n").decode("utf-8-sig", "replace")
+        expected = ",".join(column.name for column in columns)
+        if header != expected:
+            raise TraceError(f"{path}:1: header {header[:200]!r}: expected {expected!r}")
+        done = 0
+        blank: list[bytes] = []  # at the end of a block: an error only if more lines follow
+        while True:
+            more = list(islice(file, max(rows - len(blank), 1)))
+            lines = blank + more if more else []
+            blank = []
+            while lines and lines[-1].isspace():
+                blank.append(lines.pop())
+            if lines or not (more or done):
+                yield _parse(path, b"".join(lines), len(lines), columns, done)
+            done += len(lines)
+            if not more:
+                return
+
+
+def read_table(path: Path, columns: tuple[Column, ...]) -> pd.DataFrame:
+    """Return all rows of a file; see :func:`stream_table`. Memory: the table, and one block of text."""
+    return pd.concat(stream_table(path, columns), ignore_index=True)
+
+
+def _parse(path: Path, text: bytes, n_lines: int, columns: tuple[Column, ...], done: int) -> pd.DataFrame:
+    """Parse one block whose first line is row ``done`` of the file (line ``done + 2``)."""
+    table = _convert(text, columns) if text.count(b",") == n_lines * (len(columns) - 1) else None
+    if table is None or len(table) != n_lines:
+        raise _fault(path, text, columns, done)
+    table.index = pd.RangeIndex(done, done + n_lines)
+    return table
+
+
+def _convert(text: bytes, columns: tuple[Column, ...]) -> pd.DataFrame | None:
+    """Return the table, or None if any field is not what its column asks for."""
+    read = {"int": "int64", "float": "float64", "str": "str", "time": "str"}
+    try:
+        table = pd.read_csv(
+            io.BytesIO(text),
+            header=None,
+            names=[column.name for column in columns],
+            dtype={column.name: read[column.kind] for column in columns},
+            na_values={column.name: [""] for column in columns if column.kind == "float"},
+            keep_default_na=False,
+            quoting=3,  # no quotes in these files: a stray one must not swallow lines
+        )
+        for column in columns:
+            if column.kind == "time":
+                table[column.name] = pd.to_datetime(table[column.name], format=TIME_FORMAT).astype(
+                    np.dtype(column.dtype)
+                )
+    except pd.errors.EmptyDataError:
+        table = pd.DataFrame({column.name: pd.Series(dtype=column.dtype) for column in columns})
+    except (ValueError, OverflowError):  # pandas' own ParserError is a ValueError
+        return None
+    for column in columns:
+        if not _legal(table[column.name], column):
+            return None
+        if column.kind in ("int", "float"):
+            table[column.name] = table[column.name].astype(np.dtype(column.dtype))
+    return table
+
+
+def _legal(values: pd.Series[float], column: Column) -> bool:
+    """Return True if a parsed column keeps the rules of ``column``."""
+    if column.kind == "time":
+        return True
+    if column.kind == "str":
+        return not (column.required and bool((values == "").any()))
+    x = values.to_numpy()
+    if column.kind == "float":
+        unknown = np.isnan(x)
+        if column.required and unknown.any():
+            return False
+        x = x[~unknown]
+    return bool((np.isfinite(x) & (x >= column.low) & (x <= column.high)).all())
+
+
+def _fault(path: Path, text: bytes, columns: tuple[Column, ...], done: int) -> TraceError:
+    """Find the first malformed line of a block and say what is wrong with it."""
+    for number, raw in enumerate(text.split(b"\n")[: text.count(b"\n") + (not text.endswith(b"\n"))], start=done + 2):
+        line = raw.rstrip(b"\r").decode("utf-8", "replace")
+        fields = line.split(",")
+        if len(fields) != len(columns):
+            return TraceError(f"{path}:{number}: {len(fields)} fields in {line[:80]!r}: expected {len(columns)}")
+        for field, column in zip(fields, columns, strict=True):
+            if not _field_is_legal(field, column):
+                return TraceError(f"{path}:{number}: {column.name} = {field[:80]!r}: expected {column.legal}")
+    return TraceError(f"{path}: lines {done + 2} and on cannot be read: expected {len(columns)} plain fields a line")
+
+
+def _field_is_legal(field: str, column: Column) -> bool:
+    if field == "" or column.kind == "str":
+        return not (column.required and field == "")
+    try:
+        if column.kind == "time":
+            pd.to_datetime(field, format=TIME_FORMAT)
+            return True
+        number = int(field) if column.kind == "int" else float(field)
+    except ValueError:
+        return False
+    return math.isfinite(number) and column.low <= number <= column.high

@@ -1,0 +1,260 @@
+"""The table of mechanisms, and the contract that every entry keeps."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marketsched.mechanisms import (
+    DeadlineValue,
+    EventKind,
+    ExactOracle,
+    ExponentialPricing,
+    InvalidParameterError,
+    LinearValue,
+    Mechanism,
+    MonteCarloOracle,
+    PostedPriceMechanism,
+    PostedPricing,
+    StatementOfWork,
+    UnknownNameError,
+    get_mechanism,
+    mechanism_names,
+    register,
+)
+from marketsched.mechanisms.auctions.first_come import FirstCome
+
+BUILT_IN = ["first-come", "reduction"]  # a test below compares this with the table
+HORIZON = 10
+SIZES = {"capacity": 2, "horizon": HORIZON, "max_concurrency": 1, "max_duration": 3, "max_value": 9.0, "max_delay": 8}
+COMMON = {
+    **SIZES,
+    "epsilon": 0.1,
+    "threshold": 0.0,
+    "pricing": {"kind": "posted", "prices": [0.5]},
+    "oracle": {"kind": "exact"},
+    "eviction": "all",
+}
+
+
+def random_jobs(seed, n=8):
+    """Return (statement, arrival or None, duration) rows, drawn from their own laws."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for birth in np.sort(rng.integers(1, 6, n)).tolist():
+        value, last = float(rng.integers(1, 9)), birth + int(rng.integers(2, 7))
+        curve = DeadlineValue(value, last) if rng.random() < 0.5 else LinearValue(value, birth + 1, 0.5, last)
+        cases = [(birth + int(a), int(d)) for a, d in rng.integers((0, 1), (3, 4), (2, 2))]
+        sow = StatementOfWork(birth, 1, curve, [(a, d, p) for (a, d), p in zip(cases, (0.5, 0.3), strict=True)])
+        which = rng.choice(3, p=[0.5, 0.3, 0.2])
+        rows.append((sow, None, 1) if which == 2 else (sow, *cases[which]))
+    return rows
+
+
+def play(market, rows):
+    """Drive a mechanism through the protocol; return all it said and did, and its loads."""
+    said, loads, running, ends, active = [], [], set(), {}, set()
+    for now in range(1, market.horizon + 1):
+        assert market.round == now
+        for j, (sow, _, _) in enumerate(rows):
+            if sow.birth == now:
+                said.append(market.submit(j, sow))
+                active.add(j)
+        for j, (_, arrival, duration) in enumerate(rows):
+            if arrival == now and j in active:
+                market.arrive(j, duration)
+        for event in market.advance():
+            said.append(event)
+            if event.kind is EventKind.START:
+                running.add(event.job)
+                ends.setdefault(now + rows[event.job][2] - 1, []).append(event.job)
+            else:
+                running.discard(event.job)
+                active.discard(event.job)
+        loads.append(sum(rows[j][0].concurrency for j in running))
+        for j in sorted(ends.pop(now, ())):
+            if j in running:
+                said.append(market.complete(j))
+                running.discard(j)
+                active.discard(j)
+    return said, loads
+
+
+# -- the table ---------------------------------------------------------------------------------------------
+
+
+def test_names():
+    assert {"first-come", "reduction"} <= set(mechanism_names())
+    assert list(mechanism_names()) == sorted(mechanism_names())
+
+
+@pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
+def test_unknown_name_lists_the_known_ones(name):
+    with pytest.raises(UnknownNameError, match="expected one of first-come, reduction"):
+        get_mechanism(name)
+    with pytest.raises(KeyError):
+        get_mechanism(name)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_wrong_parameters_give_one_clear_error(name):
+    with pytest.raises(
+        InvalidParameterError, match=f"mechanism '{name}' does not take capactiy: expected capacity, horizon"
+    ):
+        get_mechanism(name, **SIZES, capactiy=3)
+    with pytest.raises(InvalidParameterError, match=f"mechanism '{name}' lacks max_delay: expected capacity, horizon"):
+        get_mechanism(name, **{key: value for key, value in SIZES.items() if key != "max_delay"})
+    with pytest.raises(InvalidParameterError, match="capacity = 0"):
+        get_mechanism(name, **{**SIZES, "capacity": 0})
+
+
+def test_users_add_their_own():
+    def open_house(**limits):
+        return FirstCome(price=0.0, **limits)
+
+    assert register("test: open house")(open_house) is open_house
+    assert isinstance(get_mechanism("test: open house", **SIZES), FirstCome)
+    register("test: open house")(open_house)  # the same one again, as from a notebook cell run twice
+    with pytest.raises(InvalidParameterError, match="'test: open house' is already in the table"):
+        register("test: open house")(FirstCome)
+    with pytest.raises(InvalidParameterError, match="'reduction' is already in the table"):
+        register("reduction")(FirstCome)
+    with pytest.raises(InvalidParameterError, match="name = ''"):
+        register("")
+    with pytest.raises(InvalidParameterError, match="cannot be called"):
+        register("test: nothing")(3)
+    assert "test: nothing" not in mechanism_names()
+
+
+def test_looking_at_the_table_imports_no_compiler():
+    code = (
+        "import sys, json, marketsched.mechanisms.registry as r; names = r.mechanism_names();"
+        "print(json.dumps([names, [m for m in ('numba', 'scipy', 'mesa', 'pandas') if m in sys.modules]]))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert json.loads(shown) == [BUILT_IN, []]
+
+
+# -- the built-in entries ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pricing", "built"),
+    [
+        ({"kind": "posted", "prices": [0.5, 1.0]}, lambda: PostedPricing(prices=[0.5, 1.0])),
+        ({"kind": "exponential", "kappa": 0.5}, lambda: ExponentialPricing(kappa=0.5)),
+        ({"kind": "exponential", "floor": 0.1, "ceiling": 9.0}, lambda: ExponentialPricing(floor=0.1, ceiling=9.0)),
+        (None, ExponentialPricing),
+    ],
+)
+@pytest.mark.parametrize(
+    ("oracle", "estimator"),
+    [
+        (None, ExactOracle),
+        ({"kind": "exact"}, ExactOracle),
+        (
+            {"kind": "monte-carlo", "samples": 50, "refresh": "round"},
+            lambda: MonteCarloOracle(samples=50, refresh="round"),
+        ),
+    ],
+)
+def test_reduction_from_plain_data_is_the_mechanism_itself(pricing, built, oracle, estimator):
+    limits = {key: value for key, value in SIZES.items() if key not in ("capacity", "horizon")}
+    direct = PostedPriceMechanism(2, HORIZON, built(), estimator(), **limits, epsilon=0.1, rng=np.random.default_rng(7))
+    plain = get_mechanism("reduction", **{**COMMON, "pricing": pricing, "oracle": oracle}, seed=7)
+    given_objects = get_mechanism("reduction", **{**COMMON, "pricing": built(), "oracle": estimator()}, rng=7)
+    rows = random_jobs(0)
+    assert play(plain, rows) == play(direct, rows) == play(given_objects, rows)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"pricing": {"kind": "linear"}}, "pricing kind = 'linear': expected one of exponential, posted"),
+        ({"pricing": {"prices": [1.0]}}, "pricing kind = None"),
+        ({"pricing": {"kind": "posted", "price": [1.0]}}, "pricing 'posted' does not take price: expected prices"),
+        ({"oracle": {"kind": "exact", "samples": 9}}, "oracle 'exact' does not take samples: expected no parameters"),
+        ({"oracle": {"kind": ["exact"]}}, "oracle kind = "),
+        ({"seed": -1}, "seed = -1"),
+        ({"seed": 1, "rng": 1}, "seed and rng are both given"),
+        ({"eviction": "none"}, "eviction = 'none'"),
+    ],
+)
+def test_faults_in_the_plain_data_are_named(wrong, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        get_mechanism("reduction", **{**COMMON, **wrong})
+
+
+def test_first_come_shares_the_configuration_of_the_others():
+    rng = np.random.default_rng(0)
+    assert get_mechanism("first-come", **COMMON, rng=rng).price == 0.5
+    assert get_mechanism("first-come", **SIZES, price=0.25).price == 0.25
+    assert get_mechanism("first-come", **{**COMMON, "pricing": {"kind": "exponential", "kappa": 1.0}}).price == 0.0
+    assert get_mechanism("first-come", **SIZES).price == 0.0
+    for pricing in ({"kind": "posted", "prices": [0.5, 1.0]}, {"kind": "exponential", "floor": 0.5}, "free"):
+        with pytest.raises(InvalidParameterError, match="one flat price"):
+            get_mechanism("first-come", **{**COMMON, "pricing": pricing})
+    with pytest.raises(InvalidParameterError, match="price and pricing are both given"):
+        get_mechanism("first-come", **COMMON, price=0.5)
+
+
+# -- the contract of every mechanism -----------------------------------------------------------------------
+
+every_mechanism = pytest.mark.parametrize("name", BUILT_IN)
+seeds = st.integers(0, 10_000)
+
+
+@every_mechanism
+@settings(max_examples=40)
+@given(seed=seeds)
+def test_never_oversold_and_nobody_pays_above_the_report(name, seed):
+    rows = random_jobs(seed)
+    market = get_mechanism(name, **COMMON)
+    assert isinstance(market, Mechanism)
+    said, loads = play(market, rows)
+    assert max(loads) <= SIZES["capacity"]
+    started = {}
+    for event in said:
+        kind = getattr(event, "kind", None)
+        if kind is EventKind.START:
+            started[event.job] = event.round
+        elif kind is EventKind.COMPLETE:
+            sow, arrival, duration = rows[event.job]
+            assert event.completion == started[event.job] + duration > arrival
+            assert 0 <= event.payment <= sow.value(event.completion) + 1e-9
+        elif kind is not None:
+            assert event.payment == 0 and event.completion is None
+
+
+@every_mechanism
+@settings(max_examples=15)
+@given(seed=seeds)
+def test_same_input_same_output_and_inputs_unchanged(name, seed):
+    rows = random_jobs(seed)
+    before = pickle.dumps(rows)
+    parameters = {**COMMON, "oracle": {"kind": "monte-carlo", "samples": 20}, "seed": seed}
+    runs = [play(get_mechanism(name, **parameters), rows) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert pickle.dumps(rows) == before
+    assert pickle.loads(pickle.dumps(runs[0])) == runs[0]
+
+
+@every_mechanism
+@settings(max_examples=15)
+@given(seed=seeds)
+def test_what_happens_later_changes_nothing_earlier(name, seed):
+    """Decisions up to round 4 are the same whether or not anything is submitted or arrives after it."""
+    rows = random_jobs(seed)
+    early = [(sow, a if a is not None and a <= 4 else None, d) for sow, a, d in rows if sow.birth <= 4]
+
+    def until_round_4(said):
+        events = [x for x in said if hasattr(x, "kind") and x.round <= 4]
+        return events, [x for x in said if not hasattr(x, "kind")][: len(early)]
+
+    full, short = (play(get_mechanism(name, **COMMON), jobs)[0] for jobs in (rows, early))
+    assert until_round_4(full) == until_round_4(short)

@@ -1,0 +1,250 @@
+"""The worked examples W1 to W5 of the specification, to the digits printed there."""
+
+import math
+
+import numpy as np
+import pytest
+
+from marketsched.mechanisms import (
+    DeadlineValue,
+    EventKind,
+    ExactOracle,
+    ExponentialPricing,
+    LinearValue,
+    PostedPriceMechanism,
+    PostedPricing,
+    StatementOfWork,
+    TableValue,
+    guarantees,
+)
+from marketsched.mechanisms.posted.guarantees import (
+    failure_tail,
+    overload_probability,
+    sample_size,
+    simple_overload_probability,
+    stochastic_ratio,
+)
+
+FREE = PostedPricing(prices=[0.0])
+
+
+def happened(events):
+    return [(event.round, event.kind, event.job) for event in events]
+
+
+def busy_first_slot():
+    """One node, whose slot 1 is taken with probability 1/2 by an earlier job."""
+    market = PostedPriceMechanism(
+        2,
+        8,
+        PostedPricing(prices=[3.0, 1.0, 1.0, 2.0]),
+        ExactOracle(),
+        max_concurrency=2,
+        max_duration=2,
+        max_value=100.0,
+        max_delay=7,
+        epsilon=-0.5,
+    )
+    market.submit("earlier", StatementOfWork(1, 2, TableValue({2: 100.0}), [(1, 1, 0.5)]))
+    return market
+
+
+def test_w1_launch_plan_by_estimated_utility():
+    market = busy_first_slot()
+    menu = market.menu(1)
+    assert [menu.failure(s, 1) for s in (1, 2, 3, 4)] == pytest.approx([0.5, 0, 0, 0])
+    assert [menu.failure(s, 2) for s in (1, 2, 3)] == pytest.approx([0.5, 0, 0])
+    assert [menu.price(s, 1) for s in (1, 2, 3, 4)] == [3.0, 1.0, 1.0, 2.0]
+    value = LinearValue(value=6.0, start=2, slope=1.0, deadline=5)
+    assert value([2, 3, 4, 5, 6]).tolist() == [6.0, 5.0, 4.0, 3.0, 0.0]
+    plan = market.submit("new", StatementOfWork(1, 1, value, [(1, 1, 0.5), (2, 2, 0.5)]))
+    assert plan.starts == ((1, 1, 2), (2, 2, 2))
+    assert plan.estimated_utility == pytest.approx(3.0, abs=1e-12)
+
+
+def test_w1_each_case_alone():
+    value = LinearValue(value=6.0, start=2, slope=1.0, deadline=5)
+    first = busy_first_slot().submit("new", StatementOfWork(1, 1, value, [(1, 1, 1.0)]))
+    assert (first.starts, first.estimated_utility) == (((1, 1, 2),), pytest.approx(4.0))
+    second = busy_first_slot().submit("new", StatementOfWork(1, 1, value, [(2, 2, 1.0)]))
+    assert (second.starts, second.estimated_utility) == (((2, 2, 2),), pytest.approx(2.0))
+
+
+def w2_market(eviction):
+    """Three jobs of W2, played to the end: jobs 0 and 1 clash in round 3."""
+    market = PostedPriceMechanism(
+        3,
+        8,
+        PostedPricing(prices=[1.0]),
+        ExactOracle(),
+        max_concurrency=2,
+        max_duration=2,
+        max_value=50.0,
+        max_delay=8,
+        threshold=1.0,
+        eviction=eviction,
+    )
+    market.submit(0, StatementOfWork(1, 2, DeadlineValue(50.0, 4), [(2, 2, 1.0)]))
+    market.submit(1, StatementOfWork(1, 2, DeadlineValue(50.0, 5), [(3, 2, 1.0)]))
+    events = market.advance()
+    market.submit(2, StatementOfWork(2, 1, DeadlineValue(50.0, 6), [(5, 1, 1.0)]))
+    market.arrive(0, 2)
+    events += market.advance()
+    market.arrive(1, 2)
+    events += market.advance()
+    events.append(market.complete(0))
+    return market, events
+
+
+def test_w2_lifo_takes_the_latest_submission_first():
+    market, events = w2_market("all")
+    assert happened(events) == [
+        (2, EventKind.START, 0),
+        (3, EventKind.CANCEL, 2),
+        (3, EventKind.CANCEL, 1),
+        (3, EventKind.COMPLETE, 0),
+    ]
+    assert events[-1].completion == 4
+    assert [event.payment for event in events] == [0.0, 0.0, 0.0, 4.0]
+    assert market.load == 0
+
+
+def test_w2_running_variant_leaves_the_job_that_is_not_there_alone():
+    market, events = w2_market("running")
+    assert happened(events) == [(2, EventKind.START, 0), (3, EventKind.CANCEL, 1), (3, EventKind.COMPLETE, 0)]
+    events = market.advance()
+    market.arrive(2, 1)
+    events += [*market.advance(), market.complete(2)]
+    assert happened(events) == [(5, EventKind.START, 2), (5, EventKind.COMPLETE, 2)]
+
+
+def w3_market():
+    oracle = ExactOracle()
+    market = PostedPriceMechanism(
+        2, 6, FREE, oracle, max_concurrency=2, max_duration=2, max_value=10.0, max_delay=8, epsilon=-0.5
+    )
+    plan = market.submit("earlier", StatementOfWork(1, 1, DeadlineValue(10.0, 6), [(2, 2, 0.5), (3, 2, 0.5)]))
+    assert plan.starts == ((2, 2, 2), (3, 2, 3))
+    return market, oracle
+
+
+def failures(market_and_oracle, concurrency, duration, starts):
+    market, oracle = market_and_oracle
+    menu = market.menu(concurrency)
+    table = oracle.failure_table(concurrency)
+    found = [menu.failure(s, duration) for s in starts]
+    assert [table[s - market.round, duration - 1] for s in starts] == pytest.approx(found)
+    return found
+
+
+def test_w3_failure_probabilities_at_submission():
+    market = w3_market()
+    for d in (1, 2):
+        assert failures(market, 1, d, range(1, 6)) == pytest.approx([0.0] * 5)
+    assert failures(market, 2, 1, range(1, 6)) == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
+    assert failures(market, 2, 2, range(1, 6)) == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_w3_failure_probabilities_once_the_arrival_is_known(arrived):
+    market, oracle = w3_market()
+    market.advance()
+    if arrived:
+        market.arrive("earlier", 2)
+    market.advance()
+    for d in (1, 2):
+        if arrived:
+            assert failures((market, oracle), 2, d, (3, 4)) == pytest.approx([1.0, 0.0])
+        else:
+            assert failures((market, oracle), 2, d, (3, 4, 5)) == pytest.approx([1.0, 1.0, 0.0])
+
+
+def w4_market():
+    return PostedPriceMechanism(
+        5, 6, ExponentialPricing(), ExactOracle(), max_concurrency=1, max_duration=2, max_value=4.0, max_delay=5
+    )
+
+
+def test_w4_price_curve():
+    market = w4_market()
+    prices = []
+    for k in range(5):
+        prices.append(market.slot_prices(1, 1)[0])
+        market.submit(k, StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)]))
+    assert prices == pytest.approx([0.25, 0.5, 1.0, 2.0, 4.0])
+    constants = guarantees(
+        capacity=5, max_concurrency=1, max_duration=2, max_value=4.0, max_delay=5, epsilon=0.1, oracle="exact"
+    )
+    assert constants.alpha == pytest.approx(4 * math.log(32))
+    assert round(constants.alpha, 3) == 13.863
+    assert constants.smallest_supply == pytest.approx(5.0)  # 5 >= 1 + log2 16, with equality
+
+
+def test_w4a_four_of_six_jobs_fit():
+    market = w4_market()
+    payments, utilities = [], []
+    for k in range(6):
+        price = market.menu(1).price(1, 1)
+        plan = market.submit(k, StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)]))
+        utilities.append(plan.estimated_utility)
+        if plan.starts[0][2] is not None:
+            payments.append(price)
+    assert payments == pytest.approx([0.25, 0.5, 1.0, 2.0])
+    assert sum(payments) == pytest.approx(3.75)
+    assert utilities == pytest.approx([3.75, 3.5, 3.0, 2.0, 0.0, 0.0])
+    assert sum(utilities) + sum(payments) == pytest.approx(16.0)  # Val
+    assert market.committed(1, 1)[0] == pytest.approx(4.0)
+    certificate = market.certificate()
+    assert certificate.bound >= 20.0  # OPTrel: five jobs fit
+    # right side of (22): utilities of the six jobs plus C' times the rise of the price of slot 1
+    assert certificate.bound == pytest.approx(2 * (12.25 + 5 * (4.0 - 0.25)))
+    assert certificate.in_j_prime == 6
+    for k in range(6):
+        market.arrive(k, 1)
+    events = market.advance()
+    assert sum(event.kind is EventKind.START for event in events) == 4
+    assert [market.complete(k).payment for k in range(4)] == pytest.approx([0.25, 0.5, 1.0, 2.0])
+
+
+def test_w4b_uncertain_arrivals_share_the_slots():
+    market = w4_market()
+    value, revenue = 0.0, 0.0
+    for k in range(3):
+        menu = market.menu(1)
+        plan = market.submit(k, StatementOfWork(1, 1, DeadlineValue(2.0, 3), [(1, 1, 0.5), (2, 1, 0.5)]))
+        assert plan.starts == ((1, 1, 1), (2, 1, 2))
+        revenue += 0.5 * menu.price(1, 1) + 0.5 * menu.price(2, 1)
+        value += plan.estimated_utility + 0.5 * menu.price(1, 1) + 0.5 * menu.price(2, 1)
+    assert value == pytest.approx(6.0)
+    assert revenue == pytest.approx(0.25 + 0.25 * 16 ** (1 / 8) + 0.5)
+    assert round(revenue, 5) == 1.10355
+    assert market.committed(1, 3).tolist() == pytest.approx([1.5, 1.5, 0.0])
+    assert np.round(market.slot_prices(1, 2), 5).tolist() == [0.70711, 0.70711]
+
+
+def test_w5_failure_bounds():
+    rho = overload_probability(1000, 2, 0.2)
+    assert f"{rho:.4e}" == "1.1774e-05"
+    assert round(simple_overload_probability(1000, 2, 0.2), 4) == 0.0821
+    assert f"{overload_probability(100, 1, 0.4):.4e}" == "2.5502e-05"
+    assert round(failure_tail(rho, 20, 0.01), 5) == 0.02355
+
+
+def test_w5_sample_sizes():
+    assert sample_size(0.01, 0.01, max_delay=20, max_duration=4) == 48402
+    assert sample_size(0.05, 0.05, max_delay=10, max_duration=4) == 1476
+
+
+@pytest.mark.parametrize(("epsilon", "smallest"), [(0.1, 8693), (0.2, 1904), (0.3, 754), (0.4, 378)])
+def test_w5_capacities(epsilon, smallest):
+    constants = guarantees(
+        max_concurrency=2, max_duration=4, max_value=10.0, max_delay=20, epsilon=epsilon, oracle="monte-carlo"
+    )
+    assert round(constants.alpha, 3) == 23.073
+    assert constants.smallest_capacity == smallest
+    if epsilon == 0.2:
+        assert constants.sufficient_capacity == 8723
+
+
+def test_w5_stochastic_ratio():
+    assert stochastic_ratio(20, 4) == pytest.approx(10.0)
