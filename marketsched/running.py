@@ -142,7 +142,7 @@ def _yardsticks(market: Market, summary: Mapping[str, Any]) -> dict[str, Any]:
     """Compute the bounds and the comparison of the module's docstring."""
     from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
     from marketsched.mechanisms.realised import RealisedJobs
-    from marketsched.relaxed_lp.dual_bound import dual_bound
+    from marketsched.relaxed_lp.duality import dual_bound
 
     setup = market.setup
     jobs = RealisedJobs.build(

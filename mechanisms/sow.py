@@ -233,7 +233,8 @@ class StatementOfWork:
         """Check what both constructors share, then store."""
         birth = whole_number("birth", birth, 1)
         concurrency = whole_number("concurrency", concurrency, 1)
-        if not isinstance(value, ValueCurve):
+        # Looked up by name: an isinstance test of the protocol costs more than all else here.
+        if not (callable(value) and hasattr(value, "table") and hasattr(value, "highest") and hasattr(value, "last")):
             raise InvalidReportError(
                 f"value = {value!r}: expected a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
             )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from marketsched.relaxed_lp.dual_bound import DualBound as DualBound
-    from marketsched.relaxed_lp.dual_bound import dual_bound as dual_bound
+    from marketsched.relaxed_lp.duality import DualBound as DualBound
+    from marketsched.relaxed_lp.duality import dual_bound as dual_bound
 
-_LAZY = {"dual_bound": ("DualBound", "dual_bound")}
+_LAZY = {"duality": ("DualBound", "dual_bound")}
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

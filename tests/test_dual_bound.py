@@ -13,7 +13,7 @@ from scipy import optimize, sparse
 
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.relaxed_lp.dual_bound import (
+from marketsched.relaxed_lp.duality import (
     _adagrad_kernel,
     _tasks_of,
     _value_kernel,

@@ -70,6 +70,10 @@ def _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides): 
     """
     offset, points = slots[slot, OFFSET], slots[slot, POINTS]
     low, high, may_never = slots[slot, LOW], slots[slot, HIGH], slots[slot, MAY_NEVER]
+    if high == low + 1 and not may_never:  # arrived, and the duration is known: the commonest case
+        for lane in lanes:
+            outcomes[path + lane] = low
+        return
     law = cumulated[offset : offset + points + 1]
     guide = guides[slots[slot, GUIDE] : slots[slot, GUIDE] + slots[slot, BUCKETS]]
     base, buckets = law[low], float(guide.size)

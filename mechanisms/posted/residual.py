@@ -114,6 +114,12 @@ class ResidualJob:
             self.low = self.high
             self.exhausted = True
 
+    def is_past(self, now: int) -> bool:
+        """Tell whether every outcome still possible ends before round ``now``."""
+        if self.start is None or self.exhausted:
+            return False
+        return int(self.lasts[self.high - 1]) < now  # of one case the longest duration is the last
+
     def outcomes(self, now: int, max_duration: int) -> Iterator[tuple[float, int, int]]:
         """Yield (conditional probability, first, last) of each distinct outcome from ``now`` on."""
         if self.exhausted:

@@ -123,6 +123,8 @@ class SamplePaths:
         slot = self._slot_of.pop(residual.job)
         self._free.append(slot)
         self._total_width -= residual.width
+        if residual.is_past(self.now):
+            return  # as after every completion with a known duration: its rows are cleared already
         kernels._remove_kernel(
             self.loads,
             self.row_tops,

@@ -140,6 +140,11 @@ class PostedPriceMechanism:
         return self.limits.horizon
 
     @property
+    def max_concurrency(self) -> int:
+        """c_max, nodes."""
+        return self.limits.max_concurrency
+
+    @property
     def max_duration(self) -> int:
         """D_max, rounds: a job still running after so many is evicted."""
         return self.limits.max_duration

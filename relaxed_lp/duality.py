@@ -1,0 +1,333 @@
+r"""A certified upper bound on the best schedule in hindsight, from prices alone.
+
+For any prices :math:`\lambda \ge 0` per node and round, over realised jobs (MECHANISM.md, (29))::
+
+    OPT <= D(lambda) = C sum_t lambda_t
+                       + sum_j max(0, max_{s >= a_j} V_j(s + d_j) - c_j sum_{t=s}^{s+d_j-1} lambda_t)
+
+This is weak duality for the linear program (11) on the realised jobs, so the smallest D equals
+that program's optimum. :math:`D` is convex and piecewise linear: it is minimised with the projected
+AdaGrad subgradient method [DHS11]_, restarted from its best point with ever smaller steps. Every
+point tried is itself a valid bound, so stopping early costs tightness, never correctness. The
+bound knows what really happened; it says nothing about what was knowable in advance.
+
+References
+----------
+.. [DHS11] Duchi, Hazan, Singer: Adaptive Subgradient Methods for Online Learning and Stochastic
+   Optimization, JMLR 12 (2011) 2121-2159.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.realised import RealisedJobs, check_whole
+from marketsched.mechanisms.sow import StatementOfWork
+
+STAGES = 4  # restarts: the first steps reach far, the last ones settle
+SHRINK = 10.0  # how much smaller the steps of each stage are than those of the one before
+REACH = 4.0  # first step, in multiples of the mean value per node-round
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DualBound:
+    """An upper bound on the welfare of every schedule, and the prices that prove it."""
+
+    value: float  # credits
+    prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
+    steps: int  # points evaluated
+    history: NDArray[np.float64]  # (steps,), best bound after each evaluation
+
+
+class _Tasks(NamedTuple):
+    """What can be placed: one row per job, or per weighted case of a job."""
+
+    arrivals: NDArray[np.int64]  # (n_tasks,)
+    durations: NDArray[np.int64]  # (n_tasks,)
+    widths: NDArray[np.float64]  # (n_tasks,), nodes (times probability)
+    offsets: NDArray[np.int64]  # (n_tasks + 1,)
+    values: NDArray[np.float64]  # (offsets[-1],), credits (times probability)
+
+
+def dual_bound(
+    jobs: RealisedJobs,
+    capacity: int,
+    horizon: int,
+    *,
+    start_prices: ArrayLike | None = None,
+    steps: int = 600,
+) -> DualBound:
+    """Minimise (29) over the prices, from 0 and from ``start_prices``.
+
+    Parameters
+    ----------
+    jobs : RealisedJobs
+        What really happened. Jobs wider than ``capacity`` are left out: no schedule runs them.
+    capacity : int
+        C, nodes.
+    horizon : int
+        T, the one ``jobs`` was built for.
+    start_prices : array_like of float, shape (horizon,), optional
+        A second starting point, say the mechanism's final prices: credits per node and round.
+    steps : int
+        Evaluations from each starting point, >= 1; fewer if an optimum is recognised.
+
+    Returns
+    -------
+    DualBound
+        The best bound seen. ``value`` is at least the optimum of (11) for these jobs, hence at
+        least the welfare of every schedule.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, the horizons differ, or a price is negative or not finite.
+
+    Notes
+    -----
+    Cost O(steps * number of useful (job, start) pairs).
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> jobs = RealisedJobs.build([(sow, 1, 1)] * 6, horizon=3, max_delay=9)
+    >>> round(dual_bound(jobs, capacity=5, horizon=3).value, 3)
+    20.0
+    """
+    capacity, horizon = _check_size(jobs, capacity, horizon)
+    steps = check_whole("steps", steps, 1)
+    starts = [np.zeros(horizon)]
+    if start_prices is not None:
+        starts.append(_as_prices("start_prices", start_prices, horizon))
+    tasks = _tasks_of(jobs, capacity)
+    step = REACH * _mean_density(tasks)
+    best, best_value, traces = starts[0], np.inf, []
+    for start in starts:
+        prices, value, history = _descend(tasks, float(capacity), start, step, steps)
+        traces.append(history)
+        if value < best_value:
+            best, best_value = prices, value
+    best.flags.writeable = False
+    history = np.minimum.accumulate(np.concatenate(traces))
+    # Windows are summed afresh here: no rounding of long prefix sums is left in what is reported.
+    return DualBound(float(_value_kernel(*tasks, float(capacity), best)), best, history.size, history)
+
+
+def dual_value(jobs: RealisedJobs, capacity: int, horizon: int, prices: ArrayLike) -> float:
+    """Evaluate (29) at ``prices``, shape (horizon,): a valid upper bound whatever they are.
+
+    Raises
+    ------
+    InvalidParameterError
+        As `dual_bound`.
+    """
+    capacity, horizon = _check_size(jobs, capacity, horizon)
+    at = _as_prices("prices", prices, horizon)
+    return float(_value_kernel(*_tasks_of(jobs, capacity), float(capacity), at))
+
+
+def report_bound(
+    sows: Iterable[StatementOfWork],
+    capacity: int,
+    horizon: int,
+    final_prices: ArrayLike,
+    *,
+    base_price: float,
+    max_delay: int,
+    scales: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+) -> float:
+    r"""Bound the *expected* welfare of the best schedule from the reports alone.
+
+    Evaluates (29) with every case (a, d, o) of a report as a task of weight P(a, d, o), at
+    :math:`\lambda = k (\hat p - r(0))` for a few ``k`` (MECHANISM.md 15.4); the best is returned.
+    It bounds the relaxed optimum (11) of the reports, and so the expected optimum in hindsight if
+    the reports are true. Nothing needs to have happened yet.
+
+    Parameters
+    ----------
+    sows : iterable of StatementOfWork
+        The reports.
+    capacity, horizon : int
+        C, nodes; T, last round.
+    final_prices : array_like of float, shape (horizon,)
+        Current price of each round, credits per node.
+    base_price : float
+        r(0), the price of an empty round.
+    max_delay : int
+        S: completions at birth + S or later are worth nothing.
+    scales : sequence of float
+        The values of ``k`` to try, each >= 0.
+
+    Returns
+    -------
+    float
+        Credits.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range.
+    """
+    capacity = check_whole("capacity", capacity, 1)
+    horizon = check_whole("horizon", horizon, 1)
+    max_delay = check_whole("max_delay", max_delay, 1)
+    final = _as_prices("final_prices", final_prices, horizon)
+    if not (np.isfinite(base_price) and base_price >= 0):
+        raise InvalidParameterError(f"base_price = {base_price!r}: expected a finite number >= 0")
+    factors = np.asarray(scales, dtype=np.float64).ravel()
+    if factors.size == 0 or not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise InvalidParameterError(f"scales = {scales!r}: expected at least one number, each finite and >= 0")
+    above = np.maximum(final - base_price, 0.0)
+    tasks = _tasks_of_reports(sows, capacity, horizon, max_delay)
+    return min(float(_value_kernel(*tasks, float(capacity), factor * above)) for factor in factors)
+
+
+def _check_size(jobs: RealisedJobs, capacity: int, horizon: int) -> tuple[int, int]:
+    """Return capacity and horizon, or say what is wrong."""
+    capacity = check_whole("capacity", capacity, 1)
+    if horizon != jobs.horizon:
+        raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
+    return capacity, jobs.horizon
+
+
+def _as_prices(name: str, prices: ArrayLike, horizon: int) -> NDArray[np.float64]:
+    """Return our own copy of ``prices``, shape (horizon,), finite and >= 0."""
+    own = np.array(prices, dtype=np.float64)
+    if own.shape != (horizon,):
+        raise InvalidParameterError(f"{name} has shape {own.shape}: expected ({horizon},), one price per round")
+    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
+    if bad.size:
+        raise InvalidParameterError(f"{name}[{bad[0]}] = {own[bad[0]]}: expected a finite number >= 0")
+    return own
+
+
+def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Tasks:
+    """Return the jobs that some schedule can run, as tasks."""
+    sizes = np.diff(jobs.offsets)
+    keep = (sizes > 0) & (jobs.concurrency <= capacity)
+    offsets = np.concatenate(([0], np.cumsum(sizes[keep])))
+    values = jobs.values[np.repeat(keep, sizes)]
+    return _Tasks(jobs.arrivals[keep], jobs.durations[keep], jobs.concurrency[keep].astype(float), offsets, values)
+
+
+def _tasks_of_reports(sows: Iterable[StatementOfWork], capacity: int, horizon: int, max_delay: int) -> _Tasks:
+    """Return every (arrival, duration) of every report, width and value times its probability."""
+    columns: list[tuple[NDArray[np.int64], ...]] = []
+    widths, tables = [np.zeros(0)], [np.zeros(0)]
+    for sow in sows:
+        a, d, p = sow.law.arrivals, sow.law.durations, sow.law.probabilities
+        last = min(sow.value.last, sow.birth + max_delay - 1, horizon + 1)
+        sizes = np.maximum(last - d - a + 1, 0)
+        keep = (sizes > 0) & (p > 0)
+        if sow.concurrency > capacity or not keep.any():
+            continue
+        a, d, p, sizes = a[keep], d[keep], p[keep], sizes[keep]
+        first = int((a + d).min())
+        curve = sow.value.table(first, last - first + 1)
+        # All values end at `last`, so task i uses the last sizes[i] entries of the curve.
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes), sizes) + curve.size
+        tables.append(curve[within] * np.repeat(p, sizes))
+        widths.append(sow.concurrency * p)
+        columns.append((a, d, sizes))
+    a, d, sizes = (np.concatenate([np.zeros(0, np.int64), *(row[i] for row in columns)]) for i in range(3))
+    return _Tasks(a, d, np.concatenate(widths), np.concatenate(([0], np.cumsum(sizes))), np.concatenate(tables))
+
+
+def _mean_density(tasks: _Tasks) -> float:
+    """Return the mean over tasks of the value per node-round of an immediate start; 1 if none."""
+    if not tasks.arrivals.size:
+        return 1.0
+    best = np.maximum.reduceat(tasks.values, tasks.offsets[:-1])
+    density = float(np.mean(best / (tasks.widths * tasks.durations)))
+    return density if density > 0 else 1.0
+
+
+def _descend(
+    tasks: _Tasks, capacity: float, start: NDArray[np.float64], step: float, steps: int
+) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+    """Run the restarted method from ``start``; return best prices, their bound, all bounds."""
+    best, best_value, traces = start, np.inf, []
+    for stage in range(STAGES):
+        n = steps // STAGES + (stage < steps % STAGES)
+        prices, trace = best.copy(), np.empty(n)
+        found = best.copy()
+        done, optimal = _adagrad_kernel(*tasks, capacity, step / SHRINK**stage, prices, found, trace)
+        traces.append(trace[:done])
+        if done and trace[:done].min() < best_value:
+            best, best_value = found, float(trace[:done].min())
+        if optimal:
+            break
+    return best, best_value, np.concatenate(traces)
+
+
+@njit(cache=True)
+def _adagrad_kernel(arrivals, durations, widths, offsets, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
+    """Make ``trace.size`` steps on ``prices``; keep the best point in ``best``.
+
+    ``trace`` receives the bound at every point. Returns how many were evaluated, and whether the
+    last of them is optimal: no step along the subgradient changes the prices.
+    """
+    n_rounds = prices.size
+    prefix, squares = np.zeros(n_rounds + 1), np.zeros(n_rounds)
+    change = np.empty(n_rounds + 1)  # of demand, from round to round
+    lowest = np.inf
+    for i in range(trace.size):
+        for t in range(n_rounds):
+            prefix[t + 1] = prefix[t] + prices[t]
+        bound = capacity * prefix[n_rounds]
+        change[:] = 0.0
+        for j in range(arrivals.size):
+            d, width, first = durations[j], widths[j], arrivals[j] - 1
+            surplus, chosen = 0.0, -1
+            for k in range(offsets[j + 1] - offsets[j]):
+                s = first + k
+                utility = values[offsets[j] + k] - width * (prefix[s + d] - prefix[s])
+                if utility > surplus:
+                    surplus, chosen = utility, s
+            if chosen >= 0:
+                bound += surplus
+                change[chosen] += width
+                change[chosen + d] -= width
+        trace[i] = bound
+        if bound < lowest:
+            lowest = bound
+            best[:] = prices
+        demand, moved = 0.0, False
+        for t in range(n_rounds):
+            demand += change[t]
+            gradient = capacity - demand
+            if gradient != 0.0:
+                squares[t] += gradient * gradient
+                new = max(0.0, prices[t] - step * gradient / np.sqrt(squares[t]))
+                moved = moved or new != prices[t]
+                prices[t] = new
+        if not moved:
+            return i + 1, True
+    return trace.size, False
+
+
+@njit(cache=True)
+def _value_kernel(arrivals, durations, widths, offsets, values, capacity, prices):  # type: ignore[no-untyped-def]
+    """Return (29) at ``prices``, each window summed on its own."""
+    bound = 0.0
+    for t in range(prices.size):
+        bound += prices[t]
+    bound *= capacity
+    for j in range(arrivals.size):
+        surplus = 0.0
+        for k in range(offsets[j + 1] - offsets[j]):
+            s = arrivals[j] - 1 + k
+            cost = 0.0
+            for t in range(s, s + durations[j]):
+                cost += prices[t]
+            surplus = max(surplus, values[offsets[j] + k] - widths[j] * cost)
+        bound += surplus
+    return bound
