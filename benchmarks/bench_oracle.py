@@ -37,7 +37,7 @@ def market(n_jobs: int, *, load: float = 0.85, paths: int = PATHS) -> MonteCarlo
     jobs = [_statement(rng, int(a)) for a in np.sort(rng.integers(1, ROUNDS - 2, n_jobs))]
     work = sum(s.concurrency * float(s.law.durations @ s.law.probabilities) for s in jobs)
     capacity = round(work / ROUNDS / load)
-    oracle = MonteCarloOracle(paths, rng=1)
+    oracle = MonteCarloOracle(paths, 0.0, rng=1)
     oracle.attach(Limits(capacity, FAR, WIDEST, DURATIONS, ROUNDS), rng)
     for order, sow in enumerate(jobs):
         oracle.submitted(order, order, sow.concurrency, sow.law, sow.law.group_arrivals)

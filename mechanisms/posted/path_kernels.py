@@ -70,10 +70,6 @@ def _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides): 
     """
     offset, points = slots[slot, OFFSET], slots[slot, POINTS]
     low, high, may_never = slots[slot, LOW], slots[slot, HIGH], slots[slot, MAY_NEVER]
-    if high == low + 1 and not may_never:  # arrived, and the duration is known: the commonest case
-        for lane in lanes:
-            outcomes[path + lane] = low
-        return
     law = cumulated[offset : offset + points + 1]
     guide = guides[slots[slot, GUIDE] : slots[slot, GUIDE] + slots[slot, BUCKETS]]
     base, buckets = law[low], float(guide.size)
@@ -284,6 +280,10 @@ def _narrow_kernel(  # type: ignore[no-untyped-def]
         offset, width, outcomes = slots[slot, OFFSET], slots[slot, WIDTH], draws[slot]
         possible, beyond = slots[slot, LOW], slots[slot, HIGH]
         never = slots[slot, POINTS] if slots[slot, MAY_NEVER] else -1
+        # Arrived, and the duration is known: one outcome is left, and nothing to draw.
+        decided = beyond == possible + 1 and never < 0
+        begins = max(points[0, offset + possible] - now, 0) if decided else 0
+        ends = max(points[1, offset + possible] - now + 1, begins) if decided else 0
         for block in range(loads.shape[0]):
             path = block * LANES
             n = 0
@@ -295,8 +295,14 @@ def _narrow_kernel(  # type: ignore[no-untyped-def]
                 continue
             lanes = listed[:n]
             old_low, old_high = _rounds_ahead(points, offset, outcomes, path, now, lanes, old_first, old_end)
-            _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides)
-            low, high = _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end)
+            if decided:
+                low, high = begins, ends
+                for lane in lanes:
+                    outcomes[path + lane] = possible
+                    first[lane], end[lane] = begins, ends
+            else:
+                _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides)
+                low, high = _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end)
             if capacity >= 0:
                 _hold_back_cut(path, lanes, old_first, old_end, cut, again)
                 _add_block(loads, row_tops, block, row, old_low, old_high, old_first, old_end, -width)
