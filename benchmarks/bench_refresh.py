@@ -1,9 +1,9 @@
 """What keeping paths does to the estimates, and what drawing them afresh costs.
 
 A small overloaded market (``synthetic-pipelines`` with durations hidden, on half its nodes,
-overbooked), very few paths so that the effect shows (it falls as 1/n), many seeds. ``planned`` is the mean of (estimate -
-fresh estimate) at the planned launches, ``table`` over all launches considered; intervals are
-Student's over seeds.
+overbooked), very few paths so that the effect shows (it falls as 1/n), many seeds. ``planned`` is
+the mean of (estimate - fresh estimate) at the planned launches, ``table`` over all launches
+considered; intervals are Student's over seeds.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class MonteCarloOracle(FailureOracle):
         depend on earlier noise, towards the optimistic: with 32 paths in an overloaded market the
         mean over a table was off by -0.004 +- 0.002 kept, -0.002 +- 0.002 at 0.1, -0.001 +- 0.001
         for ``"round"`` and ``"submission"`` (``make bench``, rows ``refresh``); it falls as 1/n. The
-        default, 0.1, halves it at a few per cent of a run's time. See also :meth:`statistics`.
+        default, 0.1, lies between, at a few per cent of a run's time. See :meth:`statistics`.
     probe_every : int, optional
         Measure the bias of the estimates at every ``probe_every``-th submission against paths drawn for
         that question alone; see :meth:`statistics`. None: never.
