@@ -145,21 +145,34 @@ def resimulation(oracle: MonteCarloOracle) -> NDArray[np.float64]:
 
 @benchmark
 def one_table() -> Iterator[Row]:
-    """One table against one pass over the loads, against more jobs, and against re-simulation."""
-    few, many = market(250), market(4000)
-    small, large, one_pass, again = time_interleaved(
-        [partial(table, few), partial(table, many), many._paths.loads.max, partial(resimulation, many)],
-        rounds=31,
-        budget=60.0,
-    )
-    yield Row("oracle.table_ms", large * 1e3, "ms")
-    yield Row("oracle.table_over_pass", large / one_pass, "x", at_most=8)
-    yield Row("oracle.jobs_4000_over_250", large / small, "x", at_most=1.3)
-    yield Row("oracle.resimulation_over_table", again / large, "x", at_least=1000)
-    for load in (0.5, 0.7, 0.95, 1.2):
-        other = market(250, load=load)
-        other_table, other_pass = time_interleaved([partial(table, other), other._paths.loads.max])
-        yield Row(f"oracle.table_over_pass_at_load_{load}", other_table / other_pass, "x", at_most=8)
+    """One table against one pass over the loads, with few jobs and many, from a light load to overload.
+
+    What a table costs depends on how many loads come near the capacity; the named rows take the
+    load at which each is slowest.
+    """
+    slowest = {250: 0.0, 4000: 0.0}
+    worst_over_pass = 0.0
+    for load in (0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.2):
+        few, many = market(250, load=load), market(4000, load=load)
+        candidates = [partial(table, few), partial(table, many), few._paths.loads.max, many._paths.loads.max]
+        times = time_interleaved(candidates)
+        over_pass = max(times[0] / times[2], times[1] / times[3])
+        slowest = {250: max(slowest[250], times[0]), 4000: max(slowest[4000], times[1])}
+        worst_over_pass = max(worst_over_pass, over_pass)
+        yield Row(f"oracle.table_over_pass_at_load_{load}", over_pass, "x")
+    yield Row("oracle.table_ms", max(slowest.values()) * 1e3, "ms")
+    yield Row("oracle.table_over_pass", worst_over_pass, "x", at_most=8)
+    yield Row("oracle.jobs_4000_over_250", slowest[4000] / slowest[250], "x", at_most=1.3)
+
+
+@benchmark
+def resimulating() -> Iterator[Row]:
+    """What Appendix F would cost for the same table, with few jobs and many."""
+    for n_jobs in (250, 4000):
+        oracle = market(n_jobs)
+        again, once = time_interleaved([partial(resimulation, oracle), partial(table, oracle)], rounds=11, budget=30.0)
+        name = "oracle.resimulation_over_table" + ("" if n_jobs == 4000 else f"_{n_jobs}_jobs")
+        yield Row(name, again / once, "x", at_least=1000 if n_jobs == 4000 else None)
 
 
 @benchmark
