@@ -233,6 +233,7 @@ main()
 """
 
 
+@pytest.mark.compiled  # as plain Python the wrapping hash warns on standard error
 def test_an_interrupted_run_keeps_its_finished_rounds(here):
     run = process(code=INTERRUPT_AT_31, cwd=here)
     _, err = run.communicate(timeout=120)
