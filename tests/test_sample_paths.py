@@ -193,6 +193,33 @@ def test_draws_do_not_depend_on_a_report():
     np.testing.assert_array_equal(*draws)
 
 
+@pytest.mark.parametrize("rule", ["all", "running"])
+def test_later_submissions_leave_earlier_jobs_alone_path_by_path(rule):
+    """Drawn outcomes, and after the later jobs have gone also the loads, are as if these had never come."""
+    rng = np.random.default_rng(8)
+    early = [random_law(rng, 1) for _ in range(5)]
+    late = [random_law(rng, 2) for _ in range(6)]
+    seen = []
+    for with_late in (False, True):
+        oracle = MonteCarloOracle(300, 0.0, rng=1)
+        oracle.attach(LIMITS[rule], np.random.default_rng(0))
+        for order, (sow, starts) in enumerate(early):
+            oracle.submitted(order, order, sow.concurrency, sow.law, starts)
+        oracle.advanced(2)
+        oracle._settle()
+        for order, (sow, starts) in enumerate(late if with_late else [], start=10):
+            oracle.submitted(order, order, sow.concurrency, sow.law, starts)
+        oracle.advanced(3)
+        oracle._settle()
+        paths = oracle._paths
+        draws = [paths.draws[paths._slot_of[order], :300].copy() for order in range(5)]
+        for order in range(10, 16) if with_late else ():
+            oracle.removed(order)
+        seen.append((np.array(draws), paths.loads.copy()))
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    np.testing.assert_array_equal(seen[0][1], seen[1][1])
+
+
 def test_same_seed_same_tables_and_other_seed_other_tables():
     tables = []
     for seed in (1, 1, 2):
