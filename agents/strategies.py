@@ -84,9 +84,14 @@ class Truthful:
 
 @dataclass(frozen=True, slots=True)
 class ScaleValue:
-    """The owner overstates (``factor > 1``) or understates (``< 1``) what every completion is worth.
+    """The owner overstates (``f > 1``) or understates (``< 1``) what every completion is worth.
 
     Values are clipped to the announced ``max_value``.
+
+    Parameters
+    ----------
+    f : float
+        Factor of every value, >= 0.
 
     Examples
     --------
@@ -95,19 +100,24 @@ class ScaleValue:
     DeadlineValue(value=10.0, deadline=6)
     """
 
-    factor: float
+    f: float
 
     def __post_init__(self) -> None:
-        _check_factor("ScaleValue factor", self.factor, zero_allowed=True)
+        _check_factor("ScaleValue f", self.f, zero_allowed=True)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with every value multiplied by ``factor``."""
-        return _with(truth, value=_scaled(truth, public, float(self.factor)))
+        """Return ``truth`` with every value multiplied by ``f``."""
+        return _with(truth, value=_scaled(truth, public, float(self.f)))
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftDeadline:
-    """The owner claims to be patient (``rounds > 0``) or in a hurry (``< 0``): V'(f) = V(f - rounds).
+    """The owner claims to be patient (``k > 0``) or in a hurry (``< 0``): V'(time) = V(time - k).
+
+    Parameters
+    ----------
+    k : int
+        Rounds by which the curve is moved later; negative: earlier.
 
     Examples
     --------
@@ -116,23 +126,28 @@ class ShiftDeadline:
     LinearValue(value=4.0, start=3, slope=1.0, deadline=6)
     """
 
-    rounds: int
+    k: int
 
     def __post_init__(self) -> None:
-        _check_rounds("ShiftDeadline rounds", self.rounds, lowest=None)
+        _check_rounds("ShiftDeadline k", self.k, lowest=None)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with the value curve moved ``rounds`` later."""
-        return _with(truth, value=_shifted(truth, public, int(self.rounds)))
+        """Return ``truth`` with the value curve moved ``k`` rounds later."""
+        return _with(truth, value=_shifted(truth, public, int(self.k)))
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDuration:
-    """The owner claims that every case runs ``factor`` times as long (rounded, at least 1 round).
+    """The owner claims that every case runs ``f`` times as long (rounded, at least 1 round).
 
     Durations are clipped to the announced ``max_duration``. The signals keep their labels: they
     are what the platform will see, so changing them would only make it drop the job. The case seen
-    as "signal 4" is then planned, and priced at submission, as if it lasted ``4 * factor`` rounds.
+    as "signal 4" is then planned, and priced at submission, as if it lasted ``4 * f`` rounds.
+
+    Parameters
+    ----------
+    f : float
+        Factor of every duration, > 0.
 
     Examples
     --------
@@ -141,18 +156,18 @@ class ScaleDuration:
     Requirement(arrival=2, duration=2, probability=0.5, signal=4)
     """
 
-    factor: float
+    f: float
 
     def __post_init__(self) -> None:
-        _check_factor("ScaleDuration factor", self.factor, zero_allowed=False)
+        _check_factor("ScaleDuration f", self.f, zero_allowed=False)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with every duration multiplied by ``factor``; equal points merge."""
+        """Return ``truth`` with every duration multiplied by ``f``; equal points merge."""
         longest = math.inf if public.max_duration is None else public.max_duration
         return _with(
             truth,
             requirements=[
-                Requirement(r.arrival, _scaled_rounds(r.duration, self.factor, longest), r.probability, r.signal)
+                Requirement(r.arrival, _scaled_rounds(r.duration, self.f, longest), r.probability, r.signal)
                 for r in truth.requirements
             ],
         )
@@ -160,11 +175,16 @@ class ScaleDuration:
 
 @dataclass(frozen=True, slots=True)
 class InflateConcurrency:
-    """The owner declares ``nodes`` more than the job needs (fewer, if negative).
+    """The owner declares ``k`` nodes more than the job needs (fewer, if negative).
 
     The declaration is clipped to 1 .. the smaller of capacity and the announced
     ``max_concurrency``. Too many: they are held while the job runs. Too few: the job gets what it
     declared and never completes.
+
+    Parameters
+    ----------
+    k : int
+        Nodes declared beyond the need; negative: below it.
 
     Examples
     --------
@@ -173,26 +193,31 @@ class InflateConcurrency:
     4
     """
 
-    nodes: int
+    k: int
 
     def __post_init__(self) -> None:
-        _check_rounds("InflateConcurrency nodes", self.nodes, lowest=None)
+        _check_rounds("InflateConcurrency k", self.k, lowest=None)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with ``nodes`` more of concurrency."""
+        """Return ``truth`` with ``k`` nodes more of concurrency."""
         highest = public.capacity
         if public.max_concurrency is not None:
             highest = min(highest, public.max_concurrency)
-        return _with(truth, concurrency=max(1, min(truth.concurrency + int(self.nodes), highest)))
+        return _with(truth, concurrency=max(1, min(truth.concurrency + int(self.k), highest)))
 
 
 @dataclass(frozen=True, slots=True)
 class DelaySubmission:
-    """The owner keeps quiet for ``delay`` rounds after birth, then reports honestly (gap G2).
+    """The owner keeps quiet for ``k`` rounds after birth, then reports honestly (gap G2).
 
     Not a misreport of the statement, but of its time. Arrivals before the late submission are
     reported as arriving with it, which is what the platform will see; the law is not conditioned on
     what the owner learned while waiting. Values at completions ``>= true birth + max_delay`` stay 0.
+
+    Parameters
+    ----------
+    k : int
+        Rounds of silence, >= 0.
 
     Examples
     --------
@@ -202,14 +227,19 @@ class DelaySubmission:
     (4, [4, 6], [0.5, 0.5])
     """
 
-    delay: int
+    k: int
 
     def __post_init__(self) -> None:
-        _check_rounds("DelaySubmission delay", self.delay, lowest=0)
+        _check_rounds("DelaySubmission k", self.k, lowest=0)
+
+    @property
+    def delay(self) -> int:
+        """The rounds between birth and submission: what the market asks a strategy for."""
+        return int(self.k)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` as it is told ``delay`` rounds after its birth; equal points merge."""
-        birth = truth.birth + int(self.delay)
+        """Return ``truth`` as it is told ``k`` rounds after its birth; equal points merge."""
+        birth = truth.birth + int(self.k)
         return _with(
             truth,
             birth=birth,

@@ -339,7 +339,7 @@ def test_a_share_of_the_owners_misreports():
     one = setup(data)
     liars = {job.owner for job in one.jobs if not isinstance(one.strategy_of(job), Truthful)}
     assert len(liars) == 3  # of ten owners, and an owner's jobs go together
-    assert one.strategy_of(next(job for job in one.jobs if job.owner in liars)).factor == 2
+    assert one.strategy_of(next(job for job in one.jobs if job.owner in liars)).f == 2
     others = [
         {job.owner for job in s.jobs if not isinstance(s.strategy_of(job), Truthful)}
         for s in map(lambda i: setup(data, i), range(9))
