@@ -129,7 +129,7 @@ class JobList(Strict):
             "jobs",
             tuple(jobs),
             capacity=self.capacity,
-            birth_rounds=max(job.truth.birth for job in jobs),
+            birth_rounds=self.horizon,
             horizon=self.horizon,
             max_concurrency=self.max_concurrency,
             max_duration=self.max_duration,
