@@ -5,8 +5,9 @@ Size: 10,000 paths, 256 rounds ahead, durations up to 32, 250 to 4,000 active jo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -154,7 +155,12 @@ def one_table() -> Iterator[Row]:
     worst_over_pass = 0.0
     for load in (0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.2):
         few, many = market(250, load=load), market(4000, load=load)
-        candidates = [partial(table, few), partial(table, many), few._paths.loads.max, many._paths.loads.max]
+        candidates: list[Callable[[], Any]] = [
+            partial(table, few),
+            partial(table, many),
+            few._paths.loads.max,
+            many._paths.loads.max,
+        ]
         times = time_interleaved(candidates)
         over_pass = max(times[0] / times[2], times[1] / times[3])
         slowest = {250: max(slowest[250], times[0]), 4000: max(slowest[4000], times[1])}
