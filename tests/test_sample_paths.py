@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from marketsched.mechanisms import DeadlineValue, ExactOracle, InvalidParameterError, MonteCarloOracle, StatementOfWork
+from marketsched.mechanisms import (
+    DeadlineValue,
+    ExactOracle,
+    ExponentialPricing,
+    InvalidParameterError,
+    InvalidReportError,
+    MonteCarloOracle,
+    PostedPriceMechanism,
+    StatementOfWork,
+)
 from marketsched.mechanisms.posted import failure_table, path_kernels
 from marketsched.mechanisms.posted.residual import Limits
 
@@ -279,3 +288,14 @@ def test_an_oracle_serves_one_market():
     oracle.attach(LIMITS["all"], np.random.default_rng(0))
     with pytest.raises(InvalidParameterError, match="another mechanism"):
         oracle.attach(LIMITS["all"], np.random.default_rng(0))
+
+
+def test_a_report_too_large_to_draw_from_changes_nothing():
+    limits = {"max_concurrency": 1, "max_duration": 300, "max_value": 9.0, "max_delay": 800}
+    market = PostedPriceMechanism(5, 999, ExponentialPricing(), MonteCarloOracle(10, rng=0), **limits)
+    arrivals, durations = (x.ravel() for x in np.meshgrid(np.arange(1, 301), np.arange(1, 301)))
+    large = StatementOfWork.from_arrays(1, 1, DeadlineValue(2.0, 500), arrivals, durations, np.full(90_000, 1e-5))
+    with pytest.raises(InvalidReportError, match="90000 points"):
+        market.submit("large", large)
+    assert market.committed(1, 999).sum() == 0
+    assert market.submit("large", StatementOfWork(1, 1, DeadlineValue(2.0, 5), [(1, 1, 1.0)])).start(1, 1) == 1

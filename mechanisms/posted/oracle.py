@@ -17,10 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.posted.path_kernels import REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Limits, ResidualJob, ResidualTracker
-from marketsched.mechanisms.posted.sample_paths import SamplePaths
+from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.sow import Law
 from marketsched.mechanisms.values import whole_number
 
@@ -72,6 +72,9 @@ class FailureOracle(ResidualTracker):
 
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         raise NotImplementedError
+
+    def check(self, law: Law) -> None:
+        """Raise InvalidReportError if a report is too large to follow (hook)."""
 
     def probe(self, concurrency: int, law: Law, starts: NDArray[np.int64], table: NDArray[np.float64]) -> None:
         """Compare the estimates a plan was made with to fresh ones, now and then (hook)."""
@@ -216,6 +219,11 @@ class MonteCarloOracle(FailureOracle):
         source = rng if self._own_rng is None else self._own_rng
         self._paths = SamplePaths(self.samples, limits, root_key(source))
         self._probe_root = root_key(source)
+
+    def check(self, law: Law) -> None:
+        """Raise InvalidReportError if a law has more points than a drawn outcome can name."""
+        if law.arrivals.size > MAX_POINTS:
+            raise InvalidReportError(f"requirements: {law.arrivals.size} points: expected at most {MAX_POINTS}")
 
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         self._draw_afresh()

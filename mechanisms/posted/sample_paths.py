@@ -8,11 +8,11 @@ a path is and how it is kept true.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
 from marketsched.mechanisms.posted.failure_table import failure_counts
@@ -81,10 +81,7 @@ class SamplePaths:
 
     def add(self, residual: ResidualJob, stamp: int) -> None:
         """Draw the outcomes of a new job on every path."""
-        n_points = residual.law.arrivals.size
-        if n_points > MAX_POINTS:
-            raise InvalidReportError(f"requirements: {n_points} points, expected at most {MAX_POINTS}")
-        slot = self._new_slot(n_points)
+        slot = self._new_slot(residual.law.arrivals.size)
         self._slot_of[residual.job] = slot
         self._store_law(slot, residual)
         self._total_width += residual.width
@@ -100,13 +97,7 @@ class SamplePaths:
             self._store_range(slot, residual)
             chosen.append(slot)
         kernels._narrow_kernel(
-            self.loads,
-            self.row_tops,
-            self.draws,
-            self.cut,
-            self.again,
-            self._slots,
-            self._points,
+            *self._store,
             self._cumulated,
             self._guides,
             np.array(chosen, dtype=np.int64),
@@ -126,13 +117,7 @@ class SamplePaths:
         if residual.is_past(self.now):
             return  # as after every completion with a known duration: its rows are cleared already
         kernels._remove_kernel(
-            self.loads,
-            self.row_tops,
-            self.draws,
-            self.cut,
-            self.again,
-            self._slots,
-            self._points,
+            *self._store,
             slot,
             self.now,
             self.n_paths,
@@ -173,15 +158,14 @@ class SamplePaths:
 
     # -- storage ---------------------------------------------------------------------------------
 
+    @property
+    def _store(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
+        """The arrays every kernel works on, in the order it takes them."""
+        return self.loads, self.row_tops, self.draws, self.cut, self.again, self._slots, self._points
+
     def _place(self, chosen: list[int], stamp: int, first_block: int, end_block: int) -> None:
         kernels._place_kernel(
-            self.loads,
-            self.row_tops,
-            self.draws,
-            self.cut,
-            self.again,
-            self._slots,
-            self._points,
+            *self._store,
             self._cumulated,
             self._guides,
             np.array(chosen, dtype=np.int64),

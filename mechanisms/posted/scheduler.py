@@ -381,6 +381,7 @@ class PostedPriceMechanism:
                 f"submit: job {job!r} has birth {sow.birth} in round {self._round}: expected birth = round"
             )
         check_report(job, sow, self.limits, self.max_value)
+        self._oracle.check(sow.law)
 
 
 def _order(active: ActiveJob) -> int:
