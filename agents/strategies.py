@@ -8,7 +8,7 @@ What a lie can and cannot change is physical. A job that declares too few nodes 
 value; one that declares too many merely holds them. A misreported law or value changes the launch
 plan and nothing else: the platform sees the real arrival, the real signal and the real end. If the
 real (arrival, signal) is not in the reported support, the mechanism drops the job
-([BLLMSW22]_, Section 2; sections 1, 4 and 10 of the specification).
+([BLLMSW22]_, Section 2; docs/mathematics.md, sections 1, 4 and 10).
 
 References
 ----------
@@ -25,6 +25,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
@@ -103,7 +104,7 @@ class ScaleValue:
     f: float
 
     def __post_init__(self) -> None:
-        _check_factor("ScaleValue f", self.f, zero_allowed=True)
+        finite_parameter("ScaleValue f", self.f)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return ``truth`` with every value multiplied by ``f``."""
@@ -159,7 +160,7 @@ class ScaleDuration:
     f: float
 
     def __post_init__(self) -> None:
-        _check_factor("ScaleDuration f", self.f, zero_allowed=False)
+        finite_parameter("ScaleDuration f", self.f, "(0, inf)")
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return ``truth`` with every duration multiplied by ``f``; equal points merge."""
@@ -264,14 +265,6 @@ def value_until(truth: StatementOfWork, last: int, public: PublicInformation) ->
             return LinearValue(curve.value, curve.start, curve.slope, min(curve.deadline, last))
     times = _completions(truth, public)
     return _tabulated(times, np.where(times <= last, np.asarray(curve(times)), 0.0))
-
-
-def _check_factor(name: str, factor: object, *, zero_allowed: bool) -> None:
-    legal = "a finite number >= 0" if zero_allowed else "a finite number > 0"
-    if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, (int, float, np.integer, np.floating)):
-        raise InvalidParameterError(f"{name} = {factor!r}: expected {legal}")
-    if not math.isfinite(factor) or factor < 0 or (factor == 0 and not zero_allowed):
-        raise InvalidParameterError(f"{name} = {factor!r}: expected {legal}")
 
 
 def _check_rounds(name: str, rounds: object, *, lowest: int | None) -> None:

@@ -92,7 +92,13 @@ class Menu:
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """The protocol. A new mechanism follows it and registers itself (``registry.register``)."""
+    """The protocol. A new mechanism follows it and registers itself (``registry.register``).
+
+    What else it has is used where it is there: ``max_concurrency``, ``max_duration``, ``max_value``
+    (announced limits), ``slot_prices(first, count)`` and ``committed(first, count)`` (arrays of shape
+    (count,): credits per node, expected nodes), ``certificate()``, ``statistics()`` (a dict for the
+    run summary), and ``close()``, which removes every job left after the last round.
+    """
 
     @property
     def round(self) -> int:

@@ -2,7 +2,7 @@ r"""What really happened, as plain arrays: the input of hindsight bounds and com
 
 Job :math:`j` became ready in round :math:`a_j`, ran :math:`d_j` rounds on :math:`c_j` nodes, and a
 start in round :math:`s \ge a_j` was worth :math:`V_j(s + d_j)`, where V is 0 for completions at or
-after birth + S and after T + 1 (the horizon ends the market; MECHANISM.md 1 and 10). Values
+after birth + S and after T + 1 (the horizon ends the market; docs/mathematics.md 1 and 10). Values
 of all useful starts lie in one array, job after job, so that compiled code can walk through it.
 """
 
@@ -14,19 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import whole_number
 
 NEVER = 0  # arrival of a job that never arrives
-
-
-def check_whole(name: str, x: object, lowest: int, highest: int | None = None) -> int:
-    """Return ``x`` as an int in ``[lowest, highest]``; raise ``InvalidParameterError`` otherwise."""
-    try:
-        return whole_number(name, x, lowest, highest)
-    except ValueError as error:
-        raise InvalidParameterError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,14 +74,14 @@ class RealisedJobs:
         >>> jobs.values, jobs.offsets
         (array([8. , 6.5]), array([0, 2, 2]))
         """
-        horizon = check_whole("horizon", horizon, 1)
-        max_delay = check_whole("max_delay", max_delay, 1)
-        longest = None if max_duration is None else check_whole("max_duration", max_duration, 1)
+        horizon = whole_parameter("horizon", horizon, 1)
+        max_delay = whole_parameter("max_delay", max_delay, 1)
+        longest = None if max_duration is None else whole_parameter("max_duration", max_duration, 1)
         births, arrivals, durations, concurrency, sizes, tables = [], [], [], [], [], []
         for index, (sow, arrival, duration) in enumerate(jobs):
-            d = check_whole(f"jobs[{index}] duration", duration, 1)
-            a = NEVER if arrival is None else check_whole(f"jobs[{index}] arrival", arrival, sow.birth)
-            last = min(sow.value.last, sow.birth + max_delay - 1, horizon + 1)
+            d = whole_parameter(f"jobs[{index}] duration", duration, 1)
+            a = NEVER if arrival is None else whole_parameter(f"jobs[{index}] arrival", arrival, sow.birth)
+            last = last_useful_completion(sow, max_delay, horizon)
             n_starts = max(0, last - d - a + 1)
             if a == NEVER or (longest is not None and d > longest):
                 n_starts = 0

@@ -2,7 +2,7 @@ r"""Value curves: what a completion at time ``f`` is worth to the owner, :math:`
 
 Curves do not increase with time and are never negative; a job that never completes is worth 0
 ([BLLMSW22]_, Section 2). A job started in round ``s`` with duration ``d`` completes at
-``f = s + d`` (equation (1) of the specification). Values are in credits, times in rounds.
+``f = s + d`` ((1) of docs/mathematics.md). Values are in credits, times in rounds.
 
 References
 ----------
@@ -22,6 +22,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.checks import finite_number
+from marketsched.mechanisms.checks import whole_number as whole_number  # others still import it from here
 from marketsched.mechanisms.errors import InvalidReportError
 
 
@@ -46,26 +48,6 @@ class ValueCurve(Protocol):
     def table(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the values of completion times ``first .. first + count - 1``, shape (count,)."""
         ...
-
-
-def _money(name: str, x: object) -> float:
-    """Return ``x`` as a finite float >= 0, or say what is wrong."""
-    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.integer, np.floating)):
-        raise InvalidReportError(f"{name} = {x!r}: expected a finite number >= 0")
-    number = float(x)
-    if not math.isfinite(number) or number < 0:
-        raise InvalidReportError(f"{name} = {x!r}: expected a finite number >= 0")
-    return number
-
-
-def whole_number(name: str, x: object, lowest: int, highest: int | None = None) -> int:
-    """Return ``x`` as an int in ``[lowest, highest]``, or raise naming both."""
-    legal = f"a whole number >= {lowest}" if highest is None else f"a whole number in [{lowest}, {highest}]"
-    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, np.integer, float, np.floating)):
-        raise InvalidReportError(f"{name} = {x!r}: expected {legal}")
-    if not math.isfinite(x) or int(x) != x or x < lowest or (highest is not None and x > highest):
-        raise InvalidReportError(f"{name} = {x!r}: expected {legal}")
-    return int(x)
 
 
 class _Curve:
@@ -112,7 +94,8 @@ class TableValue(_Curve):
         if not isinstance(self.values, Mapping) or not self.values:
             raise InvalidReportError(f"values = {self.values!r}: expected a non-empty table {{completion time: value}}")
         table = {
-            whole_number("completion time in values", t, 0): _money(f"values[{t}]", v) for t, v in self.values.items()
+            whole_number("completion time in values", t, 0): finite_number(f"values[{t}]", v)
+            for t, v in self.values.items()
         }
         table = dict(sorted(table.items()))
         times = list(table)
@@ -167,7 +150,7 @@ class DeadlineValue(_Curve):
     deadline: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _money("value", self.value))
+        object.__setattr__(self, "value", finite_number("value", self.value))
         object.__setattr__(self, "deadline", whole_number("deadline", self.deadline, 0))
 
     @property
@@ -202,9 +185,9 @@ class LinearValue(_Curve):
     deadline: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _money("value", self.value))
+        object.__setattr__(self, "value", finite_number("value", self.value))
         object.__setattr__(self, "start", whole_number("start", self.start, 0))
-        object.__setattr__(self, "slope", _money("slope", self.slope))
+        object.__setattr__(self, "slope", finite_number("slope", self.slope))
         object.__setattr__(self, "deadline", whole_number("deadline", self.deadline, 0))
 
     @property

@@ -1,4 +1,4 @@
-"""The fractional problem: bounds on what any schedule could have earned. The only room for cvxpy."""
+"""The fractional problem: bounds on what any schedule could have earned. The only room that may import cvxpy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from marketsched.mechanisms._lazy import lazy_names
 if TYPE_CHECKING:
     from marketsched.relaxed_lp.duality import DualBound as DualBound
     from marketsched.relaxed_lp.duality import dual_bound as dual_bound
+    from marketsched.relaxed_lp.duality import dual_value as dual_value
+    from marketsched.relaxed_lp.duality import report_bound as report_bound
 
-_LAZY = {"duality": ("DualBound", "dual_bound")}
+_LAZY = {"duality": ("DualBound", "dual_bound", "dual_value", "report_bound")}
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -1,6 +1,6 @@
 r"""A certified upper bound on the best schedule in hindsight, from prices alone.
 
-For any prices :math:`\lambda \ge 0` per node and round, over realised jobs (MECHANISM.md, (29))::
+For any prices :math:`\lambda \ge 0` per node and round, over realised jobs (docs/mathematics.md, (29))::
 
     OPT <= D(lambda) = C sum_t lambda_t
                        + sum_j max(0, max_{s >= a_j} V_j(s + d_j) - c_j sum_{t=s}^{s+d_j-1} lambda_t)
@@ -27,8 +27,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.realised import RealisedJobs, check_whole
+from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 
 STAGES = 4  # restarts: the first steps reach far, the last ones settle
@@ -103,7 +105,7 @@ def dual_bound(
     20.0
     """
     capacity, horizon = _check_size(jobs, capacity, horizon)
-    steps = check_whole("steps", steps, 1)
+    steps = whole_parameter("steps", steps, 1)
     starts = [np.zeros(horizon)]
     if start_prices is not None:
         starts.append(_as_prices("start_prices", start_prices, horizon))
@@ -147,7 +149,7 @@ def report_bound(
     r"""Bound the *expected* welfare of the best schedule from the reports alone.
 
     Evaluates (29) with every case (a, d, o) of a report as a task of weight P(a, d, o), at
-    :math:`\lambda = k (\hat p - r(0))` for a few ``k`` (MECHANISM.md 15.4); the best is returned.
+    :math:`\lambda = k (\hat p - r(0))` for a few ``k`` (docs/mathematics.md 15.4); the best is returned.
     It bounds the relaxed optimum (11) of the reports, and so the expected optimum in hindsight if
     the reports are true. Nothing needs to have happened yet.
 
@@ -176,12 +178,11 @@ def report_bound(
     InvalidParameterError
         If a number is out of range.
     """
-    capacity = check_whole("capacity", capacity, 1)
-    horizon = check_whole("horizon", horizon, 1)
-    max_delay = check_whole("max_delay", max_delay, 1)
+    capacity = whole_parameter("capacity", capacity, 1)
+    horizon = whole_parameter("horizon", horizon, 1)
+    max_delay = whole_parameter("max_delay", max_delay, 1)
     final = _as_prices("final_prices", final_prices, horizon)
-    if not (np.isfinite(base_price) and base_price >= 0):
-        raise InvalidParameterError(f"base_price = {base_price!r}: expected a finite number >= 0")
+    base_price = finite_parameter("base_price", base_price)
     factors = np.asarray(scales, dtype=np.float64).ravel()
     if factors.size == 0 or not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise InvalidParameterError(f"scales = {scales!r}: expected at least one number, each finite and >= 0")
@@ -192,7 +193,7 @@ def report_bound(
 
 def _check_size(jobs: RealisedJobs, capacity: int, horizon: int) -> tuple[int, int]:
     """Return capacity and horizon, or say what is wrong."""
-    capacity = check_whole("capacity", capacity, 1)
+    capacity = whole_parameter("capacity", capacity, 1)
     if horizon != jobs.horizon:
         raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
     return capacity, jobs.horizon
@@ -224,7 +225,7 @@ def _tasks_of_reports(sows: Iterable[StatementOfWork], capacity: int, horizon: i
     widths, tables = [np.zeros(0)], [np.zeros(0)]
     for sow in sows:
         a, d, p = sow.law.arrivals, sow.law.durations, sow.law.probabilities
-        last = min(sow.value.last, sow.birth + max_delay - 1, horizon + 1)
+        last = last_useful_completion(sow, max_delay, horizon)
         sizes = np.maximum(last - d - a + 1, 0)
         keep = (sizes > 0) & (p > 0)
         if sow.concurrency > capacity or not keep.any():

@@ -1,4 +1,4 @@
-"""Limits of the published statements, and of this mechanism: each with the numbers of the specification.
+"""Limits of the published statements, and of this mechanism: each with the numbers of docs/mathematics.md.
 
 They are documented here, not repaired: a user who works outside the proven scope should expect them.
 """

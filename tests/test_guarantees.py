@@ -40,7 +40,7 @@ markets = st.fixed_dictionaries(
 )
 
 
-# -- figures printed in the specification (W5), in section 13 and in the scenarios' findings ----------------
+# -- figures printed in docs/mathematics.md: W5, section 13 and in the scenarios' findings ----------------
 
 
 def test_w5_overload_probabilities():

@@ -1,4 +1,4 @@
-"""The invariants of section 14 of the specification, on random markets driven through the public API.
+"""The invariants of section 14 of docs/mathematics.md, on random markets driven through the public API.
 
 Numbered as there; 8 (fractional unit allocations) belongs to another mechanism.
 """

@@ -74,7 +74,7 @@ def test_the_comparison_sees_differences():
 
 
 def test_the_random_markets_are_not_trivial():
-    """Every decision, and every special case of the specification, occurs often enough to be tested."""
+    """Every decision, and every special case of the contract, occurs often enough to be tested."""
     counts = dict.fromkeys(["start", "complete", "drop", "cancel", "evict", "error", "overload", "paid"], 0)
     for seed in range(400):
         market = seeded_market(seed)

@@ -1,4 +1,4 @@
-"""The worked examples W1 to W5 of the specification, to the digits printed there."""
+"""The worked examples W1 to W5 of docs/mathematics.md, to the digits printed there."""
 
 import math
 

@@ -23,9 +23,11 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
-from marketsched.mechanisms.realised import NEVER, check_whole
+from marketsched.mechanisms.realised import NEVER
+from marketsched.mechanisms.reports import check_report, last_useful_completion
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 NOT_YET = 0  # a start that is still open
@@ -89,15 +91,13 @@ class FirstCome:
         max_value: float,
         max_delay: int,
     ) -> None:
-        self.capacity = check_whole("capacity", capacity, 1)
-        self._horizon = check_whole("horizon", horizon, 1)
-        self.price = as_price(price)
-        self.max_concurrency = check_whole("max_concurrency", max_concurrency, 1, self.capacity)
-        self.max_duration = check_whole("max_duration", max_duration, 1)
-        self.max_delay = check_whole("max_delay", max_delay, 1)
-        if not 0 < max_value < np.inf:
-            raise InvalidParameterError(f"max_value = {max_value!r}: expected a finite number > 0")
-        self.max_value = float(max_value)
+        self.capacity = whole_parameter("capacity", capacity, 1)
+        self._horizon = whole_parameter("horizon", horizon, 1)
+        self.price = finite_parameter("price", price)
+        self.max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1, self.capacity)
+        self.max_duration = whole_parameter("max_duration", max_duration, 1)
+        self.max_delay = whole_parameter("max_delay", max_delay, 1)
+        self.max_value = finite_parameter("max_value", max_value, "(0, inf)")
         self._round = 1
         self._closed = False
         self._jobs: dict[JobId, _Job | None] = {}  # every job ever submitted; None: gone
@@ -150,7 +150,7 @@ class FirstCome:
             raise EventError(
                 f"submit of {job!r} after an arrival of round {self._round}: expected all submissions first"
             )
-        self._check_report(sow)
+        check_report(job, sow, self._round, self.max_concurrency, self.max_duration, self.max_value)
         self._jobs[job] = _Job(job, len(self._jobs), sow)
         cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, strict=True)
         return LaunchPlan(job, tuple((a, o, None) for a, o in cases), 0.0)
@@ -251,23 +251,8 @@ class FirstCome:
         if self._round > self._horizon:
             raise EventError(f"{what} in round {self._round}: expected at most the horizon {self._horizon}")
 
-    def _check_report(self, sow: StatementOfWork) -> None:
-        """Raise if the report is outside the announced limits, or late."""
-        if not isinstance(sow, StatementOfWork):
-            raise InvalidReportError(f"sow = {sow!r}: expected a StatementOfWork")
-        if sow.birth != self._round:
-            raise EventError(f"birth = {sow.birth}: expected the current round {self._round}")
-        widest, longest = self.max_concurrency, int(sow.law.durations.max())
-        if sow.concurrency > widest:
-            raise InvalidReportError(f"concurrency = {sow.concurrency}: expected a whole number in [1, {widest}]")
-        if longest > self.max_duration:
-            raise InvalidReportError(f"duration = {longest}: expected a whole number in [1, {self.max_duration}]")
-        if sow.value.highest > self.max_value:
-            raise InvalidReportError(f"value = {sow.value.highest!r}: expected values in [0, {self.max_value!r}]")
-
     def _last_completion(self, sow: StatementOfWork) -> int:
-        """Return the last completion time that can be worth something."""
-        return min(sow.value.last, sow.birth + self.max_delay - 1, self._horizon + 1)
+        return last_useful_completion(sow, self.max_delay, self._horizon)
 
     def _serve(self, x: _Job) -> int | None:
         """Return the start that ``x`` gets now, its nodes booked; NOT_YET: it waits; None: it never will."""
@@ -318,15 +303,6 @@ class FirstCome:
             n = max(0, last - d - self._round + 1)
             surplus[:n] += weight / mass * sow.value.table(self._round + d, n)
         return surplus
-
-
-def as_price(price: float) -> float:
-    """Return ``price`` as a finite float >= 0, or say what is wrong."""
-    if isinstance(price, bool) or not isinstance(price, (int, float, np.integer, np.floating)):
-        raise InvalidParameterError(f"price = {price!r}: expected a finite number >= 0")
-    if not 0 <= price < np.inf:
-        raise InvalidParameterError(f"price = {price!r}: expected a finite number >= 0")
-    return float(price)
 
 
 def _revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:

@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.first_come import as_price
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.realised import RealisedJobs, check_whole
+from marketsched.mechanisms.realised import RealisedJobs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: f
     InvalidParameterError
         If a number is out of range or the horizons differ.
     """
-    capacity, price = check_whole("capacity", capacity, 1), as_price(price)
+    capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
     if horizon != jobs.horizon:
         raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
     order = np.lexsort((jobs.births, jobs.arrivals))  # stable: equal ones stay in order of submission
@@ -70,7 +70,7 @@ def best_first_come(
     InvalidParameterError
         As `first_come_welfare`, or if ``grid`` < 2 or ``rounds`` < 0.
     """
-    grid, rounds = check_whole("grid", grid, 2), check_whole("rounds", rounds, 0)
+    grid, rounds = whole_parameter("grid", grid, 2), whole_parameter("rounds", rounds, 0)
     best = first_come_welfare(jobs, capacity, horizon, 0.0)
     node_rounds = np.repeat(jobs.durations * jobs.concurrency, np.diff(jobs.offsets))
     densities = (jobs.values / node_rounds)[jobs.values > 0]

@@ -4,7 +4,9 @@ r"""What a run can certify about itself from reports alone: the run-time form of
 
 with final prices :math:`\hat p` and relaxed utilities :math:`u_j`. It needs a price floor of at
 most half the smallest value per node-round of any job, and a hard cap that took no start of positive
-utility from a job of J'. It is valid but loose; the dual bound (29) is the figure to look at.
+utility from a job of J'. Where durations are hidden, :math:`OPT_{rel}` is the best over launch plans
+(12), which do not see them either: the best schedule in hindsight can be worth more (gap G3). Valid
+but loose; the dual bound (29) is the figure to look at.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from marketsched.mechanisms.sow import StatementOfWork
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """An upper bound on ``OPTrel(J')``, the best randomised offline welfare of the jobs in J'.
+
+    With hidden durations: of their launch plans, which is less than hindsight allows.
 
     ``bound``: twice the right side of (22), credits. ``in_j_prime`` of ``n_jobs`` reports have a
     plan that maximises (10). ``valid`` tells whether the conditions held; ``reason`` why not.
@@ -42,10 +46,14 @@ class WelfareLedger:
         self.utility = 0.0  # sum of u_j over J'
         self.cap_bindings = 0  # jobs of J' that lost a start of positive utility to the hard cap
         self.lowest_density = np.inf  # smallest positive value per node-round of any report
-        self.estimates = np.zeros(3, dtype=np.int64)
+        self.estimates = np.zeros(3, dtype=np.int64)  # looked at, of these positive, of these zeroed
 
     def enter(self, sow: StatementOfWork, last_value: float, longest: int, choice: Choice) -> None:
-        """Record one plan. ``last_value``: the smallest positive value; ``longest``: its duration."""
+        """Record one plan.
+
+        ``last_value`` is the report's smallest positive value in credits (0: none), ``longest`` its
+        longest duration in rounds: together the lowest value per node-round it can mean.
+        """
         self.n_jobs += 1
         self.estimates += choice.estimates
         if last_value > 0:
@@ -58,7 +66,15 @@ class WelfareLedger:
     def certificate(
         self, supply: float, final_prices: NDArray[np.float64], base_prices: NDArray[np.float64]
     ) -> Certificate:
-        """Return (22) for final and starting slot prices of rounds 1 .. T."""
+        """Return (22).
+
+        Parameters
+        ----------
+        supply : float
+            C', nodes.
+        final_prices, base_prices : ndarray of float, shape (horizon,)
+            Slot prices now, and before anything was committed: rounds 1 .. T, credits per node-round.
+        """
         bound = 2 * (self.utility + supply * float((final_prices - base_prices).sum()))
         reasons = []
         if self.n_jobs and base_prices.max(initial=0.0) > self.lowest_density / 2 * (1 + 1e-9):

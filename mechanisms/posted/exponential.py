@@ -12,7 +12,6 @@ plan they are told.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,7 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.posted.guarantees import price_ends
 from marketsched.mechanisms.posted.residual import Limits
 
 CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
@@ -31,25 +32,44 @@ CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 class Quote:
     """The prices of one moment, kept for a job until it is charged."""
 
-    concurrency: int
+    concurrency: int  # nodes
     first_round: int
-    slot_prices: NDArray[np.float64]
+    slot_prices: NDArray[np.float64]  # (n_rounds,) from first_round on, credits per node-round
 
     def price(self, start: int, duration: int) -> float:
-        """Return the formula's price of (start, duration), credits."""
+        """Return the price of (start, duration) in credits, without the hard cap's infinity."""
         i = start - self.first_round
         return float(self.concurrency * self.slot_prices[i : i + duration].sum())
 
 
 class RelaxedAlgorithm(Protocol):
-    """A menu-based, receptive algorithm for the relaxed problem, at work in one market."""
+    """A menu-based, receptive algorithm for the relaxed problem, at work in one market.
 
-    supply: float  # C', node-rounds per round
+    This is what Algorithm 2 needs of it: `PostedPriceMechanism` uses nothing else.
+    """
+
+    supply: float  # C', nodes
+    base: NDArray[np.float64]  # slot prices before anything was committed, round 0 (unused) first
 
     def price_table(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return prices (n_starts, n_durations) and the longest duration on sale per start."""
+        """Return what a job of this width pays, and what is on sale.
+
+        Parameters
+        ----------
+        concurrency : int
+            Nodes of the job.
+        first_start, n_starts, n_durations : int
+            The table: starts ``first_start + i`` and durations ``k + 1``, rounds.
+
+        Returns
+        -------
+        prices : ndarray of float, shape (n_starts, n_durations)
+            Credits, by the formula of the prices alone.
+        longest : ndarray of int, shape (n_starts,)
+            Longest duration on sale from each start; 0: none.
+        """
         ...
 
     def quote(self, concurrency: int, first_start: int, last_start: int) -> Quote:
@@ -63,15 +83,33 @@ class RelaxedAlgorithm(Protocol):
         durations: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> None:
-        """Record the tasks of a launch plan: the forced allocation of Algorithm 2."""
+        """Record the tasks of a launch plan: the forced allocation of Algorithm 2.
+
+        Parameters
+        ----------
+        concurrency : int
+            Nodes of the job.
+        starts, durations : ndarray of int, shape (n_tasks,)
+            Rounds; a start of -1: the task is not run.
+        weights : ndarray of float, shape (n_tasks,)
+            Probability of each task.
+        """
+        ...
+
+    def usage(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the committed expected usage Y_t of ``count`` rounds from ``first`` on, nodes."""
+        ...
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the current prices of ``count`` rounds from ``first`` on, credits per node-round."""
         ...
 
 
 class Pricing(Protocol):
     """A choice of relaxed algorithm, before it meets a market."""
 
-    def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
-        """Start the algorithm with relaxed supply ``supply`` (C')."""
+    def open(self, supply: float, limits: Limits, max_value: float) -> RelaxedAlgorithm:
+        """Start the algorithm with relaxed supply ``supply`` (C', nodes) and V_max, credits."""
         ...
 
 
@@ -95,7 +133,8 @@ class ExponentialPricing:
     Raises
     ------
     InvalidParameterError
-        If ``kappa`` is outside (0, 1], an end is not positive and finite, or floor >= ceiling.
+        If ``kappa`` is outside (0, 1], or an end is not positive and finite; when a market opens,
+        also if floor >= ceiling.
 
     Notes
     -----
@@ -108,25 +147,27 @@ class ExponentialPricing:
     ceiling: float | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.kappa, (int, float)) and 0 < self.kappa <= 1):
-            raise InvalidParameterError(f"pricing.kappa = {self.kappa!r}: expected a number in (0, 1]")
+        finite_parameter("pricing.kappa", self.kappa, "(0, 1]")
         for name, end in (("floor", self.floor), ("ceiling", self.ceiling)):
-            if end is not None and not (isinstance(end, (int, float)) and math.isfinite(end) and end > 0):
-                raise InvalidParameterError(f"pricing.{name} = {end!r}: expected a finite number > 0")
-
-    def ends(self, limits: Limits, max_value: float) -> tuple[float, float]:
-        """Return (r(0), r(C' - c_max)), credits per node-round."""
-        floor = self.kappa / (2 * limits.max_concurrency * limits.max_duration) if self.floor is None else self.floor
-        ceiling = max_value / self.kappa if self.ceiling is None else self.ceiling
-        if floor >= ceiling:
-            raise InvalidParameterError(
-                f"pricing: floor = {floor!r} is not below ceiling = {ceiling!r}: expected floor < ceiling"
-            )
-        return floor, ceiling
+            if end is not None:
+                finite_parameter(f"pricing.{name}", end, "(0, inf)")
 
     def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
-        """Start the algorithm with relaxed supply ``supply`` (C')."""
-        floor, ceiling = self.ends(limits, max_value)
+        """Start the algorithm with relaxed supply ``supply`` (C'), nodes.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the ends of the curve are out of order, or C' is not above c_max.
+        """
+        floor, ceiling = price_ends(
+            limits.max_concurrency,
+            limits.max_duration,
+            max_value,
+            kappa=self.kappa,
+            floor=self.floor,
+            ceiling=self.ceiling,
+        )
         if supply <= limits.max_concurrency:
             raise InvalidParameterError(
                 f"relaxed supply C' = {supply:g} with max_concurrency = {limits.max_concurrency}: "
@@ -194,7 +235,7 @@ class SlotPricing:
     def price_table(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return prices (n_starts, n_durations) and the longest duration on sale per start."""
+        """Return prices (n_starts, n_durations) and the longest duration on sale per start (n_starts,)."""
         prices = np.empty((n_starts, n_durations))
         longest = np.empty(n_starts, dtype=np.int64)
         room = self.supply - concurrency + CAP_TOLERANCE if self._capped else np.inf

@@ -1,4 +1,4 @@
-r"""What the theorems promise, one small function per constant (MECHANISM.md 3-9).
+r"""What the theorems promise, one small function per constant (docs/mathematics.md, sections 3 to 9).
 
 `guarantees` puts them together. Symbols: ``C`` nodes, ``c_max`` largest concurrency, ``D_max``
 largest duration, ``S`` largest delay, ``V_max`` largest value, ``eps`` capacity slack; values lie in
@@ -17,8 +17,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.realised import check_whole
 
 Oracle = Literal["exact", "monte-carlo"]
 
@@ -152,8 +152,7 @@ def price_ends(
     longest duration at least this probability. Ends of one's own (15.2) must be fixed before any
     report; ``floor`` at most half the smallest value per node-round, and the cap must never bind.
     """
-    if not 0 < kappa <= 1:
-        raise InvalidParameterError(f"kappa = {kappa!r}: expected a number in (0, 1]")
+    kappa = finite_parameter("kappa", kappa, "(0, 1]")
     low = kappa / (2 * max_concurrency * max_duration) if floor is None else floor
     high = max_value / kappa if ceiling is None else ceiling
     if not (0 < low < high and math.isfinite(high)):
@@ -307,11 +306,10 @@ def guarantees(
     >>> round(g.alpha, 3), g.sufficient_capacity, g.smallest_capacity
     (23.073, 8723, 1904)
     """
-    max_concurrency = check_whole("max_concurrency", max_concurrency, 1)
-    max_duration = check_whole("max_duration", max_duration, 1)
-    max_delay = check_whole("max_delay", max_delay, 1)
-    if not 1 <= max_value < math.inf:
-        raise InvalidParameterError(f"max_value = {max_value!r}: expected a finite number >= 1")
+    max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1)
+    max_duration = whole_parameter("max_duration", max_duration, 1)
+    max_delay = whole_parameter("max_delay", max_delay, 1)
+    max_value = finite_parameter("max_value", max_value, "[1, inf)")
     if not 0 < epsilon < 1:
         raise InvalidParameterError(f"epsilon = {epsilon!r}: expected a number in (0, 1), the slack of the theorems")
     defaults = default_errors(epsilon, max_value, oracle)
@@ -324,7 +322,7 @@ def guarantees(
     alpha, needed = relaxed_ratio(low, high), smallest_supply(max_concurrency, low, high)
     market = (max_concurrency, max_value, max_delay, epsilon)
     smallest = max(smallest_capacity(alpha, *market), math.ceil(needed / (1 - epsilon)))
-    chosen = smallest if capacity is None else check_whole("capacity", capacity, max_concurrency + 1)
+    chosen = smallest if capacity is None else whole_parameter("capacity", capacity, max_concurrency + 1)
     supply = (1 - epsilon) * chosen
     if supply <= max_concurrency:
         raise InvalidParameterError(

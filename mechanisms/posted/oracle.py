@@ -17,12 +17,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.posted.path_kernels import REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Limits, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.sow import Law
-from marketsched.mechanisms.values import whole_number
 
 Refresh = Literal["submission", "round"] | float
 
@@ -54,10 +54,7 @@ class FailureOracle(ResidualTracker):
             If ``concurrency`` is out of range, or the oracle serves no mechanism yet.
         """
         limits = self.limits
-        if not 1 <= concurrency <= limits.max_concurrency:
-            raise InvalidParameterError(
-                f"concurrency = {concurrency!r}: expected a whole number in [1, {limits.max_concurrency}]"
-            )
+        concurrency = whole_parameter("concurrency", concurrency, 1, limits.max_concurrency)
         return self.table(concurrency, limits.max_delay, limits.max_duration)
 
     def table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
@@ -193,11 +190,8 @@ class MonteCarloOracle(FailureOracle):
         rng: np.random.Generator | int | None = None,
     ) -> None:
         super().__init__()
-        try:
-            self.samples = whole_number("samples", samples, 1, 10_000_000)
-            self.probe_every = None if probe_every is None else whole_number("probe_every", probe_every, 1)
-        except ValueError as error:
-            raise InvalidParameterError(str(error)) from None
+        self.samples = whole_parameter("samples", samples, 1, 10_000_000)
+        self.probe_every = None if probe_every is None else whole_parameter("probe_every", probe_every, 1)
         legal_share = isinstance(refresh, (int, float)) and not isinstance(refresh, bool) and 0 <= refresh <= 1
         if refresh not in ("submission", "round") and not legal_share:
             raise InvalidParameterError(

@@ -5,10 +5,11 @@ supply :math:`C' = (1-\epsilon) C`) and of failure probabilities (from an oracle
 threshold :math:`\theta`). The mechanism plans on the owner's behalf, forces the plan on the relaxed
 algorithm, and later starts, evicts (most recent submission first) and charges.
 
-Theorem T (truthfulness) and Theorem 4.1 (welfare) hold for durations revealed at arrival. With
-hidden durations the mechanism runs, but over-declaring the concurrency can pay (gap G1); only bound
-(8) of the specification is proven then. Owners never gain by misreporting beyond what these
-statements allow *given that the others report truly*; the birth round is taken as given (G2).
+Theorem T (truthfulness) and Theorem 4.1 (welfare, at a capacity as in (19)) hold for durations
+revealed at arrival, when the others report truly, births are taken as given (G2), and estimates keep
+(7): an exact oracle, or paths drawn afresh for each submission; kept paths are measured, not proven.
+With hidden durations the mechanism runs, but over-declaring the concurrency can pay (gap G1); only
+bound (8) is proven then. Equation numbers: docs/mathematics.md.
 
 References
 ----------
@@ -18,23 +19,24 @@ References
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
 from marketsched.mechanisms.posted.active import ActiveJob
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
-from marketsched.mechanisms.posted.checks import check_report, checked_limits, checked_number
+from marketsched.mechanisms.posted.checks import checked_limits
 from marketsched.mechanisms.posted.eviction import overload_removals
-from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing
+from marketsched.mechanisms.posted.exponential import Pricing
 from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.posted.oracle import FailureOracle
+from marketsched.mechanisms.reports import check_report, last_useful_completion
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 Eviction = Literal["all", "running"]
@@ -49,8 +51,9 @@ class PostedPriceMechanism:
         C, nodes.
     horizon : int
         T, the last round; rounds are 1 .. T.
-    pricing : ExponentialPricing or PostedPricing
-        The relaxed algorithm, run with supply ``(1 - epsilon) * capacity``.
+    pricing : Pricing
+        The relaxed algorithm: `ExponentialPricing`, `PostedPricing` or one of your own. It runs
+        with supply ``(1 - epsilon) * capacity``.
     oracle : ExactOracle or MonteCarloOracle
         A new one for each mechanism.
     max_concurrency, max_duration, max_value, max_delay : int, int, float, int
@@ -90,7 +93,7 @@ class PostedPriceMechanism:
         self,
         capacity: int,
         horizon: int,
-        pricing: ExponentialPricing | PostedPricing,
+        pricing: Pricing,
         oracle: FailureOracle,
         *,
         max_concurrency: int,
@@ -103,8 +106,8 @@ class PostedPriceMechanism:
         rng: np.random.Generator | int | None = None,
     ) -> None:
         self.limits = checked_limits(capacity, horizon, max_concurrency, max_duration, max_delay, eviction)
-        self.max_value = checked_number("max_value", max_value, 0.0, math.inf, open_low=True)
-        self.epsilon = checked_number("epsilon", epsilon, -math.inf, 1.0, open_high=True)
+        self.max_value = finite_parameter("max_value", max_value, "(0, inf)")
+        self.epsilon = finite_parameter("epsilon", epsilon, "(-inf, 1)")
         self.threshold = self._checked_threshold(threshold, oracle)
         self._relaxed = pricing.open((1 - self.epsilon) * self.limits.capacity, self.limits, self.max_value)
         self._oracle = oracle
@@ -112,7 +115,6 @@ class PostedPriceMechanism:
         self._tolerance = tie_tolerance(self.max_value)
         self._ledger = WelfareLedger()
         self._round = 1
-        self._closed = False
         self._names: set[JobId] = set()
         self._seen_arriving: set[JobId] = set()
         self._active: dict[JobId, ActiveJob] = {}  # in order of submission
@@ -125,7 +127,7 @@ class PostedPriceMechanism:
     def _checked_threshold(self, threshold: float | Literal["auto"], oracle: FailureOracle) -> float:
         if threshold == "auto":
             return max(self.epsilon, 0.0) / ((2 if oracle.exact else 4) * self.max_value)
-        return checked_number("threshold", threshold, 0.0, 1.0, hint=" or 'auto'")
+        return finite_parameter("threshold", threshold, "[0, 1]", hint=" or 'auto'")
 
     # -- the protocol ----------------------------------------------------------------------------
 
@@ -244,10 +246,15 @@ class PostedPriceMechanism:
         return Event(self._round - 1, EventKind.COMPLETE, job, completion=self._round, payment=payment)
 
     def close(self) -> list[Event]:
-        """Evict or cancel every job left after the horizon, most recent submission first."""
+        """Evict or cancel every job left after the horizon, most recent submission first.
+
+        Raises
+        ------
+        EventError
+            If rounds are left.
+        """
         if self._round <= self.horizon:
             raise EventError(f"close: round {self._round} is not cleared: expected a close after round {self.horizon}")
-        self._closed = True
         left = list(reversed(self._active.values()))
         for active in left:
             self._remove(active)
@@ -256,7 +263,12 @@ class PostedPriceMechanism:
     # -- what can be looked at -------------------------------------------------------------------
 
     def menu(self, concurrency: int) -> Menu:
-        """Return what is announced to a job of this concurrency that is submitted now.
+        """Return what is announced to a job of this width submitted now, shape (max_delay, max_duration).
+
+        Parameters
+        ----------
+        concurrency : int
+            Nodes, 1 .. max_concurrency.
 
         Raises
         ------
@@ -275,11 +287,11 @@ class PostedPriceMechanism:
         return sum(active.width for active in self._running.values())
 
     def committed(self, first_round: int, count: int) -> NDArray[np.float64]:
-        """Return the committed expected usage Y_t of ``count`` rounds, nodes."""
+        """Return the committed expected usage Y_t of ``count`` rounds from ``first_round`` on, nodes."""
         return self._relaxed.usage(first_round, count)
 
     def slot_prices(self, first_round: int, count: int) -> NDArray[np.float64]:
-        """Return the current prices of ``count`` rounds, credits per node-round."""
+        """Return the current prices of ``count`` rounds from ``first_round`` on, credits per node-round."""
         return self._relaxed.slot_prices(first_round, count)
 
     def certificate(self) -> Certificate:
@@ -301,7 +313,7 @@ class PostedPriceMechanism:
         law, limits, now = sow.law, self.limits, self._round
         first_start = int(law.arrivals[0])
         shortest, longest = int(law.durations.min()), int(law.durations.max())
-        last_value = min(sow.value.last, now + limits.max_delay - 1, limits.horizon + 1)
+        last_value = last_useful_completion(sow, limits.max_delay, limits.horizon)
         n_starts = max(0, last_value - shortest - first_start + 1)
         values = sow.value.table(first_start, n_starts + longest)
         values[max(0, last_value + 1 - first_start) :] = 0.0
@@ -376,11 +388,7 @@ class PostedPriceMechanism:
             raise EventError(
                 f"submit: job {job!r} after an arrival of round {self._round}: expected submissions before arrivals"
             )
-        if sow.birth != self._round:
-            raise EventError(
-                f"submit: job {job!r} has birth {sow.birth} in round {self._round}: expected birth = round"
-            )
-        check_report(job, sow, self.limits, self.max_value)
+        check_report(job, sow, self._round, self.max_concurrency, self.max_duration, self.max_value)
         self._oracle.check(sow.law)
 
 

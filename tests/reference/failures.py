@@ -1,6 +1,6 @@
 """Failure probabilities from their definition: every joint outcome, played forward under LIFO.
 
-Equation numbers are those of the mathematical specification: (5) is the definition, (6) the same
+Equation numbers are those of docs/mathematics.md: (5) is the definition, (6) the same
 through the free capacity left by the earlier jobs, (6') the shortcut without any replay. The market
 of ``reference.market`` uses (6); the tests compare the three.
 """

@@ -1,6 +1,6 @@
 """Algorithms 1, 2 and 3 as dictionaries and loops: slow, and meant to be checked by reading.
 
-Written from the specification alone. Where it leaves a choice, the reading taken is:
+Written from docs/mathematics.md alone. Where it leaves a choice, the reading taken is:
 
 * a job that has executed ``max_duration`` rounds is evicted at the beginning of the next clearing,
   before the load is counted; its line is sorted with the other removals of the round (latest

@@ -1,0 +1,73 @@
+"""The pages under docs/ against the code: what they list, cite and show is there, and their examples run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from marketsched.mechanisms import guarantees
+from marketsched.replaying import replay
+from marketsched.scenario import Scenario
+from marketsched.strict_yaml import parse_yaml
+from marketsched.traces import TRACES
+from marketsched.workloads import GoogleParameters
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")])
+SOURCES = sorted(
+    p for room in ("mechanisms", "relaxed_lp", "agents", "marketsched") for p in (ROOT / room).rglob("*.py")
+)
+
+
+def fenced(page: str, language: str) -> list[str]:
+    """Return the fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_inside_the_repository_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert not missing
+
+
+def test_every_trace_is_listed_with_its_files_reader_and_licence():
+    rows = re.findall(r"^\| `(.*?)` \| (.*?) \| `(.*?)` \| (.*?) \|$", (ROOT / "docs/traces.md").read_text(), re.M)
+    listed = {name: (re.findall("`(.*?)`", files), reader, licence) for name, files, reader, licence in rows}
+    assert listed == {
+        trace.name: (list(trace.files), f"{trace.module}.{trace.reader}", trace.licence) for trace in TRACES.values()
+    }
+
+
+def test_the_replay_page_shows_a_log_that_runs():
+    (config,), (log,) = fenced("docs/replay.md", "yaml"), fenced("docs/replay.md", "json")
+    lines = [line for line in log.splitlines() if json.loads(line)["event"] != "complete"]  # no job B there
+    decisions = list(replay(parse_yaml(config, "docs/replay.md"), lines))
+    assert [d["event"] for d in decisions] == ["plan", "start", "complete"]
+    assert decisions[0]["starts"] == [[2, 2, 2], [3, 2, 3]]
+
+
+def test_every_gap_and_equation_that_code_cites_is_on_the_page():
+    page = (ROOT / "docs/mathematics.md").read_text()
+    text = "\n".join(path.read_text() for path in SOURCES)
+    numbers = {int(n) for n in re.findall(r"(?<![\w\]`=)])\((\d{1,2})'?\)", text)}
+    assert {3, 6, 22, 28, 29} <= numbers  # the search finds what is known to be cited
+    assert not [n for n in numbers if f" ({n}) " not in page.replace("\n", " ")]
+    assert not [gap for gap in set(re.findall(r"\bG\d\b", text)) if f"**{gap}" not in page]
+
+
+def test_the_readme_names_the_capacity_the_theorem_needs():
+    workload, mechanism = Scenario.load("google-recurring").workload, Scenario.load("google-recurring").mechanism
+    found = guarantees(
+        max_concurrency=workload.max_concurrency,
+        max_duration=workload.max_duration,
+        max_value=40.0 * workload.max_concurrency * workload.max_duration,
+        max_delay=GoogleParameters().max_delay,
+        epsilon=mechanism.epsilon,
+        floor=mechanism.pricing.floor,
+        ceiling=mechanism.pricing.ceiling,
+    )
+    assert f"{found.smallest_capacity:,} nodes for `google-recurring`, which has {workload.capacity}" in " ".join(
+        (ROOT / "README.md").read_text().split()
+    )
