@@ -212,6 +212,8 @@ class StatementOfWork:
             raise InvalidReportError(
                 f"smallest arrival {a.min()}, smallest duration {d.min()}: expected rounds >= 1 and durations >= 1"
             )
+        if not (np.isfinite(p).all() and (p >= 0).all()):  # before equal points are merged
+            raise InvalidReportError(f"probabilities {p.tolist()}: expected finite numbers >= 0")
         # Both orders agree: revealed sorts by (arrival, signal = duration), hidden by (arrival, duration).
         span = int(d.max()) + 1
         key = a * span + d

@@ -299,3 +299,8 @@ def test_a_report_too_large_to_draw_from_changes_nothing():
         market.submit("large", large)
     assert market.committed(1, 999).sum() == 0
     assert market.submit("large", StatementOfWork(1, 1, DeadlineValue(2.0, 5), [(1, 1, 1.0)])).start(1, 1) == 1
+
+
+def test_a_negative_probability_is_not_hidden_by_an_equal_point():
+    with pytest.raises(InvalidReportError, match=r"probabilities \[0.6, -0.1\]"):
+        StatementOfWork.from_arrays(1, 1, DeadlineValue(1.0, 9), [2, 2], [1, 1], [0.6, -0.1])
