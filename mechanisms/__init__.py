@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.registry import register as register
     from marketsched.mechanisms.sow import Requirement as Requirement
     from marketsched.mechanisms.sow import StatementOfWork as StatementOfWork
+    from marketsched.mechanisms.statement_law import StatementLaw as StatementLaw
     from marketsched.mechanisms.values import DeadlineValue as DeadlineValue
     from marketsched.mechanisms.values import LinearValue as LinearValue
     from marketsched.mechanisms.values import TableValue as TableValue
@@ -51,6 +52,7 @@ _LAZY = {
     ),
     "values": ("ValueCurve", "TableValue", "DeadlineValue", "LinearValue"),
     "sow": ("StatementOfWork", "Requirement"),
+    "statement_law": ("StatementLaw",),
     "mechanism": ("Mechanism", "Event", "EventKind", "LaunchPlan", "Menu"),
     "registry": ("get_mechanism", "mechanism_names", "register"),
     "posted.scheduler": ("PostedPriceMechanism",),
