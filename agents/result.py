@@ -303,7 +303,7 @@ def _summary(jobs: pd.DataFrame, rounds: pd.DataFrame, capacity: int) -> dict[st
     room = max(capacity * len(rounds), 1)
     last = int(rounds.loc[rounds["submitted"] > 0, "round"].max()) if rounds["submitted"].any() else 0
     prices = rounds["price"].to_numpy()[:last]
-    prices = prices[~np.isnan(prices)]
+    prices = prices[np.isfinite(prices)]  # NaN: the mechanism has no slot prices; inf: the slot is sold out
     outcomes = jobs["outcome"].to_numpy()
     return {
         "jobs": len(jobs),

@@ -338,7 +338,7 @@ def _worth_drawing(surface: NDArray[np.float32] | None) -> NDArray[np.float64] |
     if np.isnan(prices).all():
         return None
     free = max(1.05 * np.nanmin(prices), np.nanmax(prices) / COLOUR_RANGE)
-    moved = np.flatnonzero(np.nanmax(prices, axis=0) > free)
+    moved = np.flatnonzero(np.where(np.isnan(prices), 0.0, prices).max(axis=0) > free)
     if not moved.size:
         return None
     return prices[:, : moved[-1] + 1]

@@ -155,8 +155,8 @@ def _yardsticks(market: Market, summary: Mapping[str, Any]) -> dict[str, Any]:
     bound = dual_bound(jobs, setup.capacity, setup.horizon, start_prices=prices)
     bounds: dict[str, Any] = {"dual": bound.value}
     certificate = getattr(setup.mechanism, "certificate", None)
-    if callable(certificate):
-        found = certificate()
+    found = certificate() if callable(certificate) else None
+    if found is not None:
         bounds |= {
             "certificate": found.bound,
             "certificate_valid": found.valid,

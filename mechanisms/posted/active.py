@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.posted.exponential import Quote
+from marketsched.mechanisms.posted.relaxed import Quote
 from marketsched.mechanisms.sow import Law
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
 from marketsched.mechanisms.posted.residual import Limits
 
@@ -29,8 +30,8 @@ CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """The prices of one moment, kept for a job until it is charged."""
+class SlotQuote:
+    """The slot prices of one moment, kept for a job until it is charged."""
 
     concurrency: int  # nodes
     first_round: int
@@ -40,77 +41,6 @@ class Quote:
         """Return the price of (start, duration) in credits, without the hard cap's infinity."""
         i = start - self.first_round
         return float(self.concurrency * self.slot_prices[i : i + duration].sum())
-
-
-class RelaxedAlgorithm(Protocol):
-    """A menu-based, receptive algorithm for the relaxed problem, at work in one market.
-
-    This is what Algorithm 2 needs of it: `PostedPriceMechanism` uses nothing else.
-    """
-
-    supply: float  # C', nodes
-    base: NDArray[np.float64]  # slot prices before anything was committed, round 0 (unused) first
-
-    def price_table(
-        self, concurrency: int, first_start: int, n_starts: int, n_durations: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return what a job of this width pays, and what is on sale.
-
-        Parameters
-        ----------
-        concurrency : int
-            Nodes of the job.
-        first_start, n_starts, n_durations : int
-            The table: starts ``first_start + i`` and durations ``k + 1``, rounds.
-
-        Returns
-        -------
-        prices : ndarray of float, shape (n_starts, n_durations)
-            Credits, by the formula of the prices alone.
-        longest : ndarray of int, shape (n_starts,)
-            Longest duration on sale from each start; 0: none.
-        """
-        ...
-
-    def quote(self, concurrency: int, first_start: int, last_start: int) -> Quote:
-        """Return the current prices of launches between two starts, to charge later."""
-        ...
-
-    def commit(
-        self,
-        concurrency: int,
-        starts: NDArray[np.int64],
-        durations: NDArray[np.int64],
-        weights: NDArray[np.float64],
-    ) -> None:
-        """Record the tasks of a launch plan: the forced allocation of Algorithm 2.
-
-        Parameters
-        ----------
-        concurrency : int
-            Nodes of the job.
-        starts, durations : ndarray of int, shape (n_tasks,)
-            Rounds; a start of -1: the task is not run.
-        weights : ndarray of float, shape (n_tasks,)
-            Probability of each task.
-        """
-        ...
-
-    def usage(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the committed expected usage Y_t of ``count`` rounds from ``first`` on, nodes."""
-        ...
-
-    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the current prices of ``count`` rounds from ``first`` on, credits per node-round."""
-        ...
-
-
-class Pricing(Protocol):
-    """A choice of relaxed algorithm, before it meets a market."""
-
-    def open(self, supply: float, limits: Limits, max_value: float) -> RelaxedAlgorithm:
-        """Start the algorithm with relaxed supply ``supply`` (C', nodes) and V_max, credits."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +172,10 @@ class SlotPricing:
         _price_table_kernel(self._prices, self._usage, first_start, concurrency, room, prices, longest)
         return prices, longest
 
-    def quote(self, concurrency: int, first_start: int, last_start: int) -> Quote:
+    def quote(self, concurrency: int, first_start: int, last_start: int) -> SlotQuote:
         """Return the current prices of launches between two starts, to charge later."""
         end = last_start + (self._prices.size - self._horizon)
-        return Quote(concurrency, first_start, self._prices[first_start:end].copy())
+        return SlotQuote(concurrency, first_start, self._prices[first_start:end].copy())
 
     def commit(
         self,
@@ -264,6 +194,15 @@ class SlotPricing:
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return p_t of rounds ``first .. first + count - 1``, credits per node-round."""
         return _slice(self._prices, first, count, float(self.base[-1]))
+
+    def certificate(self, ledger: WelfareLedger) -> Certificate:
+        """Return the run-time certificate (22) for what was submitted so far."""
+        rounds = slice(1, self._horizon + 1)
+        return ledger.certificate(self.supply, self._prices[rounds], self.base[rounds])
+
+    def statistics(self) -> dict[str, Any]:
+        """Return nothing: the slot prices tell all there is."""
+        return {}
 
 
 def _slice(array: NDArray[np.float64], first: int, count: int, beyond: float) -> NDArray[np.float64]:

@@ -29,14 +29,13 @@ from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
 from marketsched.mechanisms.posted.active import ActiveJob
-from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.posted.certificate import Certificate
 from marketsched.mechanisms.posted.checks import checked_limits
 from marketsched.mechanisms.posted.eviction import overload_removals
-from marketsched.mechanisms.posted.exponential import Pricing
-from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
-from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.posted.oracle import FailureOracle
-from marketsched.mechanisms.reports import check_report, last_useful_completion
+from marketsched.mechanisms.posted.planner import Planner
+from marketsched.mechanisms.posted.relaxed import Pricing
+from marketsched.mechanisms.reports import check_report
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 Eviction = Literal["all", "running"]
@@ -52,8 +51,8 @@ class PostedPriceMechanism:
     horizon : int
         T, the last round; rounds are 1 .. T.
     pricing : Pricing
-        The relaxed algorithm: `ExponentialPricing`, `PostedPricing` or one of your own. It runs
-        with supply ``(1 - epsilon) * capacity``.
+        The relaxed algorithm: `ExponentialPricing`, `PostedPricing`, `StochasticPricing` or one of
+        your own. It runs with supply ``(1 - epsilon) * capacity``.
     oracle : ExactOracle or MonteCarloOracle
         A new one for each mechanism.
     max_concurrency, max_duration, max_value, max_delay : int, int, float, int
@@ -109,11 +108,10 @@ class PostedPriceMechanism:
         self.max_value = finite_parameter("max_value", max_value, "(0, inf)")
         self.epsilon = finite_parameter("epsilon", epsilon, "(-inf, 1)")
         self.threshold = self._checked_threshold(threshold, oracle)
-        self._relaxed = pricing.open((1 - self.epsilon) * self.limits.capacity, self.limits, self.max_value)
+        relaxed = pricing.open((1 - self.epsilon) * self.limits.capacity, self.limits, self.max_value)
         self._oracle = oracle
         oracle.attach(self.limits, np.random.default_rng(rng))
-        self._tolerance = tie_tolerance(self.max_value)
-        self._ledger = WelfareLedger()
+        self._planner = Planner(relaxed, oracle, self.limits, self.threshold, self.max_value)
         self._round = 1
         self._names: set[JobId] = set()
         self._seen_arriving: set[JobId] = set()
@@ -163,16 +161,10 @@ class PostedPriceMechanism:
             round was already observed, or the market has closed.
         """
         self._check_submission(job, sow)
-        choice = self._plan(sow)
+        choice, quote = self._planner.plan(sow, self._round)
         order = len(self._names)
         self._names.add(job)
-        launched = choice.starts[choice.starts >= 0]
-        quote = None
-        if launched.size:
-            quote = self._relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
         law = sow.law
-        point_starts = np.repeat(choice.starts, np.diff(law.offsets))
-        self._relaxed.commit(sow.concurrency, point_starts, law.durations, law.probabilities)
         self._active[job] = ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
         starts = [None if s < 0 else s for s in choice.starts.tolist()]
@@ -275,11 +267,7 @@ class PostedPriceMechanism:
         InvalidParameterError
             If ``concurrency`` is outside [1, max_concurrency].
         """
-        limits = self.limits
-        estimates = self._oracle.failure_table(concurrency)
-        failures = announced_failures(estimates, self.threshold, self._round, limits.horizon)
-        table = self._relaxed.price_table(concurrency, self._round, limits.max_delay, limits.max_duration)
-        return Menu(concurrency, self._round, announced_prices(*table), failures)
+        return self._planner.menu(concurrency, self._round)
 
     @property
     def load(self) -> int:
@@ -288,53 +276,21 @@ class PostedPriceMechanism:
 
     def committed(self, first_round: int, count: int) -> NDArray[np.float64]:
         """Return the committed expected usage Y_t of ``count`` rounds from ``first_round`` on, nodes."""
-        return self._relaxed.usage(first_round, count)
+        return self._planner.relaxed.usage(first_round, count)
 
     def slot_prices(self, first_round: int, count: int) -> NDArray[np.float64]:
         """Return the current prices of ``count`` rounds from ``first_round`` on, credits per node-round."""
-        return self._relaxed.slot_prices(first_round, count)
+        return self._planner.relaxed.slot_prices(first_round, count)
 
-    def certificate(self) -> Certificate:
-        """Return the run-time certificate (22) for the submissions so far."""
-        rounds = slice(1, self.horizon + 1)
-        prices = self._relaxed.slot_prices(1, self.horizon)
-        return self._ledger.certificate(self._relaxed.supply, prices, self._relaxed.base[rounds])
+    def certificate(self) -> Certificate | None:
+        """Return what the prices certify about the best welfare for the submissions so far, as (22); None: nothing."""
+        return self._planner.certificate()
 
     def statistics(self) -> dict[str, Any]:
-        """Return counts about the estimates, and what the oracle says about itself."""
-        made, positive, zeroed = self._ledger.estimates.tolist()
-        counts = {"estimates": made, "estimates_positive": positive, "estimates_zeroed": zeroed}
-        return {"submissions": len(self._names), **counts, **self._oracle.statistics()}
+        """Return counts about the estimates, and what pricing and oracle say about themselves."""
+        return {"submissions": len(self._names), **self._planner.statistics()}
 
     # -- steps -----------------------------------------------------------------------------------
-
-    def _plan(self, sow: StatementOfWork) -> Choice:
-        """Choose the launch plan (3)-(4) at the menu of this moment."""
-        law, limits, now = sow.law, self.limits, self._round
-        first_start = int(law.arrivals[0])
-        shortest, longest = int(law.durations.min()), int(law.durations.max())
-        last_value = last_useful_completion(sow, limits.max_delay, limits.horizon)
-        n_starts = max(0, last_value - shortest - first_start + 1)
-        values = sow.value.table(first_start, n_starts + longest)
-        values[max(0, last_value + 1 - first_start) :] = 0.0
-        prices, on_sale = self._relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
-        failures = self._oracle.table(sow.concurrency, first_start - now + n_starts, longest)
-        choice = choose_starts(
-            law,
-            values,
-            prices,
-            on_sale,
-            failures,
-            now=now,
-            first_start=first_start,
-            horizon=limits.horizon,
-            threshold=self.threshold,
-            tolerance=self._tolerance,
-        )
-        self._oracle.probe(sow.concurrency, law, choice.starts, failures)
-        lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
-        self._ledger.enter(sow, lowest, longest, choice)
-        return choice
 
     def _settle_arrivals(self) -> list[Event]:
         """Step 4: fix the start of every job that arrived in this round, or drop it."""

@@ -1,0 +1,109 @@
+r"""Planning on the owners' behalf: what is announced, and the plan that follows from it (Algorithm 2).
+
+The announce step of a submission puts together the menu of the relaxed algorithm and the oracle's
+failure estimates, zeroed up to the threshold :math:`\theta`; (3)-(4) then choose the launch plan, and
+the relaxed algorithm is forced to take it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marketsched.mechanisms.mechanism import Menu
+from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
+from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
+from marketsched.mechanisms.posted.oracle import FailureOracle
+from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
+from marketsched.mechanisms.posted.residual import Limits
+from marketsched.mechanisms.reports import last_useful_completion
+from marketsched.mechanisms.sow import StatementOfWork
+
+
+class Planner:
+    """Menus, estimates and plans of one market.
+
+    Parameters
+    ----------
+    relaxed : RelaxedAlgorithm
+        Prices, and takes the plans.
+    oracle : FailureOracle
+        Estimates; it is told about jobs by the mechanism, not here.
+    limits : Limits
+        The announced limits.
+    threshold : float
+        theta of (13).
+    max_value : float
+        V_max, credits: scales the tolerance of ties.
+    """
+
+    def __init__(
+        self, relaxed: RelaxedAlgorithm, oracle: FailureOracle, limits: Limits, threshold: float, max_value: float
+    ) -> None:
+        self.relaxed = relaxed
+        self._oracle = oracle
+        self._limits = limits
+        self._threshold = threshold
+        self._tolerance = tie_tolerance(max_value)
+        self._ledger = WelfareLedger()
+
+    def menu(self, concurrency: int, now: int) -> Menu:
+        """Return what is announced to a job of this width in round ``now``, shape (max_delay, max_duration)."""
+        limits = self._limits
+        estimates = self._oracle.failure_table(concurrency)
+        failures = announced_failures(estimates, self._threshold, now, limits.horizon)
+        table = self.relaxed.price_table(concurrency, now, limits.max_delay, limits.max_duration)
+        return Menu(concurrency, now, announced_prices(*table), failures)
+
+    def plan(self, sow: StatementOfWork, now: int) -> tuple[Choice, Quote | None]:
+        """Choose the launch plan (3)-(4) at the menu of this moment, and force it on the relaxed algorithm.
+
+        Returns the choice, and the quote that the job will be charged by (None: it never runs).
+        """
+        choice = self._choose(sow, now)
+        launched = choice.starts[choice.starts >= 0]
+        quote = None
+        if launched.size:
+            quote = self.relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
+        point_starts = np.repeat(choice.starts, np.diff(sow.law.offsets))
+        self.relaxed.commit(sow.concurrency, point_starts, sow.law.durations, sow.law.probabilities)
+        return choice, quote
+
+    def _choose(self, sow: StatementOfWork, now: int) -> Choice:
+        law, limits = sow.law, self._limits
+        first_start = int(law.arrivals[0])
+        shortest, longest = int(law.durations.min()), int(law.durations.max())
+        last_value = last_useful_completion(sow, limits.max_delay, limits.horizon)
+        n_starts = max(0, last_value - shortest - first_start + 1)
+        values = sow.value.table(first_start, n_starts + longest)
+        values[max(0, last_value + 1 - first_start) :] = 0.0
+        prices, on_sale = self.relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
+        failures = self._oracle.table(sow.concurrency, first_start - now + n_starts, longest)
+        choice = choose_starts(
+            law,
+            values,
+            prices,
+            on_sale,
+            failures,
+            now=now,
+            first_start=first_start,
+            horizon=limits.horizon,
+            threshold=self._threshold,
+            tolerance=self._tolerance,
+        )
+        self._oracle.probe(sow.concurrency, law, choice.starts, failures)
+        lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
+        self._ledger.enter(sow, lowest, longest, choice)
+        return choice
+
+    def certificate(self) -> Certificate | None:
+        """Return what the relaxed algorithm can certify about the best welfare; None: nothing."""
+        return self.relaxed.certificate(self._ledger)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return counts about the estimates, and what relaxed algorithm and oracle say about themselves."""
+        made, positive, zeroed = self._ledger.estimates.tolist()
+        counts = {"estimates": made, "estimates_positive": positive, "estimates_zeroed": zeroed}
+        return {**counts, **self.relaxed.statistics(), **self._oracle.statistics()}

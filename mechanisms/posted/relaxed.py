@@ -1,0 +1,108 @@
+r"""What Algorithm 2 needs of an algorithm for the relaxed problem, and what a pricing is.
+
+In the relaxed problem supply binds in expectation. An algorithm for it is *menu-based*: it announces
+a price for every (start, concurrency, duration) before it sees a report; and *receptive*: it records
+whatever plan it is told, as long as every launch is worth its price (docs/mathematics.md, Section 5).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.posted.residual import Limits
+
+
+class Quote(Protocol):
+    """The prices of one moment, kept for a job until it is charged."""
+
+    def price(self, start: int, duration: int) -> float:
+        """Return what completing a run of ``duration`` rounds from ``start`` on costs, in credits.
+
+        Always finite: also for a duration that was not on sale, which a false report may bring.
+        """
+        ...
+
+
+class RelaxedAlgorithm(Protocol):
+    """A menu-based, receptive algorithm for the relaxed problem, at work in one market.
+
+    This is what Algorithm 2 needs of it: `PostedPriceMechanism` uses nothing else.
+    """
+
+    supply: float  # C', nodes
+
+    def price_table(
+        self, concurrency: int, first_start: int, n_starts: int, n_durations: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return what a job of this width pays, and what is on sale.
+
+        Parameters
+        ----------
+        concurrency : int
+            Nodes of the job.
+        first_start, n_starts, n_durations : int
+            The table: starts ``first_start + i`` and durations ``k + 1``, rounds.
+
+        Returns
+        -------
+        prices : ndarray of float, shape (n_starts, n_durations)
+            Credits, by the formula of the prices alone; non-decreasing along the durations.
+        longest : ndarray of int, shape (n_starts,)
+            Longest duration on sale from each start; 0: none.
+        """
+        ...
+
+    def quote(self, concurrency: int, first_start: int, last_start: int) -> Quote:
+        """Return the current prices of launches between two starts, to charge later."""
+        ...
+
+    def commit(
+        self,
+        concurrency: int,
+        starts: NDArray[np.int64],
+        durations: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Record the tasks of a launch plan: the forced allocation of Algorithm 2.
+
+        Parameters
+        ----------
+        concurrency : int
+            Nodes of the job.
+        starts, durations : ndarray of int, shape (n_tasks,)
+            Rounds; a start of -1: the task is not run.
+        weights : ndarray of float, shape (n_tasks,)
+            Probability of each task.
+        """
+        ...
+
+    def usage(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the committed expected usage Y_t of ``count`` rounds from ``first`` on, nodes."""
+        ...
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the current prices of ``count`` rounds from ``first`` on; +inf: not on sale.
+
+        In credits per node for a run of that one round.
+        """
+        ...
+
+    def certificate(self, ledger: WelfareLedger) -> Certificate | None:
+        """Return what follows for the best possible welfare from the plans so far; None: nothing."""
+        ...
+
+    def statistics(self) -> dict[str, Any]:
+        """Return figures about itself for the run's summary, by name."""
+        ...
+
+
+class Pricing(Protocol):
+    """A choice of relaxed algorithm, before it meets a market."""
+
+    def open(self, supply: float, limits: Limits, max_value: float) -> RelaxedAlgorithm:
+        """Start the algorithm with relaxed supply ``supply`` (C', nodes) and V_max, credits."""
+        ...
