@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
-from marketsched.mechanisms.values import whole_number
 
 
 def covered(job: Job) -> bool:

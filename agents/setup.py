@@ -10,9 +10,9 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.strategies import PublicInformation, Strategy, Truthful
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Mechanism
-from marketsched.mechanisms.values import whole_number
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,7 @@ class MarketSetup:
 
     def __post_init__(self) -> None:
         for name in ("capacity", "horizon", "max_delay"):
-            try:
-                object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
-            except ValueError as error:
-                raise InvalidParameterError(str(error)) from None
+            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
         if self.round_seconds is not None and not 0 < self.round_seconds < float("inf"):
             raise InvalidParameterError(f"round_seconds = {self.round_seconds!r}: expected seconds > 0, or None")
         if self.mechanism.round != 1:

@@ -29,10 +29,10 @@ import numpy as np
 
 from marketsched.configuration import ReplayConfig
 from marketsched.json_lines import field, parse_line, shown
+from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 from marketsched.mechanisms.sow import Signal
-from marketsched.mechanisms.values import whole_number
 from marketsched.sow_codec import ReportLimits, signals_left_out, sow_from_json
 from marketsched.strict_yaml import read_yaml, validated
 

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.values import whole_number
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -121,10 +120,7 @@ def run(
 
 def checked_seed(seed: object) -> int:
     """Return ``seed``, or raise ``InvalidParameterError`` unless it is a whole number >= 0."""
-    try:
-        return whole_number("seed", seed, 0)
-    except ValueError as error:
-        raise InvalidParameterError(str(error)) from None
+    return whole_parameter("seed", seed, 0)
 
 
 def versions() -> dict[str, str]:

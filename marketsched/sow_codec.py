@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from marketsched.json_lines import shown
+from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import THE_DURATION, Requirement, StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve, whole_number
+from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
 LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
 

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 JobId = Hashable
@@ -75,18 +76,27 @@ class Menu:
     failures: NDArray[np.float64]  # (n_starts, max_duration), announced failure probabilities
 
     def _look_up(self, table: NDArray[np.float64], start: ArrayLike, duration: ArrayLike, beyond: float) -> ArrayLike:
-        rows = np.asarray(start, dtype=np.int64) - self.first_start
-        columns = np.asarray(duration, dtype=np.int64) - 1
+        rows = np.asarray(start, dtype=np.float64) - self.first_start
+        columns = np.asarray(duration, dtype=np.float64) - 1
+        if not all(np.isfinite(x).all() and (x == np.floor(x)).all() for x in (rows, columns)):
+            raise InvalidParameterError(f"start = {start!r}, duration = {duration!r}: expected whole rounds")
         inside = (rows >= 0) & (rows < table.shape[0]) & (columns >= 0) & (columns < table.shape[1])
-        found = np.where(inside, table[np.where(inside, rows, 0), np.where(inside, columns, 0)], beyond)
+        places = np.where(inside, rows, 0).astype(np.int64), np.where(inside, columns, 0).astype(np.int64)
+        found = np.where(inside, table[places], beyond)
         return float(found) if found.ndim == 0 else found
 
     def price(self, start: ArrayLike, duration: ArrayLike) -> ArrayLike:
-        """Return the price in credits; +inf outside the table."""
+        """Return the price in credits; +inf outside the table.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a round is not a whole number.
+        """
         return self._look_up(self.prices, start, duration, np.inf)
 
     def failure(self, start: ArrayLike, duration: ArrayLike) -> ArrayLike:
-        """Return the announced failure probability; 1 outside the table."""
+        """Return the announced failure probability; 1 outside the table. Errors as of `price`."""
         return self._look_up(self.failures, start, duration, 1.0)
 
 

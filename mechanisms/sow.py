@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.values import ValueCurve, whole_number
+from marketsched.mechanisms.values import ValueCurve
 
 Signal = Hashable  # an int (the duration, when revealed), None (hidden), or any label of the owner's
 
@@ -200,8 +201,7 @@ class StatementOfWork:
         InvalidReportError
             As the constructor.
         """
-        a = np.asarray(arrivals, dtype=np.int64).ravel()
-        d = np.asarray(durations, dtype=np.int64).ravel()
+        a, d = _as_rounds("arrivals", arrivals), _as_rounds("durations", durations)
         p = np.asarray(probabilities, dtype=np.float64).ravel()
         if not a.size == d.size == p.size or a.size == 0:
             raise InvalidReportError(
@@ -305,6 +305,19 @@ def _rebuild(birth: int, concurrency: int, value: ValueCurve, law: Law) -> State
     sow = StatementOfWork.__new__(StatementOfWork)
     sow._set(birth, concurrency, value, law)
     return sow
+
+
+def _as_rounds(name: str, rounds: ArrayLike) -> NDArray[np.int64]:
+    """Return ``rounds`` as whole numbers, or say which entry is none."""
+    given = np.asarray(rounds).ravel()
+    if given.dtype.kind in "iu" or given.size == 0:
+        return given.astype(np.int64)
+    if given.dtype.kind != "f":
+        raise InvalidReportError(f"{name} = {rounds!r}: expected whole numbers")
+    bad = np.flatnonzero(~np.isfinite(given) | (given != np.floor(given)))
+    if bad.size:
+        raise InvalidReportError(f"{name}[{bad[0]}] = {given[bad[0]]}: expected a whole number")
+    return given.astype(np.int64)
 
 
 def _as_requirement(index: int, row: Sequence[Any]) -> Requirement:

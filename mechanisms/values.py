@@ -22,8 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_number
-from marketsched.mechanisms.checks import whole_number as whole_number  # others still import it from here
+from marketsched.mechanisms.checks import finite_number, whole_number
 from marketsched.mechanisms.errors import InvalidReportError
 
 

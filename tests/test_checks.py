@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from marketsched.mechanisms import DeadlineValue, EventError, InvalidParameterError, InvalidReportError, StatementOfWork
+from marketsched.mechanisms import (
+    DeadlineValue,
+    EventError,
+    InvalidParameterError,
+    InvalidReportError,
+    Menu,
+    StatementOfWork,
+)
 from marketsched.mechanisms.checks import finite_number, finite_parameter, whole_number, whole_parameter
 from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing
 from marketsched.mechanisms.posted.oracle import ExactOracle
@@ -79,3 +86,26 @@ def test_the_posted_price_mechanism_refuses_what_it_cannot_take(report, error, m
 def test_prices_out_of_range_are_named(wrong):
     with pytest.raises(InvalidParameterError, match=f"pricing.{next(iter(wrong))} = "):
         ExponentialPricing(**wrong)
+
+
+def test_columns_of_a_statement_hold_whole_rounds():
+    """A fractional round is refused, not cut; NaN gets the same clear line."""
+    curve = DeadlineValue(4.0, 9)
+    with pytest.raises(InvalidReportError, match=r"durations\[1\] = 2.5: expected a whole number"):
+        StatementOfWork.from_arrays(1, 1, curve, [1, 2], [1, 2.5], [0.5, 0.5])
+    with pytest.raises(InvalidReportError, match=r"arrivals\[0\] = nan: expected a whole number"):
+        StatementOfWork.from_arrays(1, 1, curve, [float("nan"), 2], [1, 2], [0.5, 0.5])
+    with pytest.raises(InvalidReportError, match="expected whole numbers"):
+        StatementOfWork.from_arrays(1, 1, curve, [True, True], [1, 2], [0.5, 0.5])
+    whole = StatementOfWork.from_arrays(1, 1, curve, [1.0, 2.0], np.array([1, 2]), [0.5, 0.5])
+    assert whole == StatementOfWork(1, 1, curve, [(1, 1, 0.5), (2, 2, 0.5)])
+
+
+def test_a_menu_knows_whole_rounds_only():
+    menu = Menu(1, 3, np.array([[1.0, 2.0]]), np.array([[0.0, 0.5]]))
+    assert menu.price([3, 4], 2).tolist() == [2.0, np.inf]
+    for start, duration in ((3.7, 1), (3, 1.5), (float("nan"), 1), (3, float("inf"))):
+        with pytest.raises(InvalidParameterError, match="expected whole rounds"):
+            menu.price(start, duration)
+        with pytest.raises(InvalidParameterError, match="expected whole rounds"):
+            menu.failure(start, duration)
