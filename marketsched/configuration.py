@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.strict_yaml import Strict, number, whole
@@ -42,6 +42,19 @@ class PostedPrices(Strict):
     prices: Annotated[tuple[Amount, ...], Field(min_length=1)]
 
 
+class StochasticPrices(Strict):
+    """The bundle menu of laws known in advance; the workload says which laws (docs/scenarios.md).
+
+    ``price_end`` is the end of (24) that is charged. ``starts_per_task`` keeps the linear program
+    small, at a price: see `StochasticPricing`, which also explains ``widen``.
+    """
+
+    kind: Literal["stochastic"]
+    price_end: Literal["low", "high"] = "low"
+    starts_per_task: Count | None = None
+    widen: StrictBool = True
+
+
 class Exact(Strict):
     """The exact oracle; its cost grows with the number of joint outcomes."""
 
@@ -70,6 +83,7 @@ class MonteCarlo(Strict):
 
 
 Pricing = Annotated[ExponentialPrices | PostedPrices, Field(discriminator="kind")]
+AnyPricing = Annotated[ExponentialPrices | PostedPrices | StochasticPrices, Field(discriminator="kind")]
 Oracle = Annotated[Exact | MonteCarlo, Field(discriminator="kind")]
 
 
@@ -87,7 +101,7 @@ class Rules(Strict):
 
     epsilon: BelowOne = 0.0
     threshold: Annotated[str | float, BeforeValidator(_threshold)] = 0.0
-    pricing: Pricing = ExponentialPrices(kind="exponential")
+    pricing: AnyPricing = ExponentialPrices(kind="exponential")
     oracle: Oracle = Exact(kind="exact")
     eviction: Literal["all", "running"] = "all"
 
@@ -103,6 +117,7 @@ class ReplayConfig(Rules):
     """The configuration of ``marketsched replay``: every key of the replay contract, no other."""
 
     mechanism: str = "reduction"
+    pricing: Pricing = ExponentialPrices(kind="exponential")  # a log brings no laws for stochastic prices
     capacity: Count
     max_concurrency: Count
     max_duration: Count

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -11,12 +12,24 @@ from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, mode
 from marketsched.agents.job import Job
 from marketsched.configuration import Count, Positive
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
 from marketsched.sow_codec import NO_LIMITS, ReportLimits, signals_left_out, sow_from_json
 from marketsched.strict_yaml import Strict, placed, whole
 
 if TYPE_CHECKING:
+    from marketsched.mechanisms.statement_law import StatementLaw
     from marketsched.workloads.workload import Workload
+
+
+def drawn_point(points: Sequence[Requirement], u: float, *, certain: bool = False) -> Requirement | None:
+    """Return the point of a law that a number drawn from [0, 1) picks; None: the missing mass.
+
+    ``certain``: one of the points is known to happen, so that their probabilities are scaled to 1.
+    """
+    weights = np.cumsum([point.probability for point in points])
+    total = weights[-1] if certain else max(1.0, weights[-1])
+    place = int(np.searchsorted(weights, u * total, side="right"))
+    return points[place] if place < len(points) else None
 
 
 class JobEntry(Strict):
@@ -76,12 +89,9 @@ class JobEntry(Strict):
         if self._happens("duration") and self.duration is not None:
             return Job(self.name, self.owner, truth, self.arrival, self.duration, self._signal(truth))
         points = [r for r in truth.requirements if self.arrival in (None, r.arrival)]
-        weights = np.cumsum([r.probability for r in points])
-        total = weights[-1] if self.arrival is not None else max(1.0, weights[-1])
-        place = int(np.searchsorted(weights, u * total, side="right"))
-        if place == len(points):  # the missing mass
+        drawn = drawn_point(points, u, certain=self.arrival is not None)
+        if drawn is None:
             return Job(self.name, self.owner, truth, None, 1)
-        drawn = points[place]
         return Job(self.name, self.owner, truth, drawn.arrival, drawn.duration, drawn.signal)
 
     def _signal(self, truth: StatementOfWork) -> Signal:
@@ -93,10 +103,10 @@ class JobEntry(Strict):
         return told.pop() if len(told) == 1 else None
 
 
-class JobList(Strict):
-    """A market of a few jobs, written out."""
+class ListedMarket(Strict):
+    """A market whose jobs are written out in the scenario file: what both kinds of list have."""
 
-    kind: Literal["jobs"]
+    kind: str
     capacity: Count
     horizon: Count
     max_concurrency: Count
@@ -104,29 +114,23 @@ class JobList(Strict):
     max_value: Positive
     max_delay: Count
     round_seconds: Positive | None = None
-    jobs: Annotated[tuple[JobEntry, ...], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _within_limits(self) -> Self:
-        seen: set[str] = set()
-        limits = ReportLimits(min(self.max_concurrency, self.capacity), self.max_duration, self.max_value)
-        for i, entry in enumerate(self.jobs):
-            if entry.name in seen:
-                raise InvalidReportError(f"jobs[{i}].name = {entry.name!r}: expected a name of its own")
-            seen.add(entry.name)
-            try:
-                entry.check(limits)
-            except InvalidReportError as error:
-                raise InvalidReportError(placed(f"jobs[{i}]", str(error))) from None
-        return self
+    @property
+    def limits(self) -> ReportLimits:
+        """The largest report that this market takes."""
+        return ReportLimits(min(self.max_concurrency, self.capacity), self.max_duration, self.max_value)
 
-    def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
-        """Return the workload; what the entries leave open is drawn from ``rng``, ``data`` is not used."""
+    def workload(
+        self,
+        jobs: Sequence[Job],
+        laws: Sequence[StatementLaw] | None = None,
+        notes: Mapping[str, str | int | float] | None = None,
+    ) -> Workload:
+        """Return the workload of these jobs, which are in order of submission."""
         from marketsched.workloads.workload import Workload
 
-        jobs = sorted((entry.job(rng) for entry in self.jobs), key=lambda job: job.truth.birth)
         return Workload(
-            "jobs",
+            self.kind,
             tuple(jobs),
             capacity=self.capacity,
             birth_rounds=self.horizon,
@@ -135,5 +139,39 @@ class JobList(Strict):
             max_duration=self.max_duration,
             max_value=self.max_value,
             max_delay=self.max_delay,
-            round_seconds=cast(float, self.round_seconds),  # None: rounds have no length
+            round_seconds=self.round_seconds,
+            notes=notes or {},
+            laws=None if laws is None else tuple(laws),
         )
+
+
+class JobList(ListedMarket):
+    """A market of a few jobs, written out."""
+
+    kind: Literal["jobs"]
+    jobs: Annotated[tuple[JobEntry, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> Self:
+        seen: set[str] = set()
+        for i, entry in enumerate(self.jobs):
+            if entry.name in seen:
+                raise InvalidReportError(f"jobs[{i}].name = {entry.name!r}: expected a name of its own")
+            seen.add(entry.name)
+            try:
+                entry.check(self.limits)
+            except InvalidReportError as error:
+                raise InvalidReportError(placed(f"jobs[{i}]", str(error))) from None
+        return self
+
+    def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
+        """Return the workload; what the entries leave open is drawn from ``rng``, ``data`` is not used."""
+        return self.workload(sorted((entry.job(rng) for entry in self.jobs), key=lambda job: job.truth.birth))
+
+    def statement_laws(
+        self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
+    ) -> list[StatementLaw]:
+        """Return the most favourable knowledge: every true statement is known for certain in advance."""
+        from marketsched.workloads.workload import certain_laws
+
+        return certain_laws(workload)

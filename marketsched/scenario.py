@@ -16,65 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, StrictBool, field_validator
+from pydantic import BeforeValidator, Field, StrictBool
 
-from marketsched.configuration import Count, Positive, Rules
 from marketsched.job_list import JobList
+from marketsched.mechanism_choice import MechanismChoice
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mixtures import Mixtures
 from marketsched.owner_mix import OwnerMix
 from marketsched.strict_yaml import Strict, dump_yaml, number, parse_yaml, read_yaml, validated
 from marketsched.trace_workloads import GoogleRecurring, SyntheticPipelines
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
-    from marketsched.mechanisms.mechanism import Mechanism
-    from marketsched.workloads.workload import Workload
 
-AnyWorkload = Annotated[GoogleRecurring | SyntheticPipelines | JobList, Field(discriminator="kind")]
-SIZES = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
-
-
-class MechanismChoice(Rules):
-    """A mechanism by name, with its rules. Sizes left out are those of the workload.
-
-    ``parameters`` go to the mechanism as they are: they are for mechanisms that take others than
-    the replay contract's.
-    """
-
-    name: str = "reduction"
-    capacity: Count | None = None
-    horizon: Count | None = None
-    max_concurrency: Count | None = None
-    max_duration: Count | None = None
-    max_value: Positive | None = None
-    max_delay: Count | None = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("name")
-    @classmethod
-    def _registered(cls, name: str) -> str:
-        from marketsched.mechanisms.registry import mechanism_names
-
-        if name not in mechanism_names():
-            raise ValueError(f"one of {', '.join(mechanism_names())}")
-        return name
-
-    def build(self, workload: Workload, rng: np.random.Generator) -> Mechanism:
-        """Return a fresh mechanism for ``workload``.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the mechanism refuses a parameter.
-        """
-        from marketsched.mechanisms.registry import get_mechanism
-
-        own = {name: getattr(self, name) for name in SIZES}
-        sizes = {name: getattr(workload, name) if size is None else size for name, size in own.items()}
-        try:
-            return get_mechanism(self.name, **{**sizes, **self.rule_parameters(), "rng": rng, **self.parameters})
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"mechanism: {error}") from None
+AnyWorkload = Annotated[GoogleRecurring | SyntheticPipelines | JobList | Mixtures, Field(discriminator="kind")]
 
 
 def _expected(x: object) -> tuple[float, float]:
@@ -158,6 +113,40 @@ class Scenario(Strict):
         """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
         return dump_yaml(self.to_dict())
 
+    def with_mechanism(self, name: str, changes: Mapping[str, Any] | None = None) -> Self:
+        """Return the same scenario with another mechanism.
+
+        Parameters
+        ----------
+        name : str
+            Of the mechanism.
+        changes : mapping, optional
+            What else changes, keys as under ``mechanism`` in a scenario file, dotted inside a part:
+            ``{"eviction": "running", "pricing.price_end": "high"}``. Rules not named here stay where
+            the new mechanism takes them; see `MechanismChoice.under_another_name`.
+
+        Returns
+        -------
+        Scenario
+            Without the expected figures, unless nothing has changed: they belong to the mechanism.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such mechanism, a key is unknown, or a value is out of range.
+
+        Examples
+        --------
+        >>> scenario = Scenario.load("synthetic-pipelines")
+        >>> scenario.with_mechanism("exponential", {"epsilon": 0.1}).mechanism.pricing.floor
+        0.02
+        >>> scenario.with_mechanism("stochastic").mechanism.pricing.kind
+        'stochastic'
+        """
+        mechanism = self.mechanism.under_another_name(name, changes or {})
+        other = validated(type(self), {**dict(self), "mechanism": mechanism}, "scenario")
+        return self if other == self else other.model_copy(update={"expected": {}})
+
     def setup(self, rng: np.random.Generator, *, data: str | PathLike[str] | None = None) -> MarketSetup:
         """Build jobs, a fresh mechanism and the owners' strategies.
 
@@ -165,22 +154,26 @@ class Scenario(Strict):
         ----------
         rng : Generator
             One stream each is spawned for the workload, the mechanism's oracle and the owners; the
-            oracle's draws never depend on a report.
+            oracle's draws never depend on a report. Laws, where the mechanism needs them, get the
+            workload's stream once more, from its beginning.
         data : path, optional
             Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
 
         Raises
         ------
         InvalidParameterError
-            If the mechanism refuses a parameter.
+            If the mechanism refuses a parameter, or the workload has no laws for one that needs them.
         MissingDataError, TraceError
             If the workload needs a trace that is not there or damaged.
         """
         from marketsched.agents.setup import MarketSetup
 
         workload_rng, oracle_rng, owners_rng = rng.spawn(3)
+        laws_rng = copy.deepcopy(workload_rng)
         workload = self.workload.build(workload_rng, data)
-        mechanism = self.mechanism.build(workload, oracle_rng)
+        mechanism = self.mechanism.build(
+            workload, oracle_rng, lambda: self.workload.statement_laws(workload, laws_rng, data)
+        )
         return MarketSetup(
             name=self.name,
             jobs=workload.jobs,

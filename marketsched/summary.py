@@ -143,7 +143,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         found.append(
             "first come, first served (durations known, best price in hindsight) is worth more than this market here"
         )
-    if counts.get("bias_probes"):
+    if counts.get("bias_probes", 0) > 1:  # one probe has no spread
         found.append(
             f"failure estimates of kept paths are off by {counts['bias']:+.2g} ± {counts['bias_half_width']:.1g} "
             f"({counts['bias_probes']:,} probes against fresh paths)"

@@ -12,6 +12,8 @@ from marketsched.configuration import Amount, Count, Positive
 from marketsched.strict_yaml import Strict, number, whole
 
 if TYPE_CHECKING:
+    from marketsched.mechanisms.statement_law import StatementLaw
+    from marketsched.workloads.google import GoogleParameters
     from marketsched.workloads.workload import Workload
 
 
@@ -49,7 +51,29 @@ class GoogleRecurring(Strict):
         InvalidParameterError
             If no job is born in the window.
         """
-        from marketsched.workloads.google import GoogleParameters, google_recurring
+        from marketsched.workloads.google import google_recurring
+
+        return google_recurring(data, rng=rng, parameters=self._parameters())
+
+    def statement_laws(
+        self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
+    ) -> list[StatementLaw]:
+        """Return what the days before the window teach: its runs, each expected once more.
+
+        See :func:`marketsched.workloads.learned.learned_laws`; ``rng`` must be as it was before
+        :meth:`build`, so that groups have the demand and values they have in the market.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there are no such days: ``first_day`` is below ``days``.
+        """
+        from marketsched.workloads.learned import learned_laws
+
+        return learned_laws(data, rng=rng, parameters=self._parameters())
+
+    def _parameters(self) -> GoogleParameters:
+        from marketsched.workloads.google import GoogleParameters
         from marketsched.workloads.prediction import PredictionRule
 
         rule = PredictionRule(
@@ -62,7 +86,7 @@ class GoogleRecurring(Strict):
             widest_filled=self.widest_filled,
             max_points=self.max_points,
         )
-        parameters = GoogleParameters(
+        return GoogleParameters(
             first_day=self.first_day,
             days=self.days,
             revealed=self.durations == "revealed",
@@ -71,7 +95,6 @@ class GoogleRecurring(Strict):
             longest_run_s=self.longest_run_seconds,
             rule=rule,
         )
-        return google_recurring(data, rng=rng, parameters=parameters)
 
 
 class SyntheticPipelines(Strict):
@@ -103,3 +126,11 @@ class SyntheticPipelines(Strict):
             round_seconds=self.round_seconds,
         )
         return synthetic_pipelines(rng=rng, parameters=parameters)
+
+    def statement_laws(
+        self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
+    ) -> list[StatementLaw]:
+        """Return the most favourable knowledge: every true statement is known for certain in advance."""
+        from marketsched.workloads.workload import certain_laws
+
+        return certain_laws(workload)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.errors import InvalidReportError as InvalidReportError
     from marketsched.mechanisms.errors import MarketschedError as MarketschedError
     from marketsched.mechanisms.errors import MissingDataError as MissingDataError
+    from marketsched.mechanisms.errors import SolverError as SolverError
     from marketsched.mechanisms.errors import TooLargeError as TooLargeError
     from marketsched.mechanisms.errors import TraceError as TraceError
     from marketsched.mechanisms.errors import UnknownNameError as UnknownNameError
@@ -47,6 +48,7 @@ _LAZY = {
         "UnknownNameError",
         "EventError",
         "TooLargeError",
+        "SolverError",
         "TraceError",
         "MissingDataError",
     ),

@@ -35,6 +35,10 @@ class TooLargeError(MarketschedError, MemoryError):
     """An exact computation would need more memory than allowed; the message names the way out."""
 
 
+class SolverError(MarketschedError, RuntimeError):
+    """A solver is missing, or ended without the answer; the message says how, and what to do."""
+
+
 class TraceError(MarketschedError, ValueError):
     """A trace file is truncated or malformed; the message names file and line."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
 Factory = Callable[..., Mechanism]
 F = TypeVar("F", bound=Factory)
 
+_SAYS_NOTHING = ({"kind": "exponential"}, {"kind": "exponential", "kappa": 1.0})  # pricing, where none was chosen
+
 _PRICINGS = {
     "exponential": "marketsched.mechanisms.posted.exponential:ExponentialPricing",
     "posted": "marketsched.mechanisms.posted.exponential:PostedPricing",
+    "stochastic": "marketsched.relaxed_lp.stochastic:StochasticChoice",  # a name only: the room above loads on demand
 }
 _ORACLES = {
     "exact": "marketsched.mechanisms.posted.oracle:ExactOracle",
@@ -123,6 +127,7 @@ def reduction(
     pricing: Any = None,
     oracle: Any = None,
     eviction: Any = "all",
+    laws: Any = None,
     seed: int | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> PostedPriceMechanism:
@@ -134,9 +139,12 @@ def reduction(
         As for `PostedPriceMechanism`.
     pricing : mapping or pricing object, optional
         ``{"kind": "exponential", "kappa": ..., "floor": ..., "ceiling": ...}`` (the default, with
-        ``kappa`` 1), or ``{"kind": "posted", "prices": [...]}``.
+        ``kappa`` 1), ``{"kind": "posted", "prices": [...]}``, or ``{"kind": "stochastic",
+        "price_end": ..., "starts_per_task": ..., "widen": ...}``, which needs ``laws``.
     oracle : mapping or oracle object, optional
         ``{"kind": "exact"}`` (the default) or ``{"kind": "monte-carlo", "samples": ..., "refresh": ...}``.
+    laws : iterable of StatementLaw or of their cases, optional
+        For stochastic prices: what is known about each job in advance.
     seed : int, optional
         Seed of the oracle's draws; or give ``rng``, not both.
     rng : Generator or int, optional
@@ -154,7 +162,7 @@ def reduction(
     return PostedPriceMechanism(
         capacity,
         horizon,
-        _build("pricing", {"kind": "exponential"} if pricing is None else pricing, _PRICINGS),
+        _build("pricing", _with_laws({"kind": "exponential"} if pricing is None else pricing, laws), _PRICINGS),
         _build("oracle", {"kind": "exact"} if oracle is None else oracle, _ORACLES),
         max_concurrency=max_concurrency,
         max_duration=max_duration,
@@ -165,6 +173,33 @@ def reduction(
         eviction=eviction,
         rng=_generator(seed) if rng is None else rng,
     )
+
+
+@wraps(reduction, assigned=())
+def exponential(*, pricing: Any = None, **parameters: Any) -> PostedPriceMechanism:
+    """Build Algorithm 2 over Algorithm 3: `reduction` with exponential prices, and no others.
+
+    Raises
+    ------
+    InvalidParameterError
+        As `reduction`, and if ``pricing`` is of another kind.
+    """
+    return reduction(pricing=_of_kind("exponential", pricing), **parameters)
+
+
+@wraps(reduction, assigned=())
+def stochastic(*, pricing: Any = None, **parameters: Any) -> PostedPriceMechanism:
+    """Build Algorithm 2 over the bundle menu of known laws: `reduction` with stochastic prices, and no others.
+
+    An exponential curve in its default form counts as not given, as configurations hold it where
+    nothing is said.
+
+    Raises
+    ------
+    InvalidParameterError
+        As `reduction`, if ``laws`` is missing, and if ``pricing`` is of another kind.
+    """
+    return reduction(pricing=_of_kind("stochastic", None if pricing in _SAYS_NOTHING else pricing), **parameters)
 
 
 def first_come(
@@ -219,7 +254,7 @@ def first_come(
 
 def _flat_price(price: float | None, pricing: Any) -> float:
     """Return the one price that ``price`` or ``pricing`` stands for."""
-    if pricing is None or pricing in ({"kind": "exponential"}, {"kind": "exponential", "kappa": 1.0}):
+    if pricing is None or pricing in _SAYS_NOTHING:
         return 0.0 if price is None else price
     if price is not None:
         raise InvalidParameterError("price and pricing are both given: expected one of them")
@@ -231,6 +266,25 @@ def _flat_price(price: float | None, pricing: Any) -> float:
         )
     found: float = posted[0]
     return found
+
+
+def _of_kind(kind: str, pricing: Any) -> Any:
+    """Return ``pricing``, which may be left out, or say that it is of another kind."""
+    if pricing is None:
+        return {"kind": kind}
+    if isinstance(pricing, Mapping) and pricing.get("kind") != kind:
+        raise InvalidParameterError(f"pricing kind = {pricing.get('kind')!r}: mechanism {kind!r} expected {kind!r}")
+    return pricing
+
+
+def _with_laws(pricing: Any, laws: Any) -> Any:
+    """Return ``pricing`` with the laws it needs, or say that they are missing or not wanted."""
+    needed = isinstance(pricing, Mapping) and pricing.get("kind") == "stochastic"
+    if needed and laws is None:
+        raise InvalidParameterError("laws are missing: expected one law per job, for stochastic prices")
+    if laws is not None and not needed:
+        raise InvalidParameterError("laws are given: expected them with pricing kind 'stochastic' only")
+    return {**pricing, "laws": laws} if needed else pricing
 
 
 def _build(name: str, given: Any, kinds: Mapping[str, str]) -> Any:
@@ -278,4 +332,9 @@ def _identity(factory: Factory) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__
 
 
-_TABLE: dict[str, Factory] = {"first-come": first_come, "reduction": reduction}
+_TABLE: dict[str, Factory] = {
+    "exponential": exponential,
+    "first-come": first_come,
+    "reduction": reduction,
+    "stochastic": stochastic,
+}

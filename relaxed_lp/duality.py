@@ -30,8 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs, tasks_of_reports
 
 STAGES = 4  # restarts: the first steps reach far, the last ones settle
 SHRINK = 10.0  # how much smaller the steps of each stage are than those of the one before
@@ -48,10 +48,10 @@ class DualBound:
     history: NDArray[np.float64]  # (steps,), best bound after each evaluation
 
 
-class _Tasks(NamedTuple):
-    """What can be placed: one row per job, or per weighted case of a job."""
+class _Weighted(NamedTuple):
+    """What can be placed, as the kernels read it: see `Tasks`."""
 
-    arrivals: NDArray[np.int64]  # (n_tasks,)
+    starts: NDArray[np.int64]  # (offsets[-1],), rounds
     durations: NDArray[np.int64]  # (n_tasks,)
     widths: NDArray[np.float64]  # (n_tasks,), nodes (times probability)
     offsets: NDArray[np.int64]  # (n_tasks + 1,)
@@ -187,7 +187,7 @@ def report_bound(
     if factors.size == 0 or not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise InvalidParameterError(f"scales = {scales!r}: expected at least one number, each finite and >= 0")
     above = np.maximum(final - base_price, 0.0)
-    tasks = _tasks_of_reports(sows, capacity, horizon, max_delay)
+    tasks = _weighted(tasks_of_reports(sows, horizon, max_delay).fitting(capacity))
     return min(float(_value_kernel(*tasks, float(capacity), factor * above)) for factor in factors)
 
 
@@ -210,41 +210,20 @@ def _as_prices(name: str, prices: ArrayLike, horizon: int) -> NDArray[np.float64
     return own
 
 
-def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Tasks:
-    """Return the jobs that some schedule can run, as tasks."""
-    sizes = np.diff(jobs.offsets)
-    keep = (sizes > 0) & (jobs.concurrency <= capacity)
-    offsets = np.concatenate(([0], np.cumsum(sizes[keep])))
-    values = jobs.values[np.repeat(keep, sizes)]
-    return _Tasks(jobs.arrivals[keep], jobs.durations[keep], jobs.concurrency[keep].astype(float), offsets, values)
+def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
+    """Return the jobs that some schedule can run."""
+    return _weighted(tasks_of_jobs(jobs).fitting(capacity))
 
 
-def _tasks_of_reports(sows: Iterable[StatementOfWork], capacity: int, horizon: int, max_delay: int) -> _Tasks:
-    """Return every (arrival, duration) of every report, width and value times its probability."""
-    columns: list[tuple[NDArray[np.int64], ...]] = []
-    widths, tables = [np.zeros(0)], [np.zeros(0)]
-    for sow in sows:
-        a, d, p = sow.law.arrivals, sow.law.durations, sow.law.probabilities
-        last = last_useful_completion(sow, max_delay, horizon)
-        sizes = np.maximum(last - d - a + 1, 0)
-        keep = (sizes > 0) & (p > 0)
-        if sow.concurrency > capacity or not keep.any():
-            continue
-        a, d, p, sizes = a[keep], d[keep], p[keep], sizes[keep]
-        first = int((a + d).min())
-        curve = sow.value.table(first, last - first + 1)
-        # All values end at `last`, so task i uses the last sizes[i] entries of the curve.
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes), sizes) + curve.size
-        tables.append(curve[within] * np.repeat(p, sizes))
-        widths.append(sow.concurrency * p)
-        columns.append((a, d, sizes))
-    a, d, sizes = (np.concatenate([np.zeros(0, np.int64), *(row[i] for row in columns)]) for i in range(3))
-    return _Tasks(a, d, np.concatenate(widths), np.concatenate(([0], np.cumsum(sizes))), np.concatenate(tables))
+def _weighted(tasks: Tasks) -> _Weighted:
+    """Return tasks with widths and values times their weights."""
+    values = tasks.values * np.repeat(tasks.weights, np.diff(tasks.offsets))
+    return _Weighted(tasks.starts, tasks.durations, tasks.widths * tasks.weights, tasks.offsets, values)
 
 
-def _mean_density(tasks: _Tasks) -> float:
+def _mean_density(tasks: _Weighted) -> float:
     """Return the mean over tasks of the value per node-round of an immediate start; 1 if none."""
-    if not tasks.arrivals.size:
+    if not tasks.durations.size:
         return 1.0
     best = np.maximum.reduceat(tasks.values, tasks.offsets[:-1])
     density = float(np.mean(best / (tasks.widths * tasks.durations)))
@@ -252,7 +231,7 @@ def _mean_density(tasks: _Tasks) -> float:
 
 
 def _descend(
-    tasks: _Tasks, capacity: float, start: NDArray[np.float64], step: float, steps: int
+    tasks: _Weighted, capacity: float, start: NDArray[np.float64], step: float, steps: int
 ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
     """Run the restarted method from ``start``; return best prices, their bound, all bounds."""
     best, best_value, traces = start, np.inf, []
@@ -270,7 +249,7 @@ def _descend(
 
 
 @njit(cache=True)
-def _adagrad_kernel(arrivals, durations, widths, offsets, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
+def _adagrad_kernel(starts, durations, widths, offsets, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
     """Make ``trace.size`` steps on ``prices``; keep the best point in ``best``.
 
     ``trace`` receives the bound at every point. Returns how many were evaluated, and whether the
@@ -285,14 +264,15 @@ def _adagrad_kernel(arrivals, durations, widths, offsets, values, capacity, step
             prefix[t + 1] = prefix[t] + prices[t]
         bound = capacity * prefix[n_rounds]
         change[:] = 0.0
-        for j in range(arrivals.size):
-            d, width, first = durations[j], widths[j], arrivals[j] - 1
-            surplus, chosen = 0.0, -1
-            for k in range(offsets[j + 1] - offsets[j]):
-                s = first + k
-                utility = values[offsets[j] + k] - width * (prefix[s + d] - prefix[s])
+        for j in range(durations.size):
+            d, width, surplus, chosen = durations[j], widths[j], 0.0, -1
+            first, worth = starts[offsets[j] : offsets[j + 1]], values[offsets[j] : offsets[j + 1]]
+            after = prefix[d:]
+            for k in range(first.size):
+                s = np.uint64(first[k] - 1)  # unsigned: no test for an index from the end
+                utility = worth[k] - width * (after[s] - prefix[s])
                 if utility > surplus:
-                    surplus, chosen = utility, s
+                    surplus, chosen = utility, first[k] - 1
             if chosen >= 0:
                 bound += surplus
                 change[chosen] += width
@@ -316,19 +296,18 @@ def _adagrad_kernel(arrivals, durations, widths, offsets, values, capacity, step
 
 
 @njit(cache=True)
-def _value_kernel(arrivals, durations, widths, offsets, values, capacity, prices):  # type: ignore[no-untyped-def]
+def _value_kernel(starts, durations, widths, offsets, values, capacity, prices):  # type: ignore[no-untyped-def]
     """Return (29) at ``prices``, each window summed on its own."""
     bound = 0.0
     for t in range(prices.size):
         bound += prices[t]
     bound *= capacity
-    for j in range(arrivals.size):
+    for j in range(durations.size):
         surplus = 0.0
-        for k in range(offsets[j + 1] - offsets[j]):
-            s = arrivals[j] - 1 + k
+        for k in range(offsets[j], offsets[j + 1]):
             cost = 0.0
-            for t in range(s, s + durations[j]):
+            for t in range(starts[k] - 1, starts[k] - 1 + durations[j]):
                 cost += prices[t]
-            surplus = max(surplus, values[offsets[j] + k] - widths[j] * cost)
+            surplus = max(surplus, values[k] - widths[j] * cost)
         bound += surplus
     return bound

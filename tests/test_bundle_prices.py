@@ -111,7 +111,7 @@ def test_no_bundle_sells_more_than_twice_its_weight(menu):
         on_sale = [(s, d, w / max(total, 1.0)) for s, d, w in tasks if np.isfinite(prices[s - 1, d - 1])]
         if on_sale:
             commit(pricing, concurrency, on_sale)
-        assert (pricing.used < 2 * WIDEST).all()
+        assert (pricing.used <= 2 * WIDEST).all()  # below it, but for rounding
         assert (pricing.usage(1, HORIZON) <= 2 * WIDEST * overlap).all()
     assert pricing.usage(1, 2 * HORIZON).sum() == pytest.approx(pricing.usage(1, HORIZON).sum())
 

@@ -132,7 +132,8 @@ def test_an_earlier_run_is_replaced_only_on_demand(here):
 
 def test_scenarios_are_listed_and_shown():
     listed = call("scenarios").stdout.splitlines()
-    assert [line.split()[0] for line in listed] == ["google-recurring", "saturated", "synthetic-pipelines"]
+    names = [line.split()[0] for line in listed]
+    assert names == ["google-recurring", "saturated", "stochastic-mix", "synthetic-pipelines"]
     shown = call("scenarios", "saturated")
     assert shown.stdout.startswith("# ") and "capacity: 66" in shown.stdout
     unknown = call("scenarios", "saturation")

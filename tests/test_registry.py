@@ -29,7 +29,7 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 
-BUILT_IN = ["first-come", "reduction"]  # a test below compares this with the table
+BUILT_IN = ["exponential", "first-come", "reduction", "stochastic"]  # a test below compares this with the table
 HORIZON = 10
 SIZES = {"capacity": 2, "horizon": HORIZON, "max_concurrency": 1, "max_duration": 3, "max_value": 9.0, "max_delay": 8}
 COMMON = {
@@ -95,7 +95,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
 def test_unknown_name_lists_the_known_ones(name):
-    with pytest.raises(UnknownNameError, match="expected one of first-come, reduction"):
+    with pytest.raises(UnknownNameError, match="expected one of exponential, first-come, reduction"):
         get_mechanism(name)
     with pytest.raises(KeyError):
         get_mechanism(name)
@@ -110,7 +110,20 @@ def test_wrong_parameters_give_one_clear_error(name):
     with pytest.raises(InvalidParameterError, match=f"mechanism '{name}' lacks max_delay: expected capacity, horizon"):
         get_mechanism(name, **{key: value for key, value in SIZES.items() if key != "max_delay"})
     with pytest.raises(InvalidParameterError, match="capacity = 0"):
-        get_mechanism(name, **{**SIZES, "capacity": 0})
+        get_mechanism(name, **{**SIZES, "capacity": 0}, **({"laws": []} if name == "stochastic" else {}))
+
+
+def test_names_of_one_pricing_refuse_the_others():
+    with pytest.raises(InvalidParameterError, match="pricing kind = 'posted': mechanism 'exponential' expected"):
+        get_mechanism("exponential", **COMMON)
+    with pytest.raises(InvalidParameterError, match="pricing kind = 'posted': mechanism 'stochastic' expected"):
+        get_mechanism("stochastic", **COMMON, laws=[])
+    with pytest.raises(InvalidParameterError, match="laws are missing: expected one law per job"):
+        get_mechanism("stochastic", **SIZES)
+    with pytest.raises(
+        InvalidParameterError, match="laws are given: expected them with pricing kind 'stochastic' only"
+    ):
+        get_mechanism("reduction", **COMMON, laws=[])
 
 
 def test_users_add_their_own():
@@ -209,15 +222,27 @@ every_mechanism = pytest.mark.parametrize("name", BUILT_IN)
 seeds = st.integers(0, 10_000)
 
 
+def parameters_of(name, rows, **changes):
+    """Return legal parameters: one configuration but for prices, and the size that bundles need."""
+    own = {"exponential": {"pricing": {"kind": "exponential"}}}
+    own["stochastic"] = {
+        "pricing": {"kind": "stochastic"},
+        "laws": [[(sow, 1.0)] for sow, _, _ in rows],
+        "capacity": 14,
+    }
+    return {**COMMON, **own.get(name, {}), **changes}
+
+
 @every_mechanism
 @settings(max_examples=40)
 @given(seed=seeds)
 def test_never_oversold_and_nobody_pays_above_the_report(name, seed):
     rows = random_jobs(seed)
-    market = get_mechanism(name, **COMMON)
+    parameters = parameters_of(name, rows)
+    market = get_mechanism(name, **parameters)
     assert isinstance(market, Mechanism)
     said, loads = play(market, rows)
-    assert max(loads) <= SIZES["capacity"]
+    assert max(loads) <= parameters["capacity"]
     started = {}
     for event in said:
         kind = getattr(event, "kind", None)
@@ -237,7 +262,7 @@ def test_never_oversold_and_nobody_pays_above_the_report(name, seed):
 def test_same_input_same_output_and_inputs_unchanged(name, seed):
     rows = random_jobs(seed)
     before = pickle.dumps(rows)
-    parameters = {**COMMON, "oracle": {"kind": "monte-carlo", "samples": 20}, "seed": seed}
+    parameters = parameters_of(name, rows, oracle={"kind": "monte-carlo", "samples": 20}, seed=seed)
     runs = [play(get_mechanism(name, **parameters), rows) for _ in range(2)]
     assert runs[0] == runs[1]
     assert pickle.dumps(rows) == before
@@ -256,5 +281,5 @@ def test_what_happens_later_changes_nothing_earlier(name, seed):
         events = [x for x in said if hasattr(x, "kind") and x.round <= 4]
         return events, [x for x in said if not hasattr(x, "kind")][: len(early)]
 
-    full, short = (play(get_mechanism(name, **COMMON), jobs)[0] for jobs in (rows, early))
+    full, short = (play(get_mechanism(name, **parameters_of(name, rows)), jobs)[0] for jobs in (rows, early))
     assert until_round_4(full) == until_round_4(short)

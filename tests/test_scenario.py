@@ -160,8 +160,8 @@ def test_a_built_in_scenario_round_trips(name):
     assert Scenario.from_dict(parse_yaml(scenario.to_yaml(), "x")) == scenario
 
 
-def test_the_three_built_in_scenarios():
-    assert built_in_names() == ("google-recurring", "saturated", "synthetic-pipelines")
+def test_the_four_built_in_scenarios():
+    assert built_in_names() == ("google-recurring", "saturated", "stochastic-mix", "synthetic-pipelines")
     rules = {name: Scenario.load(name).mechanism for name in built_in_names()}
     ends = {
         name: (x.epsilon, x.pricing.floor, x.pricing.ceiling, x.threshold, x.oracle.samples)
@@ -170,6 +170,7 @@ def test_the_three_built_in_scenarios():
     assert ends == {
         "google-recurring": (0.05, 0.001, 20.0, 0.05, 1000),
         "saturated": (-0.3, 0.025, 20.0, 0.05, 1000),
+        "stochastic-mix": (0.05, 0.02, 20.0, 0.05, 1000),
         "synthetic-pipelines": (0.05, 0.02, 20.0, 0.05, 1000),
     }
     saturated = Scenario.load("saturated").workload
@@ -227,7 +228,35 @@ def test_a_scenario_cannot_be_changed():
         ),
         (
             tiny(mechanism__name="lottery"),
-            r"^scenario: mechanism.name = 'lottery': expected one of first-come, reduction",
+            r"^scenario: mechanism.name = 'lottery': expected one of exponential, first-come, reduction",
+        ),
+        (
+            tiny(mechanism__name="exponential"),
+            r"^scenario: mechanism.pricing.kind = 'posted': expected 'exponential' with the name 'exponential'$",
+        ),
+        (
+            tiny(mechanism__name="stochastic"),
+            r"^scenario: mechanism.pricing.kind = 'posted': expected 'stochastic' with the name 'stochastic'$",
+        ),
+        (
+            tiny(mechanism={"name": "first-come", "pricing": {"kind": "stochastic"}}),
+            r"^scenario: mechanism.pricing.kind = 'stochastic': expected 'exponential' or 'posted' with the name 'fir",
+        ),
+        (
+            tiny(mechanism={"pricing": {"kind": "auction"}}),
+            r"^scenario: mechanism.pricing.kind = 'auction': expected one of 'exponential', 'posted', 'stochastic'$",
+        ),
+        (
+            tiny(mechanism={"pricing": {"kind": "stochastic", "price_end": "middle"}}),
+            r"^scenario: mechanism.pricing.price_end = 'middle': expected 'low' or 'high'$",
+        ),
+        (
+            tiny(mechanism={"pricing": {"kind": "stochastic", "starts_per_task": 0}}),
+            r"^scenario: mechanism.pricing.starts_per_task = 0: expected a whole number >= 1$",
+        ),
+        (
+            tiny(mechanism={"pricing": {"kind": "stochastic", "widen": 1}}),
+            r"^scenario: mechanism.pricing.widen = 1: expected",
         ),
         (tiny(owners={"misreporting": 1.5}), r"^scenario: owners.misreporting = 1.5: expected .* \[0, 1\]$"),
         (tiny(owners={"strategy": {"kind": "scale-value"}}), r"^scenario: owners.strategy.factor is missing$"),
@@ -330,6 +359,18 @@ def test_a_mechanism_that_refuses_its_rules_is_named():
         setup(tiny(mechanism__pricing={"kind": "exponential"}))
     with pytest.raises(InvalidParameterError, match=r"^mechanism: .*colour"):
         setup(tiny(mechanism__parameters={"colour": "red"}))
+
+
+def test_existing_seeds_give_what_they_gave():
+    """Figures of version 0.1.0 before laws came in: workload, oracle and owners draw from the same streams."""
+    data = {"name": "small", "workload": {"kind": "synthetic-pipelines", "recurring_jobs": 30, "birth_rounds": 60}}
+    data["mechanism"] = {"oracle": {"kind": "monte-carlo", "samples": 50}, "threshold": 0.05, "epsilon": -0.2}
+    data["owners"] = {"misreporting": 0.5, "strategy": {"kind": "scale-value", "factor": 0.5}}
+    golden = {1: (75, 70, 3070.289514091091, 210.56049431689806), 2: (71, 63, 4037.706780600604, 478.4411838525494)}
+    for seed, (jobs, completed, welfare, revenue) in golden.items():
+        found = run(data, seed).summary
+        assert (found["jobs"], found["completed"]) == (jobs, completed)
+        assert (found["welfare"], found["revenue"]) == pytest.approx((welfare, revenue), rel=1e-12)
 
 
 def test_a_share_of_the_owners_misreports():

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from marketsched.workloads.google import GoogleParameters as GoogleParameters
     from marketsched.workloads.google import google_recurring as google_recurring
     from marketsched.workloads.google import saturated as saturated
+    from marketsched.workloads.learned import learned_laws as learned_laws
     from marketsched.workloads.prediction import PredictionRule as PredictionRule
     from marketsched.workloads.prediction import predict as predict
     from marketsched.workloads.synthetic import SyntheticParameters as SyntheticParameters
@@ -20,6 +21,7 @@ _LAZY = {
     "workload": ("Workload",),
     "prediction": ("PredictionRule", "predict"),
     "google": ("GoogleParameters", "google_recurring", "saturated"),
+    "learned": ("learned_laws",),
     "synthetic": ("SyntheticParameters", "synthetic_pipelines"),
 }
 __all__ = [name for names in _LAZY.values() for name in names]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -165,30 +166,49 @@ def histories(jobs: pd.DataFrame, groups: pd.DataFrame, rule: PredictionRule) ->
     return [History(submits[i:j].tolist(), ends[i:j].tolist(), rounds[i:j].tolist()) for i, j in pairwise(bounds)]
 
 
-def _build(name: str, source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> Workload:
-    rule = parameters.rule
+class RecurringJobs(NamedTuple):
+    """The recurring jobs of a trace; none of this depends on the window."""
+
+    histories: list[History]  # one for each recurring job
+    owners: Owners  # what their runs ask for and are worth
+    borrowed: int  # recurring jobs whose demand is borrowed
+    last_submit_s: float  # of the whole trace
+
+
+def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> RecurringJobs:
+    """Read the trace and draw what its recurring jobs ask for and are worth.
+
+    Equal states of ``rng`` give equal draws in every window: they are made once per recurring job,
+    whether or not it has a run there.
+    """
     jobs = trace.read_jobs(source)
     groups = recurring_groups(jobs, parameters.longest_run_s)
     values_rng, demand_rng = rng.spawn(2)
     demand = demand_of(groups, trace.read_demand(source), parameters.max_concurrency, demand_rng)
     densities = value_densities(demand.band, values_rng)
     owners = Owners(groups, demand, densities, parameters.slack_rounds, parameters.max_delay, parameters.revealed)
+    last = float(jobs["submit_s"].max())
+    return RecurringJobs(histories(jobs, groups, parameters.rule), owners, int(demand.borrowed.sum()), last)
 
+
+def _build(name: str, source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> Workload:
+    rule = parameters.rule
+    known = recurring_jobs(source, rng, parameters)
     origin = float(parameters.first_day * DAY_S)
     made: list[tuple[float, Job]] = []
     too_late = 0
-    for g, past in enumerate(histories(jobs, groups, rule)):
-        for run, prediction in _born_in_window(past, parameters, origin):
+    for g, past in enumerate(known.histories):
+        for run, prediction in born_in_window(past, parameters, origin):
             arrival = math.floor((past.submits[run] - origin) / rule.round_seconds) + 1
             if arrival > parameters.horizon:
                 too_late += 1
                 continue
-            job = owners.job(g, run, prediction, arrival, past.durations[run])
+            job = known.owners.job(g, run, prediction, arrival, past.durations[run])
             made.append((prediction.birth_s, job))
     require(
         bool(made),
         f"first_day = {parameters.first_day}, days = {parameters.days}: no recurring job is born in these days; "
-        f"the trace ends on day {jobs['submit_s'].max() / DAY_S:.2f}",
+        f"the trace ends on day {known.last_submit_s / DAY_S:.2f}",
     )
     made.sort(key=lambda pair: pair[0])  # inside a round, who announces first submits first
     ordered = tuple(job for _, job in made)
@@ -203,11 +223,11 @@ def _build(name: str, source: Source, rng: np.random.Generator, parameters: Goog
         max_value=HIGHEST_DENSITY * parameters.max_concurrency * rule.max_duration,
         max_delay=parameters.max_delay,
         round_seconds=rule.round_seconds,
-        notes=_notes(ordered, len(groups), int(demand.borrowed.sum()), too_late),
+        notes=_notes(ordered, len(known.histories), known.borrowed, too_late),
     )
 
 
-def _born_in_window(past: History, parameters: GoogleParameters, origin: float) -> list[tuple[int, Prediction]]:
+def born_in_window(past: History, parameters: GoogleParameters, origin: float) -> list[tuple[int, Prediction]]:
     """Return (index of run, prediction) of the runs of one recurring job that are born in the window."""
     born: list[tuple[int, Prediction]] = []
     end = origin + parameters.days * DAY_S

@@ -10,6 +10,7 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class Workload:
         Length of a round; None: rounds have no length.
     notes : mapping
         Modelling choices and what they amount to, by name: text or numbers.
+    laws : tuple of StatementLaw, optional
+        What was known in advance of each job that could have appeared, also of those that did not;
+        None: the workload does not say.
+
+    Raises
+    ------
+    InvalidParameterError
+        If one of ``laws`` is not a law.
     """
 
     name: str
@@ -48,8 +57,11 @@ class Workload:
     max_delay: int
     round_seconds: float | None
     notes: Mapping[str, str | int | float] = field(default_factory=dict, repr=False)
+    laws: tuple[StatementLaw, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.laws is not None:
+            object.__setattr__(self, "laws", tuple(statement_laws(self.laws)))
         object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -63,6 +75,7 @@ class Workload:
             self.max_delay,
             self.round_seconds,
             dict(self.notes),
+            self.laws,
         )
 
     @property
@@ -82,6 +95,16 @@ class Workload:
         np.add.at(change, arrivals, nodes)
         np.subtract.at(change, arrivals + durations, nodes)
         return float(change.cumsum().max() / self.capacity)
+
+
+def certain_laws(workload: Workload) -> list[StatementLaw]:
+    """Return one law per job, under which its true statement of work is known for certain.
+
+    The most favourable knowledge there can be: what a mechanism earns with it bounds what it would
+    earn with laws that leave something open. (What really happens is still drawn from each
+    statement's own law.)
+    """
+    return [StatementLaw.of(job.truth) for job in workload.jobs]
 
 
 def require(condition: bool, message: str) -> None:

@@ -1,0 +1,237 @@
+r"""Placing tasks at a supply that binds in expectation: one linear program, compiled once.
+
+.. math:: \max \sum_{i,s} v_{is} x_{is} \quad \text{s.t.} \quad \sum_{i,s} u_{i,t-s} x_{is} \le C \text{ in
+   every round } t, \qquad \sum_s x_{is} \le w_i \text{ for every task}, \qquad x \ge 0
+
+It is (11) for tasks of reports, (12) for those of launch plans, (23) for those of laws. Task i takes
+:math:`u_{ik}` nodes in its k-th round: its width, or in (12) its width times the probability that it
+still runs. Rounds after T do not exist, and do not bind.
+
+What comes back is proven on the spot, whatever the solver did: the allocation is shrunk until it is
+feasible, so ``value`` can be reached; ``dual_value`` is recomputed from the prices by weak duality,
+
+.. math:: D(\lambda) = C \sum_t \lambda_t + \sum_i w_i \max\{0, \max_s v_{is} - \sum_t u_{i,t-s} \lambda_t\}
+
+so nothing better than it can be reached.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, SolverError
+from marketsched.relaxed_lp.tasks import Tasks
+
+TOLERANCE = 1e-9  # of the solver, on rows and on reduced costs; values are scaled to at most 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackingSolution:
+    """A feasible allocation, slot prices, and how far apart what they prove is."""
+
+    value: float  # credits; what the allocation is worth
+    dual_value: float  # credits; what no allocation exceeds
+    gap: float  # dual_value - value, credits
+    prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
+    allocation: NDArray[np.float64]  # (n_columns,), probability of each start
+    optimal: bool  # False: the solver was stopped before it was done
+    seconds: float  # spent in the solver
+
+
+class PackingProgram:
+    """The program of the module for given tasks and any supply.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        What is to be placed.
+    horizon : int
+        T, the one ``tasks`` were built for.
+
+    Attributes
+    ----------
+    column_task, column_start : ndarray of int, shape (n_columns,)
+        Which task and which round each variable stands for.
+    usage : scipy.sparse.csc_array, shape (horizon, n_columns)
+        Nodes that a start takes in each round.
+    choice : scipy.sparse.csc_array, shape (n_tasks, n_columns)
+        1 where a start belongs to a task.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the horizon is out of range, or a task starts after it.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> from marketsched.relaxed_lp.tasks import tasks_of_reports
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> program = PackingProgram(tasks_of_reports([sow] * 6, horizon=3), horizon=3)
+    >>> [round(program.solve(supply).value, 6) for supply in (5, 2.5)]
+    [20.0, 10.0]
+    """
+
+    def __init__(self, tasks: Tasks, horizon: int) -> None:
+        self.tasks = tasks
+        self.horizon = whole_parameter("horizon", horizon, 1)
+        self.column_task, self.column_start = tasks.start_task, tasks.starts
+        if tasks.n_starts and int(tasks.starts.max()) > self.horizon:
+            raise InvalidParameterError(
+                f"horizon = {horizon!r}: expected at least {tasks.starts.max()}, a task's start"
+            )
+        self.usage = usage_matrix(tasks, self.horizon)
+        ends = np.arange(tasks.n_starts + 1, dtype=np.int32)
+        self.choice = sparse.csc_array(
+            (np.ones(tasks.n_starts), self.column_task.astype(np.int32), ends), shape=(tasks.n_tasks, tasks.n_starts)
+        )
+        self.scale = float(tasks.values.max(initial=0.0)) or 1.0  # credits
+        self._compiled: _Compiled | None = None
+
+    def solve(self, supply: float, *, time_limit: float | None = None) -> PackingSolution:
+        """Solve at this supply; only the first call compiles.
+
+        Parameters
+        ----------
+        supply : float
+            Nodes in each round, > 0.
+        time_limit : float, optional
+            Seconds that the solver may take. When they are over, what it has is returned, with
+            ``optimal`` False: still feasible, still bounded, but the gap may be large.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is out of range.
+        SolverError
+            If the solver is not installed, or ended in any other way than optimal or out of time.
+        """
+        supply = finite_parameter("supply", supply, "(0, inf)")
+        limit = None if time_limit is None else finite_parameter("time_limit", time_limit, "(0, inf)")
+        if self.tasks.n_starts == 0:
+            return PackingSolution(0.0, 0.0, 0.0, np.zeros(self.horizon), np.zeros(0), True, 0.0)
+        if self._compiled is None:
+            self._compiled = _Compiled(self)
+        x, prices, optimal, seconds = self._compiled.run(supply, limit)
+        allocation = self._feasible(x, supply)
+        prices = np.maximum(prices, 0.0) * self.scale
+        value, dual_value = float(self.tasks.values @ allocation), self.dual_value(prices, supply)
+        if not optimal:  # then no prices at all may prove more
+            free = np.zeros(self.horizon)
+            dual_value, prices = min((dual_value, prices), (self.dual_value(free, supply), free), key=lambda x: x[0])
+        for array in (prices, allocation):
+            array.flags.writeable = False
+        return PackingSolution(value, dual_value, dual_value - value, prices, allocation, optimal, seconds)
+
+    def dual_value(self, prices: NDArray[np.float64], supply: float) -> float:
+        """Return D of the module, credits, at ``prices`` (horizon,) >= 0: above every allocation's value."""
+        if self.tasks.n_starts == 0:
+            return supply * float(prices.sum())
+        surplus = self.tasks.values - self.usage.T @ prices
+        best = np.maximum.reduceat(surplus, self.tasks.offsets[:-1])
+        return supply * float(prices.sum()) + float(self.tasks.weights @ np.maximum(best, 0.0))
+
+    def _feasible(self, x: NDArray[np.float64], supply: float) -> NDArray[np.float64]:
+        """Return ``x`` shrunk where it exceeds a bound, by rounding if the solver was done."""
+        x = np.maximum(x, 0.0)
+        taken = np.add.reduceat(x, self.tasks.offsets[:-1])
+        over = taken > self.tasks.weights
+        if over.any():
+            factor = np.divide(self.tasks.weights, taken, out=np.ones_like(taken), where=over)
+            x *= np.repeat(factor, np.diff(self.tasks.offsets))
+        load = float((self.usage @ x).max())
+        return x * (supply / load) if load > supply else x
+
+
+def usage_matrix(tasks: Tasks, horizon: int) -> sparse.csc_array:
+    """Return the nodes that each start takes in each round, shape (horizon, n_starts), made in one go."""
+    task = tasks.start_task
+    lengths = np.minimum(tasks.durations[task], horizon + 1 - tasks.starts)
+    ends = np.zeros(task.size + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    total = int(ends[-1])
+    index = np.int32 if max(total, horizon) < np.iinfo(np.int32).max else np.int64
+    rows: NDArray[np.signedinteger] = np.arange(total, dtype=index)
+    if tasks.survival is None:
+        data = np.repeat(tasks.widths[task], lengths)
+    else:
+        begin = np.cumsum(tasks.durations) - tasks.durations  # where in `survival` each task begins
+        data = tasks.survival[rows + np.repeat(begin[task] - ends[:-1], lengths)]
+        data *= np.repeat(tasks.widths[task], lengths)
+    rows += np.repeat((tasks.starts - 1 - ends[:-1]).astype(index), lengths)
+    return sparse.csc_array((data, rows, ends.astype(index)), shape=(horizon, task.size))
+
+
+class _Compiled:
+    """The program in cvxpy, the supply its only parameter; values scaled to at most 1."""
+
+    def __init__(self, program: PackingProgram) -> None:
+        cp = modelling()
+        tasks = program.tasks
+        self.supply = cp.Parameter(nonneg=True)
+        self.x = cp.Variable(tasks.n_starts, bounds=[0.0, None])
+        self.fits = program.usage @ self.x <= self.supply
+        once = program.choice @ self.x <= tasks.weights
+        self.problem = cp.Problem(cp.Maximize((tasks.values / program.scale) @ self.x), [self.fits, once])
+
+    def run(
+        self, supply: float, time_limit: float | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool, float]:
+        """Return x, slot prices, whether they are optimal, and the seconds the solver took."""
+        cp = modelling()
+        options: dict[str, Any] = {
+            "threads": 1,
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+        }
+        if time_limit is not None:
+            options["time_limit"] = time_limit
+        self.supply.value = supply
+        try:
+            self._solve(options)
+        except cp.error.SolverError:
+            import highspy
+
+            # Somebody in this process ran HiGHS with more threads: it refuses ours until told to start afresh.
+            highspy.Highs.resetGlobalScheduler(True)
+            try:
+                self._solve(options)
+            except cp.error.SolverError as error:
+                raise SolverError(f"the LP solver HiGHS failed: {error}") from None
+        status = self.problem.status
+        if status not in (cp.OPTIMAL, cp.USER_LIMIT):
+            raise SolverError(f"the LP solver HiGHS ended with status {status!r}: expected 'optimal'")
+        x, prices = _or_zero(self.x.value, self.x.size), _or_zero(self.fits.dual_value, self.fits.size)
+        return x, prices, status == cp.OPTIMAL, float(self.problem.solver_stats.solve_time or 0.0)
+
+    def _solve(self, options: dict[str, Any]) -> None:
+        """Call the solver. Started from the last solution it would be slower: measured, 2.5 times."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that a limit was hit: told by the result
+            self.problem.solve(solver=modelling().HIGHS, warm_start=False, **options)
+
+
+def _or_zero(found: NDArray[np.float64] | None, size: int) -> NDArray[np.float64]:
+    """Return what a solver left behind, or zeros if it is not there or not finite."""
+    if found is None or found.shape != (size,) or not np.isfinite(found).all():
+        return np.zeros(size)
+    return found
+
+
+def modelling() -> Any:
+    """Return cvxpy, or raise ``SolverError`` if it, or the solver behind it, is not installed."""
+    try:
+        import cvxpy
+        import highspy  # noqa: F401
+    except ImportError as error:
+        raise SolverError(f"linear programs need cvxpy and highspy ({error}): pip install cvxpy highspy") from None
+    if cvxpy.HIGHS not in cvxpy.installed_solvers():  # type: ignore[no-untyped-call]
+        raise SolverError("cvxpy does not find its solver HIGHS: pip install --upgrade cvxpy highspy")
+    return cvxpy

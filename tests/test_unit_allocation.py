@@ -1,0 +1,558 @@
+"""Fractional unit allocations: worked example W6, Theorem FUA, gap G6, the checker, wider bundles, bad input."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.mechanisms.errors import MarketschedError, TooLargeError
+from marketsched.relaxed_lp import fractional_unit_allocation, star, widening
+from marketsched.relaxed_lp.unit_allocation import Members
+from packings import (
+    as_allocation,
+    centre_of,
+    check_theorem,
+    family_of,
+    greedy_packing,
+    height_of,
+    star_packing,
+    window_packing,
+)
+
+W6 = ([1, 3, 4, 4], [4, 5, 4, 6], [1, 1, 1, 1], [0.5, 0.5, 0.75, 0.75], [4, 3, 2, 1])
+
+
+def w6():
+    return fractional_unit_allocation(*W6, max_concurrency=1, max_duration=4)
+
+
+def random_family(rng, n, rounds, widest, longest, weights):
+    """Return arrays of n outcomes; ``weights`` draws theirs."""
+    duration = rng.integers(1, longest + 1, n)
+    first = rng.integers(1, rounds - duration + 2)
+    return first, first + duration - 1, rng.integers(1, widest + 1, n), weights(n), rng.integers(0, 9, n).astype(float)
+
+
+def members_of(allocation):
+    """Return the shares of each bundle's outcomes."""
+    shares = [{} for _ in allocation.first]
+    for k, i, share in zip(*(array.tolist() for array in allocation.members), strict=True):
+        shares[k][i] = share
+    return shares
+
+
+# -- the construction --------------------------------------------------------------------------------------
+
+
+def test_w6():
+    bundles = w6()
+    third = 1 / 3
+    assert bundles.first.tolist() == [1, 3, 4]
+    assert bundles.last.tolist() == [6, 6, 4]
+    assert bundles.weight.tolist() == pytest.approx([1, 1, 0.5], abs=1e-15)
+    assert bundles.value.tolist() == pytest.approx([2.5, 2.25, 1], abs=1e-15)
+    assert members_of(bundles) == [
+        pytest.approx({0: 1, 3: 2 * third}, abs=1e-15),
+        pytest.approx({3: third, 1: 1, 2: third}, abs=1e-15),
+        pytest.approx({2: 2 * third}, abs=1e-15),
+    ]
+    assert bundles.overlap().tolist() == [1, 1, 2, 3, 2, 2]
+    assert bundles.max_overlap == 3
+    bundles.verify(supply=3)
+
+
+def test_w6_loads():
+    family = family_of(*W6)
+    loads = [sum(w.width * w.weight for w in family if w.covers(t)) for t in range(1, 7)]
+    assert loads == [0.5, 0.5, 1, 2.5, 1.25, 0.75]
+    assert {centre_of(w, 2) for w in family} == {4}
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_star_is_the_construction_word_by_word(seed):
+    """Weights are rational, so that ties are exact there, and have to be recognised here."""
+    rng = np.random.default_rng(seed)
+    unit, longest = int(rng.integers(1, 6)), int(rng.choice([1, 2, 3, 4, 7, 8, 13]))
+    below = int(rng.choice([1, 2, 3, 4, 5, 7, 12]))
+    n = int(rng.integers(1, 30))
+    fractions = [Fraction(int(k), below) for k in rng.integers(0, 2 * below + 1, n)]
+    fractions[0] = Fraction(1, below)
+    arrays = random_family(rng, n, longest + int(rng.integers(0, 12)), unit, longest, lambda n: np.ones(n))
+    exact = family_of(*arrays[:3], fractions, arrays[4])
+    reference = star_packing(exact, unit, longest)
+    bundles = fractional_unit_allocation(
+        *arrays[:3], [float(x) for x in fractions], arrays[4], max_concurrency=unit, max_duration=longest
+    )
+    assert bundles.first.tolist() == [bundle.first for bundle in reference]
+    assert bundles.last.tolist() == [bundle.last for bundle in reference]
+    assert members_of(bundles) == [
+        pytest.approx({i: float(share) for i, share in bundle.shares.items()}, rel=1e-12) for bundle in reference
+    ]
+    expected = as_allocation(reference, exact, unit)
+    assert bundles.value == pytest.approx(expected.value, rel=1e-12)
+    assert bundles.weight == pytest.approx(expected.weight, rel=1e-12)
+    bundles.verify()
+    expected.verify()
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3, 4, 5, 8, 15, 16, 64])
+def test_centres_by_their_definition(longest):
+    rng = np.random.default_rng(longest)
+    first = rng.integers(1, 200, 500)
+    last = first + rng.integers(0, longest, 500)
+    family = family_of(first, last, np.ones(500, int), np.ones(500), np.ones(500))
+    assert star._centres(first, last).tolist() == [centre_of(w, height_of(longest)) for w in family]
+
+
+def test_centres_of_distant_rounds():
+    far = np.array([2**53 - 3, 2**40 + 1, 2**53 - 1])
+    assert star._centres(far, far + np.array([2, 6, 1])).tolist() == [2**53 - 2, 2**40 + 4, 2**53]
+
+
+# -- Theorem FUA -------------------------------------------------------------------------------------------
+
+NASTY = [1 / 3, 2 / 3, 1 / 7, 0.1, 0.3, 0.7, 0.5, 0.25, 1e-9, 2e-9, 1e-12, 1e-300, 5e-324, 1 - 1e-9, 1 - 1e-16]
+NASTY += [1 + 1e-9, 1 + 2e-16, 0.5 + 1e-16, 0.5 - 1e-17, 0.5 - 6e-17, 1 / 3 + 6e-17, 1e6, 1e6 + 1 / 3, 12345.678]
+weights = st.one_of(
+    st.sampled_from(NASTY),
+    st.integers(0, 3).map(float),
+    st.integers(0, 9).map(lambda k: k / 3),
+    st.floats(0, 3),
+    st.floats(0, 1e-6),
+)
+
+
+@st.composite
+def families(draw):
+    unit, longest = draw(st.sampled_from([1, 2, 3, 5, 10])), draw(st.sampled_from([1, 2, 3, 4, 6, 8, 11, 16]))
+    row = st.tuples(st.integers(1, 14), st.integers(0, longest - 1), st.integers(1, unit), weights, st.floats(0, 1e3))
+    rows = [(f, f + d, c, x, v) for f, d, c, x, v in draw(st.lists(row, min_size=1, max_size=14))]
+    if all(x == 0 for *_, x, _ in rows):
+        rows.append((1, 1, 1, 1.0, 1.0))
+    return rows, unit, longest
+
+
+@given(families())
+@settings(max_examples=400)
+def test_theorem_fua_in_exact_arithmetic(case):
+    rows, unit, longest = case
+    columns = list(zip(*rows, strict=True))
+    bundles = fractional_unit_allocation(*columns, max_concurrency=unit, max_duration=longest)
+    bundles.verify()
+    family = family_of(*columns)
+    check_theorem(family, unit, longest, bundles.overlap().tolist())
+    assert bundles.weight.max() <= unit * (1 + 3e-9)
+    assert float(sum(w.value * w.weight for w in family)) == pytest.approx(bundles.value.sum(), rel=1e-12)
+
+
+def sweep(rng, n_families):
+    """Check the theorem on random families, with sums as NumPy makes them."""
+    for _ in range(n_families):
+        unit, longest = int(rng.integers(1, 6)), int(rng.integers(1, 33))
+        n, rounds = int(rng.integers(1, 60)), longest + int(rng.integers(0, 40))
+        scale, kind = rng.choice([0.01, 0.3, 3.0]), rng.integers(3)
+        thirds, evenly, heavy = rng.integers(0, 5, n) / 3, rng.random(n) * scale, rng.exponential(scale, n)
+        weights = (thirds, evenly, heavy)[kind]
+        arrays = random_family(rng, n, rounds, unit, longest, lambda n, weights=weights: weights)
+        arrays[3][0] = 0.5
+        first, last, width, weight, _ = arrays
+        bundles = fractional_unit_allocation(*arrays, max_concurrency=unit, max_duration=longest)
+        bundles.verify()
+        height, t = height_of(longest), np.arange(1, rounds + 1)
+        powers = 2 ** np.arange(height + 1)
+        divisible = (t[:, None] % powers == 0).sum(axis=1)  # the height of each round, and 1
+        covers = (first[:, None] <= t) & (t <= last[:, None])
+        centres = np.where(covers, divisible, -1).argmax(axis=1)
+        loads = np.zeros((rounds, rounds))  # of each star on each round
+        np.add.at(loads, centres, covers * (width * weight / unit)[:, None])
+        in_stars = np.ceil(2 * loads - 1e-12).sum(axis=0)
+        overlap = bundles.overlap(rounds)
+        assert (overlap <= in_stars).all()
+        assert (in_stars <= 2 * loads.sum(axis=0) + height + 2).all()
+
+
+def test_theorem_fua_on_random_families():
+    sweep(np.random.default_rng(0), 500)
+
+
+@pytest.mark.compiled
+def test_theorem_fua_on_ten_thousand_random_families():
+    sweep(np.random.default_rng(1), 10_000)
+
+
+def test_theorem_fua_at_scale():
+    rng = np.random.default_rng(2)
+    n, rounds, unit, longest = 20_000, 3000, 8, 100
+    arrays = random_family(rng, n, rounds, unit, longest, lambda n: rng.random(n))
+    bundles = fractional_unit_allocation(*arrays, max_concurrency=unit, max_duration=longest)
+    bundles.verify()
+    first, last, width, weight, _ = arrays
+    change = np.bincount(first, width * weight / unit, rounds + 2) - np.bincount(last + 1, width * weight / unit)
+    assert (bundles.overlap(rounds) <= 2 * np.cumsum(change)[1 : rounds + 1] + height_of(longest) + 2).all()
+
+
+# -- rounding ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("weight", "each"), [(0.1, 10), (1 / 3, 3), (1 / 7, 7), (0.7, 10)])
+def test_rounding_makes_no_slivers(weight, each):
+    """Whole bundles fill up exactly, many times over: none is left with a crumb of an outcome."""
+    n = each * 3000
+    ones = np.ones(n, int)
+    bundles = fractional_unit_allocation(ones, ones, ones, np.full(n, weight), ones, max_concurrency=1, max_duration=1)
+    assert bundles.first.size == round(n * weight)
+    assert bundles.members.share.min() >= 0.1 - 1e-9
+    assert bundles.weight == pytest.approx(1, abs=1e-9)
+
+
+def test_a_crumb_beyond_a_full_bundle_stays_in_it():
+    one = [1, 1]
+    bundles = fractional_unit_allocation(one, one, one, [1.0, 5e-10], one, max_concurrency=1, max_duration=1)
+    assert bundles.weight.tolist() == [1 + 5e-10]
+    bundles = fractional_unit_allocation(one, one, one, [1.0, 5e-9], one, max_concurrency=1, max_duration=1)
+    assert bundles.weight.tolist() == [1, 5e-9]
+
+
+@pytest.mark.parametrize("weight", [1.5, 2.5, 3.0, 1000.25, 999_999.5, 2_000_000 / 3])
+def test_heavy_outcomes_are_split(weight):
+    bundles = fractional_unit_allocation([2], [3], [2], [weight], [3.0], max_concurrency=3, max_duration=2)
+    assert bundles.first.size == math.ceil(round(2 * weight / 3, 6))
+    assert bundles.members.share.sum() == pytest.approx(1, abs=1e-12)
+    assert bundles.value.sum() == pytest.approx(3 * weight, rel=1e-12)
+    assert set(bundles.first.tolist()) == {2}
+    bundles.verify()
+
+
+def test_outcomes_of_weight_zero_are_in_no_bundle():
+    bundles = fractional_unit_allocation(
+        [1, 1, 2], [9, 2, 2], [1, 1, 1], [0.0, 0.5, 0.0], [7, 2, 7], max_concurrency=1, max_duration=9
+    )
+    assert bundles.members.outcome.tolist() == [1]
+    assert (bundles.first.tolist(), bundles.last.tolist(), bundles.value.tolist()) == ([1], [2], [1.0])
+
+
+def test_worthless_outcomes_stay_in_their_bundles():
+    bundles = fractional_unit_allocation([1], [2], [1], [0.5], [0.0], max_concurrency=1, max_duration=2)
+    assert bundles.value.tolist() == [0.0]
+    bundles.verify()
+
+
+def test_the_order_of_outcomes_does_not_matter():
+    """Unless they have the same rounds: then they go by their number."""
+    rng = np.random.default_rng(3)
+    first, length = np.divmod(rng.choice(45 * 16, 200, replace=False), 16)
+    arrays = first + 1, first + 1 + length, rng.integers(1, 4, 200), rng.random(200), rng.random(200)
+    shuffled = rng.permutation(200)
+    one = fractional_unit_allocation(*arrays, max_concurrency=3, max_duration=16)
+    other = fractional_unit_allocation(*(a[shuffled] for a in arrays), max_concurrency=3, max_duration=16)
+    assert shuffled[other.members.outcome].tolist() == one.members.outcome.tolist()
+    assert other.members.share.tolist() == one.members.share.tolist()
+    assert other.first.tolist() == one.first.tolist()
+
+
+# -- other packings (G6) -----------------------------------------------------------------------------------
+
+
+def g6():
+    """Return the family on which class windows overlap without bound, c_max = 1 and D_max = 2^14."""
+    t0, rows = 30_000, []
+    for g in (5, 7, 9, 11, 13):
+        for i in range(8):
+            u = t0 - 2 ** (g + 1) + 2 + i
+            rows += [(u, u + 2**g - 1, 1, 0.999, 1.0), (u, t0, 1, 0.001, 1.0)]
+    return tuple(np.array(column) for column in zip(*rows, strict=True)), t0
+
+
+def test_g6_class_windows_overlap_where_star_does_not():
+    arrays, t0 = g6()
+    first, last, _, weight, _ = arrays
+    loads = [weight[(first <= t) & (t <= last)].sum() for t in sorted({*first.tolist(), *last.tolist()})]
+    assert max(loads) == pytest.approx(8.032, abs=1e-12)
+    decimal = [Fraction("0.999"), Fraction("0.001")] * 40
+    family = family_of(*arrays[:3], decimal, arrays[4])
+    windows = as_allocation(window_packing(family, 1), family, 1)
+    windows.verify()
+    assert windows.first.size == 40
+    assert windows.overlap(t0)[-1] == 40
+    bundles = fractional_unit_allocation(*arrays, max_concurrency=1, max_duration=2**14)
+    bundles.verify(supply=12)
+    assert bundles.overlap(t0)[-1] == 4
+    assert bundles.max_overlap == 12
+
+
+def test_the_bound_of_the_theorem_can_be_broken():
+    arrays, t0 = g6()
+    family = family_of(*arrays[:3], [Fraction("0.999"), Fraction("0.001")] * 40, arrays[4])
+    load = float(sum(w.weight for w in family if w.covers(t0)))
+    windows = as_allocation(window_packing(family, 1), family, 1)
+    assert windows.overlap(t0)[-1] > 2 * load + 14 + 2
+
+
+@pytest.mark.parametrize("packing", [window_packing, greedy_packing])
+def test_baselines_pass_the_checker(packing):
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        arrays = random_family(rng, 25, 30, 3, 8, lambda n: rng.integers(1, 9, n) / 4)
+        family = family_of(*arrays)
+        allocation = as_allocation(packing(family, 3), family, 3)
+        allocation.verify()
+        with pytest.raises(InvalidParameterError, match="bundles lie over one round"):
+            allocation.verify(supply=3 * (allocation.max_overlap - 1))
+
+
+# -- the checker -------------------------------------------------------------------------------------------
+
+
+def changed(array, index, value):
+    copy = array.astype(float) if isinstance(value, float) else array.copy()
+    copy[index] = value
+    return copy
+
+
+def with_members(bundles, **changes):
+    return replace(bundles, members=bundles.members._replace(**changes))
+
+
+def overweight(bundles):
+    """Move all of C, outcome 2, to the second bundle, and keep the books right."""
+    members = Members(np.array([0, 0, 1, 1, 1]), np.array([0, 3, 3, 1, 2]), np.array([1, 2 / 3, 1 / 3, 1, 1.0]))
+    return replace(
+        bundles,
+        first=bundles.first[:2],
+        last=bundles.last[:2],
+        value=np.array([2.5, 3.25]),
+        weight=np.array([1.0, 1.5]),
+        members=members,
+    )
+
+
+def without_last_member(bundles):
+    """Lose the third bundle, and so two thirds of C."""
+    whole = {name: getattr(bundles, name)[:2] for name in ("first", "last", "value", "weight")}
+    return replace(bundles, **whole, members=Members(*(array[:-1] for array in bundles.members)))
+
+
+def without_outcome(bundles):
+    """Forget outcome B, with all its weight and value."""
+    kept = bundles.members.outcome != 1
+    members = Members(*(array[kept] for array in bundles.members))
+    weight, value = bundles.weight - [0, 0.5, 0], bundles.value - [0, 1.5, 0]
+    return replace(bundles, members=members, weight=weight, value=value)
+
+
+TAMPERED = {
+    "share moved": (lambda b: with_members(b, share=changed(b.members.share, [1, 2], [0.6, 0.4])), "the nodes in"),
+    "share moved, same weight": (
+        lambda b: replace(
+            with_members(b, share=changed(b.members.share, [1, 2], [0.6, 0.4])), weight=np.array([0.95, 1.05, 0.5])
+        ),
+        "bundle 1 weighs 1.05",
+    ),
+    "share lost": (lambda b: with_members(b, share=changed(b.members.share, 5, 0.5)), "the shares of outcome 2"),
+    "negative share": (lambda b: with_members(b, share=changed(b.members.share, 5, -0.5)), "member 5 is a share"),
+    "share not a number": (lambda b: with_members(b, share=changed(b.members.share, 5, np.nan)), "member 5 is a share"),
+    "no such bundle": (lambda b: with_members(b, bundle=changed(b.members.bundle, 5, 3)), "in bundle 3"),
+    "no such outcome": (lambda b: with_members(b, outcome=changed(b.members.outcome, 5, 4)), "of outcome 4"),
+    "fractional outcome": (lambda b: with_members(b, outcome=changed(b.members.outcome, 5, 2.0)), "whole numbers"),
+    "bundle shrunk": (lambda b: replace(b, last=changed(b.last, 0, 5)), "outcome 3 has the rounds 4 to 6"),
+    "bundle cut on the left": (lambda b: replace(b, first=changed(b.first, 1, 4)), "outcome 1 has the rounds 3 to 5"),
+    "gap in its rounds": (lambda b: replace(b, last=changed(b.last, 2, 3)), "bundle 2 has the rounds 4 to 3"),
+    "half a round": (lambda b: replace(b, last=changed(b.last, 2, 4.5)), "bundle 2 has the rounds 4 to 4.5"),
+    "overweight": (overweight, "bundle 1 weighs 1.5"),
+    "lost outcome": (without_outcome, "the shares of outcome 1 add up to 0: expected 1"),
+    "lost bundle": (without_last_member, "the shares of outcome 2"),
+    "value made up": (lambda b: replace(b, value=changed(b.value, 0, 2.6)), "the values in bundle 0"),
+    "value infinite": (lambda b: replace(b, value=changed(b.value, 0, np.inf)), "the values in bundle 0"),
+    "weight hidden": (lambda b: replace(b, weight=changed(b.weight, 0, 0.9)), "the nodes in bundle 0"),
+    "arrays of different length": (lambda b: replace(b, value=b.value[:2]), "have shapes"),
+    "members of different length": (lambda b: with_members(b, share=b.members.share[:5]), "members have shapes"),
+    "no bundles": (lambda b: replace(b, **{n: getattr(b, n)[:0] for n in ("first", "last", "value", "weight")}), "not"),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_the_checker_catches(how):
+    tamper, message = TAMPERED[how]
+    with pytest.raises(MarketschedError, match=message):
+        tamper(w6()).verify()
+
+
+def test_the_checker_counts_bundles_against_the_supply():
+    bundles = fractional_unit_allocation(*W6, max_concurrency=1, max_duration=4)
+    bundles.verify(supply=3.0)
+    for supply in (2.0, 2.999, 0.5):
+        with pytest.raises(InvalidParameterError, match="3 bundles lie over one round: expected at most"):
+            bundles.verify(supply=supply)
+    for supply in (-1.0, np.nan, np.inf, "3"):
+        with pytest.raises(InvalidParameterError, match="supply = "):
+            bundles.verify(supply=supply)
+
+
+# -- overlap and wider bundles -----------------------------------------------------------------------------
+
+
+def test_overlap_by_its_definition():
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        arrays = random_family(rng, 30, 40, 2, 9, lambda n: rng.random(n))
+        bundles = fractional_unit_allocation(*arrays, max_concurrency=2, max_duration=9)
+        for horizon in (1, 7, 40, 55):
+            counted = [int(((bundles.first <= t) & (t <= bundles.last)).sum()) for t in range(1, horizon + 1)]
+            assert bundles.overlap(horizon).tolist() == counted
+        assert bundles.overlap().size == bundles.last.max()
+        assert bundles.max_overlap == bundles.overlap().max()
+
+
+def test_far_away_rounds_need_no_table():
+    far = 2**50
+    bundles = fractional_unit_allocation([far] * 3, [far + 2] * 3, [1] * 3, [0.7] * 3, [1] * 3, **SIZES)
+    assert bundles.max_overlap == 2
+    bundles.verify(supply=4)
+    for ask in (bundles.overlap, lambda: bundles.widened(2, far + 5)):
+        with pytest.raises(TooLargeError, match="rounds"):
+            ask()
+
+
+def widened_slowly(bundles, limit, horizon):
+    """Let all bundles grow to the right, then to the left, a round at a time; the latest to begin go on.
+
+    Who began to grow last has grown the least; of equals, the most valuable goes on.
+    """
+    first, last = bundles.first.tolist(), bundles.last.tolist()
+
+    def room(t):
+        return limit - sum(a <= t <= b for a, b in zip(first, last, strict=True))
+
+    n, value = len(first), bundles.value.tolist()
+    for t in range(2, horizon + 1):
+        growing = [k for k in range(n) if last[k] == t - 1]
+        growing.sort(key=lambda k: (last[k] - int(bundles.last[k]), -value[k], k))
+        for k in growing[: room(t)]:
+            last[k] = t
+    for t in range(horizon - 1, 0, -1):
+        growing = [k for k in range(n) if first[k] == t + 1]
+        growing.sort(key=lambda k: (int(bundles.first[k]) - first[k], -value[k], k))
+        for k in growing[: room(t)]:
+            first[k] = t
+    return first, last
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wider_bundles(seed):
+    rng = np.random.default_rng(seed)
+    arrays = random_family(rng, int(rng.integers(1, 25)), 24, 2, 8, lambda n: rng.random(n))
+    bundles = fractional_unit_allocation(*arrays, max_concurrency=2, max_duration=8)
+    limit, horizon = bundles.max_overlap + int(rng.integers(0, 3)), int(bundles.last.max() + rng.integers(0, 6))
+    wide = bundles.widened(limit, horizon)
+    wide.verify(supply=2 * limit)
+    assert (wide.first <= bundles.first).all() and (wide.last >= bundles.last).all()
+    assert wide.first.min() >= 1 and wide.last.max() <= horizon
+    overlap = wide.overlap(horizon)
+    assert overlap.max() <= limit
+    for a, b in zip(wide.first.tolist(), wide.last.tolist(), strict=True):  # none could grow any further
+        assert a == 1 or overlap[a - 2] == limit
+        assert b == horizon or overlap[b] == limit
+    assert wide.members is bundles.members
+    assert wide.value is bundles.value
+    assert (wide.first.tolist(), wide.last.tolist()) == widened_slowly(bundles, limit, horizon)
+
+
+def test_widening_needs_room():
+    with pytest.raises(InvalidParameterError, match="limit = 2: expected a whole number >= 3"):
+        w6().widened(2, 8)
+    with pytest.raises(InvalidParameterError, match="horizon = 5: expected a whole number >= 6"):
+        w6().widened(3, 5)
+    assert w6().widened(3, 6).overlap().tolist() == [3, 3, 3, 3, 3, 3]
+
+
+# -- kernels, copies, bad input ----------------------------------------------------------------------------
+
+KERNELS = {star: ("_rank_kernel", "_fill_kernel", "_plus", "_in_units"), widening: ("_stretch_kernel",)}
+
+
+def test_kernels_as_plain_python(monkeypatch):
+    rng = np.random.default_rng(6)
+    arrays = random_family(rng, 300, 50, 3, 16, lambda n: rng.random(n) * 3)
+
+    def outcome():
+        bundles = fractional_unit_allocation(*arrays, max_concurrency=3, max_duration=16)
+        wide = bundles.widened(bundles.max_overlap + 1, 55)
+        return [array.tolist() for array in (*bundles.members, bundles.first, wide.first, wide.last)]
+
+    compiled = outcome()
+    for module, names in KERNELS.items():
+        for name in names:
+            kernel = getattr(module, name)
+            monkeypatch.setattr(module, name, getattr(kernel, "py_func", kernel))
+    assert outcome() == compiled
+
+
+def test_results_are_our_own_and_read_only():
+    arrays = [np.array(column) for column in W6]
+    before = [array.copy() for array in arrays]
+    bundles = fractional_unit_allocation(*arrays, max_concurrency=1, max_duration=4)
+    wide = bundles.widened(4, 9)
+    assert all((now == then).all() for now, then in zip(arrays, before, strict=True))
+    own = (bundles.first, bundles.last, bundles.value, bundles.weight, *bundles.members, *bundles.outcomes)
+    assert not any(array.flags.writeable for array in (*own, wide.first, wide.last))
+    assert not any(np.shares_memory(mine, given) for mine in own for given in arrays)
+
+
+GOOD = {"first": [1, 2], "last": [2, 2], "width": [1, 2], "weight": [0.5, 0.25], "value": [1.0, 0.0]}
+SIZES = {"max_concurrency": 2, "max_duration": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"first": [1, 0]}, r"first\[1\] = 0: expected a whole number in \[1, 9007199254740992\]"),
+        ({"first": [1, 1.5]}, r"first\[1\] = 1.5: expected a whole number"),
+        ({"first": [1, np.nan]}, r"first\[1\] = nan: expected a whole number"),
+        ({"last": [2, np.inf]}, r"last\[1\] = inf: expected a whole number"),
+        ({"last": [2, 1]}, r"last\[1\] = 1 with first\[1\] = 2: expected a round in \[2, 4\], as max_duration = 3"),
+        ({"last": [2, 5]}, r"last\[1\] = 5 with first\[1\] = 2: expected a round in \[2, 4\], as max_duration = 3"),
+        ({"width": [1, 3]}, r"width\[1\] = 3: expected a whole number in \[1, 2\]"),
+        ({"width": [0, 1]}, r"width\[0\] = 0: expected a whole number in \[1, 2\]"),
+        ({"weight": [0.5, -1e-9]}, r"weight\[1\] = -1e-09: expected a finite number >= 0"),
+        ({"weight": [0.5, np.nan]}, r"weight\[1\] = nan: expected a finite number >= 0"),
+        ({"weight": [0.5, np.inf]}, r"weight\[1\] = inf: expected a finite number >= 0"),
+        ({"weight": [0.0, 0]}, "weight: none of 2 is positive: expected at least one outcome"),
+        ({"weight": [1e8, 1]}, "width \\* weight adds up to 5e\\+07 bundles of max_concurrency = 2 nodes: expected"),
+        ({"weight": [1e308, 1e308]}, "width \\* weight adds up to inf bundles"),
+        ({"value": [1.0, -1]}, r"value\[1\] = -1.0: expected a finite number >= 0"),
+        ({"value": [1.0, np.nan]}, r"value\[1\] = nan"),
+        ({"weight": [9, 9], "value": [1e308, 1e308]}, "value \\* weight adds up to inf: expected a finite number"),
+        ({"value": [1.0]}, "value has 1 entries: expected 2, as many as first"),
+        ({"value": 1.0}, r"value has shape \(\): expected \(n,\)"),
+        ({"first": [[1, 2]]}, r"first has shape \(1, 2\): expected \(n,\)"),
+        ({"first": [1, [2]]}, "first is ragged"),
+        ({"first": ["1", "2"]}, "first has entries of type <U1: expected numbers"),
+        ({"width": [True, True]}, "width has entries of type bool: expected numbers"),
+        ({"weight": [None, 1]}, "weight has entries of type object: expected numbers"),
+        ({name: [] for name in GOOD}, "first is empty: expected at least one outcome"),
+        ({"max_concurrency": 0}, "max_concurrency = 0: expected a whole number in"),
+        ({"max_concurrency": 2.5}, "max_concurrency = 2.5: expected a whole number in"),
+        ({"max_duration": 0}, "max_duration = 0: expected a whole number >= 1"),
+        ({"max_duration": True}, "max_duration = True: expected a whole number >= 1"),
+    ],
+)
+def test_bad_input_is_refused(changes, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        fractional_unit_allocation(**{**GOOD, **SIZES, **changes})
+
+
+def test_good_input_is_not():
+    fractional_unit_allocation(**GOOD, **SIZES).verify()
+    as_floats = {name: np.array(column, dtype=np.float32) for name, column in GOOD.items()}
+    fractional_unit_allocation(**as_floats, **SIZES).verify()
+
+
+@pytest.mark.parametrize("horizon", [0, 2.5, "9"])
+def test_bad_horizons_are_refused(horizon):
+    with pytest.raises(InvalidParameterError, match="horizon = "):
+        w6().overlap(horizon)
