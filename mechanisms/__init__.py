@@ -8,6 +8,11 @@ from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.auctions.first_come import FirstCome as FirstCome
+    from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid as PayAsBid
+    from marketsched.mechanisms.auctions.round_auction import RoundAuction as RoundAuction
+    from marketsched.mechanisms.auctions.spot import Spot as Spot
+    from marketsched.mechanisms.auctions.vcg import Vcg as Vcg
+    from marketsched.mechanisms.auctions.vcg import vcg_outcome as vcg_outcome
     from marketsched.mechanisms.errors import EventError as EventError
     from marketsched.mechanisms.errors import InvalidParameterError as InvalidParameterError
     from marketsched.mechanisms.errors import InvalidReportError as InvalidReportError
@@ -62,6 +67,10 @@ _LAZY = {
     "posted.oracle": ("ExactOracle", "MonteCarloOracle"),
     "posted.guarantees": ("guarantees", "Guarantees"),
     "auctions.first_come": ("FirstCome",),
+    "auctions.round_auction": ("RoundAuction",),
+    "auctions.pay_as_bid": ("PayAsBid",),
+    "auctions.spot": ("Spot",),
+    "auctions.vcg": ("Vcg", "vcg_outcome"),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

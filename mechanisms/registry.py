@@ -252,6 +252,38 @@ def first_come(
     )
 
 
+def _round_auction(path: str) -> Factory:
+    """Return the factory of an auction held in every round; rules of other mechanisms mean nothing to it."""
+
+    def build(
+        *,
+        capacity: int,
+        horizon: int,
+        max_concurrency: int,
+        max_duration: int,
+        max_value: float,
+        max_delay: int,
+        pricing: Any = None,
+        epsilon: Any = None,
+        threshold: Any = None,
+        oracle: Any = None,
+        eviction: Any = None,
+        seed: Any = None,
+        rng: Any = None,
+    ) -> Mechanism:
+        auction: Mechanism = _load(path)(
+            capacity,
+            horizon,
+            max_concurrency=max_concurrency,
+            max_duration=max_duration,
+            max_value=max_value,
+            max_delay=max_delay,
+        )
+        return auction
+
+    return build
+
+
 def _flat_price(price: float | None, pricing: Any) -> float:
     """Return the one price that ``price`` or ``pricing`` stands for."""
     if pricing is None or pricing in _SAYS_NOTHING:
@@ -296,8 +328,13 @@ def _build(name: str, given: Any, kinds: Mapping[str, str]) -> Any:
     path = kinds.get(kind) if isinstance(kind, str) else None
     if path is None:
         raise InvalidParameterError(f"{name} kind = {kind!r}: expected one of {', '.join(kinds)}")
+    return _call(f"{name} {kind!r}", _load(path), settings)
+
+
+def _load(path: str) -> Any:
+    """Return what ``module:attribute`` names."""
     module, _, attribute = path.partition(":")
-    return _call(f"{name} {kind!r}", getattr(import_module(module), attribute), settings)
+    return getattr(import_module(module), attribute)
 
 
 def _call(what: str, factory: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
@@ -335,6 +372,9 @@ def _identity(factory: Factory) -> tuple[str, str]:
 _TABLE: dict[str, Factory] = {
     "exponential": exponential,
     "first-come": first_come,
+    "pay-as-bid": _round_auction("marketsched.mechanisms.auctions.pay_as_bid:PayAsBid"),
     "reduction": reduction,
+    "spot": _round_auction("marketsched.mechanisms.auctions.spot:Spot"),
     "stochastic": stochastic,
+    "vcg": _round_auction("marketsched.mechanisms.auctions.vcg:Vcg"),
 }

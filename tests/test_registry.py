@@ -29,7 +29,7 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 
-BUILT_IN = ["exponential", "first-come", "reduction", "stochastic"]  # a test below compares this with the table
+BUILT_IN = ["exponential", "first-come", "pay-as-bid", "reduction", "spot", "stochastic", "vcg"]  # a test below compares this with the table
 HORIZON = 10
 SIZES = {"capacity": 2, "horizon": HORIZON, "max_concurrency": 1, "max_duration": 3, "max_value": 9.0, "max_delay": 8}
 COMMON = {
@@ -95,7 +95,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
 def test_unknown_name_lists_the_known_ones(name):
-    with pytest.raises(UnknownNameError, match="expected one of exponential, first-come, reduction"):
+    with pytest.raises(UnknownNameError, match="expected one of exponential, first-come, pay-as-bid"):
         get_mechanism(name)
     with pytest.raises(KeyError):
         get_mechanism(name)

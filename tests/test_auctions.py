@@ -1,0 +1,300 @@
+"""Auctions of every round: who wins and what they pay, by hand and against enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched.mechanisms import (
+    DeadlineValue,
+    EventError,
+    EventKind,
+    InvalidParameterError,
+    InvalidReportError,
+    LinearValue,
+    PayAsBid,
+    Spot,
+    StatementOfWork,
+    Vcg,
+    vcg_outcome,
+)
+from marketsched.mechanisms.auctions.vcg import _knapsack_kernel
+
+LIMITS = {"max_concurrency": 3, "max_duration": 4, "max_value": 50.0, "max_delay": 20}
+AUCTIONS = [PayAsBid, Spot, Vcg]
+every_auction = pytest.mark.parametrize("auction", AUCTIONS)
+
+
+def certain(value, nodes=1, rounds=1, deadline=None):
+    """Return a job of round 1 that is worth ``value`` if it starts at once (or by the deadline)."""
+    return StatementOfWork(1, nodes, DeadlineValue(value, deadline or 1 + rounds), [(1, rounds, 1.0)])
+
+
+def opened(auction, capacity, horizon):
+    return auction(capacity, horizon, **{**LIMITS, "max_concurrency": min(3, capacity)})
+
+
+def first_round(auction, capacity, jobs):
+    """Submit jobs, all ready in round 1; return the market, and what the winners pay by name."""
+    market = opened(auction, capacity, 12)
+    for name, sow in jobs.items():
+        market.submit(name, sow)
+    for name, sow in jobs.items():
+        market.arrive(name, int(sow.law.durations[0]))
+    winners = [event.job for event in market.advance() if event.kind is EventKind.START]
+    paid = {}
+    for now in range(2, 8):
+        for name in winners:
+            if 1 + jobs[name].law.durations[0] == now:
+                paid[name] = market.complete(name).payment
+        market.advance()
+    return paid
+
+
+# -- by hand -----------------------------------------------------------------------------------------------
+
+
+def test_k_equal_items_cost_the_next_highest_bid():
+    """Two free nodes, four bidders of one node and one round: the third highest value is the price."""
+    jobs = {name: certain(value) for name, value in zip("ABCD", (3.0, 9.0, 7.0, 5.0), strict=True)}
+    assert first_round(Vcg, 2, jobs) == {"B": 5.0, "C": 5.0}
+    assert first_round(Spot, 2, jobs) == {"B": 5.0, "C": 5.0}
+    assert first_round(PayAsBid, 2, jobs) == {"B": 9.0, "C": 7.0}
+
+
+def test_two_widths():
+    """A wide bidder against two narrow ones, 3 nodes: A and B win with 13; each pays what C loses by it."""
+    jobs = {"A": certain(8.0, 1), "B": certain(5.0, 1), "C": certain(10.0, 3)}
+    assert first_round(Vcg, 3, jobs) == {"A": 5.0, "B": 2.0}  # 10 - 5 and 10 - 8
+    jobs["C"] = certain(14.0, 3)
+    assert first_round(Vcg, 3, jobs) == {"C": 13.0}
+
+
+def test_nobody_pays_where_there_is_room():
+    jobs = {"A": certain(8.0, 2, 3), "B": certain(5.0, 1, 2)}
+    assert first_round(Vcg, 3, jobs) == {"A": 0.0, "B": 0.0}
+    assert first_round(Spot, 3, jobs) == {"A": 0.0, "B": 0.0}
+    assert first_round(PayAsBid, 3, jobs) == {"A": 8.0, "B": 5.0}
+
+
+def test_a_spot_price_is_per_node_and_round():
+    """Densities 2, 1.5 and 1 on four nodes: A and B win, C's bid of 1 is the price."""
+    jobs = {"A": certain(12.0, 2, 3), "B": certain(3.0, 1, 2), "C": certain(4.0, 2, 2)}
+    assert first_round(Spot, 4, jobs) == {"A": 6.0, "B": 2.0}
+
+
+def test_a_small_job_below_the_losing_bid_pays_its_own():
+    """Three nodes: A takes two; B (density 2, two nodes) does not fit; C (density 1) does, and pays 1."""
+    jobs = {"A": certain(8.0, 2), "B": certain(4.0, 2), "C": certain(1.0, 1)}
+    assert first_round(Spot, 3, jobs) == {"A": 4.0, "C": 1.0}
+
+
+@every_auction
+def test_losers_wait_and_bid_again(auction):
+    market = opened(auction, 1, 12)
+    for name, value in (("A", 5.0), ("B", 3.0), ("C", 2.0)):
+        market.submit(name, certain(value, deadline=2 if name == "C" else 4))
+    for name in "ABC":
+        market.arrive(name, 1)
+    said = []
+    for _ in range(3):
+        said.append([(event.kind.value, event.job) for event in market.advance()])
+        for kind, name in said[-1]:
+            if kind == "start":
+                market.complete(name)
+    assert said == [[("start", "A")], [("drop", "C"), ("start", "B")], []]
+
+
+@every_auction
+def test_running_jobs_keep_their_nodes(auction):
+    market = opened(auction, 1, 12)
+    market.submit("cheap", certain(1.0, rounds=3))
+    market.arrive("cheap", 3)
+    market.advance()
+    market.submit("dear", StatementOfWork(2, 1, DeadlineValue(50.0, 9), [(2, 1, 1.0)]))
+    market.arrive("dear", 1)
+    assert [market.advance(), market.advance(), market.load] == [[], [], 1]
+    market.complete("cheap")
+    assert [event.job for event in market.advance()] == ["dear"]
+
+
+@every_auction
+def test_hidden_durations_bid_what_they_expect(auction):
+    """Worth 10 by time 3: one round or three, even odds, is expected to be worth 5; a certain 6 wins."""
+    market = opened(auction, 1, 12)
+    market.submit("perhaps", StatementOfWork(1, 1, DeadlineValue(10.0, 3), [(1, 1, 0.5, None), (1, 3, 0.5, None)]))
+    market.submit("sure", certain(6.0))
+    market.arrive("perhaps", None)
+    market.arrive("sure", 1)
+    assert [event.job for event in market.advance()] == ["sure"]
+
+
+@every_auction
+def test_who_outlives_its_report_is_evicted(auction):
+    market = opened(auction, 1, 12)
+    market.submit("A", certain(5.0, rounds=2, deadline=9))
+    market.arrive("A", 2)
+    market.advance()
+    market.advance()
+    assert [(event.kind.value, event.job) for event in market.advance()] == [("evict", "A")]
+    with pytest.raises(EventError, match="complete of 'A'"):
+        market.complete("A")
+
+
+@every_auction
+def test_what_a_report_excludes_is_dropped(auction):
+    market = opened(auction, 1, 12)
+    market.submit("A", certain(5.0, rounds=2, deadline=9))
+    market.arrive("A", 3)
+    assert [event.kind.value for event in market.advance()] == ["drop"]
+
+
+@every_auction
+def test_events_out_of_order(auction):
+    market = opened(auction, 1, 2)
+    with pytest.raises(InvalidReportError):
+        market.submit("wide", certain(5.0, nodes=4))
+    market.submit("A", certain(5.0, rounds=2))
+    with pytest.raises(EventError, match="submitted before"):
+        market.submit("A", certain(5.0, rounds=2))
+    market.arrive("A", 2)
+    with pytest.raises(EventError, match="arrived before"):
+        market.arrive("A", 2)
+    with pytest.raises(EventError, match="expected all submissions first"):
+        market.submit("B", certain(5.0))
+    with pytest.raises(EventError, match="expected a job submitted before"):
+        market.arrive("C")
+    with pytest.raises(EventError, match="expected all rounds to 2 cleared first"):
+        market.close()
+    market.advance()
+    market.advance()
+    with pytest.raises(EventError, match="expected at most the horizon"):
+        market.advance()
+    assert [event.kind.value for event in market.close()] == ["evict"]
+
+
+# -- against enumeration -----------------------------------------------------------------------------------
+
+
+def enumerated(worth, nodes, free, left_out=None):
+    """Return the value of the best set of bids that fits, over all sets."""
+    items = [i for i in range(len(worth)) if i != left_out]
+    sets = itertools.chain.from_iterable(itertools.combinations(items, k) for k in range(len(items) + 1))
+    return max(sum(worth[i] for i in chosen) for chosen in sets if sum(nodes[i] for i in chosen) <= free)
+
+
+bids = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 4)), min_size=1, max_size=7)
+
+
+@given(bids, st.integers(0, 9))
+def test_vcg_is_optimal_and_charges_the_externality(given_bids, free):
+    worth, nodes = ([float(b[i]) for b in given_bids] for i in (0, 1))
+    winners, payments = vcg_outcome(worth, [int(n) for n in nodes], free)
+    best = enumerated(worth, nodes, free)
+    assert sum(w for w, won in zip(worth, winners, strict=True) if won) == best
+    assert sum(n for n, won in zip(nodes, winners, strict=True) if won) <= free
+    for i, won in enumerate(winners):
+        expected = enumerated(worth, nodes, free, i) - (best - worth[i]) if won else 0.0
+        assert payments[i] == pytest.approx(expected)
+        assert 0 <= payments[i] <= worth[i]
+
+
+@given(bids, st.integers(1, 9), st.data())
+def test_within_a_round_no_bid_beats_the_truth(given_bids, free, data):
+    worth, nodes = [float(w) for w, _ in given_bids], [n for _, n in given_bids]
+    i = data.draw(st.integers(0, len(worth) - 1))
+
+    def utility(bid):
+        winners, payments = vcg_outcome([*worth[:i], bid, *worth[i + 1 :]], nodes, free)
+        return worth[i] - payments[i] if winners[i] else 0.0
+
+    truth = utility(worth[i])
+    assert truth >= 0
+    assert utility(data.draw(st.floats(0.1, 40))) <= truth + 1e-9
+
+
+def test_the_kernel_as_plain_python():
+    plain = getattr(_knapsack_kernel, "py_func", _knapsack_kernel)
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        values, widths = rng.integers(1, 9, 6).astype(float), rng.integers(1, 4, 6)
+        marks = np.zeros(6, dtype=bool), np.zeros(6, dtype=bool)
+        found = [
+            kernel(values, widths, 7, 2, mark) for kernel, mark in zip((_knapsack_kernel, plain), marks, strict=True)
+        ]
+        assert found[0] == found[1]
+        assert marks[0].tolist() == marks[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("worth", "nodes", "free"),
+    [([1.0], [1, 1], 3), ([0.0], [1], 3), ([np.nan], [1], 3), ([1.0], [0], 3), ([1.0], [1], -1)],
+)
+def test_malformed_bids(worth, nodes, free):
+    with pytest.raises(InvalidParameterError):
+        vcg_outcome(worth, nodes, free)
+
+
+# -- incentives --------------------------------------------------------------------------------------------
+
+
+def test_shading_pays_where_winners_pay_their_bid():
+    truth, rival = certain(9.0), certain(4.0)
+    assert first_round(PayAsBid, 1, {"A": truth, "B": rival}) == {"A": 9.0}
+    assert first_round(PayAsBid, 1, {"A": certain(5.0), "B": rival}) == {"A": 5.0}  # gains 4
+
+
+def test_vcg_across_rounds_is_not_truthful():
+    """A is worth 9 now or 8 later; B, worth 8, only now. Waiting is free of charge tomorrow: truth pays 8 - 8 + ...
+
+    Declared truly, A wins round 1 and pays 8, keeping 1. Had it said that it is not in a hurry for
+    the first round (worth 7), B would start now and A in the next round for nothing, keeping 8.
+    """
+    rival = certain(8.0)
+    slow = LinearValue(9.0, 2, 1.0, 5)
+    truth = StatementOfWork(1, 1, slow, [(1, 1, 1.0)])
+    assert first_round(Vcg, 1, {"A": truth, "B": rival}) == {"A": 8.0}
+    lie = StatementOfWork(1, 1, LinearValue(7.0, 2, 0.5, 5), [(1, 1, 1.0)])
+    market = opened(Vcg, 1, 12)
+    market.submit("A", lie)
+    market.submit("B", rival)
+    market.arrive("A", 1)
+    market.arrive("B", 1)
+    assert [event.job for event in market.advance()] == ["B"]
+    market.complete("B")
+    assert [event.job for event in market.advance()] == ["A"]
+    event = market.complete("A")
+    assert slow(event.completion) - event.payment == 8.0 > 9.0 - 8.0
+
+
+@every_auction
+@given(seed=st.integers(0, 10_000))
+def test_never_oversold_and_at_most_the_declared_value(auction, seed):
+    rng = np.random.default_rng(seed)
+    market = opened(auction, 4, 12)
+    running, jobs = {}, {}
+    for now in range(1, 13):
+        for k in range(int(rng.integers(0, 3))):
+            d = int(rng.integers(1, 4))
+            sow = StatementOfWork(
+                now,
+                int(rng.integers(1, 4)),
+                LinearValue(float(rng.integers(1, 40)), now + d, 2.0, now + 9),
+                [(now, d, 1.0)],
+            )
+            jobs[now, k] = sow
+            market.submit((now, k), sow)
+        for name, sow in jobs.items():
+            if sow.birth == now:
+                market.arrive(name, int(sow.law.durations[0]))
+        for event in market.advance():
+            if event.kind is EventKind.START:
+                running[event.job] = now
+        assert market.load == sum(jobs[name].concurrency for name in running) <= 4
+        for name, start in list(running.items()):
+            if start + jobs[name].law.durations[0] == now + 1:
+                event = market.complete(name)
+                del running[name]
+                assert 0 <= event.payment <= jobs[name].value(event.completion) + 1e-9
