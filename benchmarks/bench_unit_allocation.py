@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ def unit_allocation() -> Iterator[Row]:
         pack = partial(fractional_unit_allocation, *arrays, max_concurrency=UNIT, max_duration=LONGEST)
         bundles = pack()
         room, horizon = bundles.max_overlap + 5, ROUNDS + LONGEST
-        candidates = [
+        candidates: list[Callable[[], Any]] = [
             pack,
             bundles.verify,
             partial(bundles.widened, room, horizon),

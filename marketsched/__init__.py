@@ -8,6 +8,8 @@ from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
     from marketsched.agents.result import RunResult as RunResult
+    from marketsched.comparing import Comparison as Comparison
+    from marketsched.comparing import compare as compare
     from marketsched.replaying import replay as replay
     from marketsched.running import run as run
     from marketsched.scenario import Scenario as Scenario
@@ -18,6 +20,7 @@ _LAZY = {
     "scenario": ("Scenario",),
     "running": ("run",),
     "replaying": ("replay",),
+    "comparing": ("compare", "Comparison"),
     "agents.result": ("RunResult",),
 }
 __all__ = [name for names in _LAZY.values() for name in names]

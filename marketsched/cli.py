@@ -6,17 +6,29 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from marketsched.command_tools import (
+    INTERRUPTED,
+    REPORTED,
+    DataOption,
+    ForceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    file_name,
+    free_folder,
+    one_line_errors,
+    stop,
+)
+from marketsched.compare_command import compare
 
 if TYPE_CHECKING:
     from marketsched.agents.result import RunResult
     from marketsched.scenario import Scenario
-
-REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     help="Truthful markets for cluster jobs whose arrival and duration are uncertain.",
@@ -28,12 +40,6 @@ app = typer.Typer(
 )
 traces_app = typer.Typer(help="List recorded traces, and verify their files.", rich_markup_mode=None)
 app.add_typer(traces_app, name="traces")
-
-DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of recorded traces (default: MARKETSCHED_DATA).", show_default=False),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print figures as JSON.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -55,17 +61,11 @@ def root(
 def run(
     scenario: Annotated[str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")],
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the results (default: a new one, runs/SCENARIO-seedN).", show_default=False),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run in that folder.")] = False,
+    out: OutOption = None,
+    force: ForceOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
-    ] = None,
+    changes: SetOption = None,
 ) -> None:
     """Run a scenario; print its summary, write its tables and a figure."""
     with one_line_errors():
@@ -74,11 +74,11 @@ def run(
 
         content, source = read_scenario(scenario)
         chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)
-        folder = out if out is not None else _free_folder(Path("runs") / f"{_file_name(chosen.name)}-seed{seed}", force)
+        folder = out if out is not None else free_folder(Path("runs") / f"{file_name(chosen.name)}-seed{seed}", force)
         check_target(folder, force=force)
         result = _play(chosen, seed, data)
         if not result.summary["rounds"]:
-            _stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
+            stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         from marketsched.results import write_results
 
         write_results(folder, chosen, result, force=force)
@@ -86,7 +86,10 @@ def run(
         typer.echo(f"written to {folder}", err=as_json)
         if not result.summary["complete"]:
             played, rounds = result.summary["rounds"], result.summary["horizon"]
-            _stop(f"interrupted after round {played} of {rounds}: {folder} is marked INCOMPLETE", INTERRUPTED)
+            stop(f"interrupted after round {played} of {rounds}: {folder} is marked INCOMPLETE", INTERRUPTED)
+
+
+app.command()(compare)
 
 
 @app.command()
@@ -185,46 +188,6 @@ def verify_traces(
                 typer.echo(f"{'':14} {row.quantity}: {row.found!r}, expected {row.expected}")
     if wrong:
         raise typer.Exit(REPORTED)
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turn every error of the user's into one line on standard error and exit status 2."""
-    from marketsched.mechanisms.errors import MarketschedError
-
-    try:
-        yield
-    except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(REPORTED) from None
-    except MarketschedError as error:
-        _stop(str(error), BAD_INPUT)
-    except OSError as error:
-        _stop(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), BAD_INPUT)
-    except MemoryError as error:
-        _stop(f"not enough memory: {error}", BAD_INPUT)
-    except KeyboardInterrupt:
-        _stop("interrupted: nothing is written", INTERRUPTED)
-
-
-def _stop(message: str, status: int) -> NoReturn:
-    line = " ".join(message.split())
-    typer.echo(f"marketsched: {line}", err=True)
-    raise typer.Exit(status)
-
-
-def _file_name(name: str) -> str:
-    """Return ``name`` with everything but letters, digits, dots, dashes and underscores replaced."""
-    return "".join(x if x.isalnum() or x in "._-" else "-" for x in name).strip(".") or "scenario"
-
-
-def _free_folder(folder: Path, force: bool) -> Path:
-    """Return ``folder``, or with ``-2``, ``-3``, ... behind its name if there is one already."""
-    number, free = 1, folder
-    while free.exists() and not force:
-        number += 1
-        free = folder.with_name(f"{folder.name}-{number}")
-    return free
 
 
 def _play(scenario: Scenario, seed: int, data: Path | None) -> RunResult:

@@ -6,9 +6,9 @@ For jobs as they really turned out, one binary variable for each job and useful 
    x_{js} \le C \text{ in every round } t, \qquad \sum_s x_{js} \le 1 \text{ for every job}
 
 It is (11) of realised jobs (docs/mathematics.md) in whole numbers: what a run's welfare is compared
-with. HiGHS solves it on one thread, from the better of two first-come schedules on, so that even a
-stopped solve has a schedule. The schedule is checked round by round before it is returned, and what
-the solver could not prove is said.
+with. Before HiGHS is asked there is a schedule, the better of two first-come ones, and a bound, (29);
+it searches on one thread from the one towards the other, and stops where they meet. So a stopped
+search, too, has a schedule and a bound. The schedule is checked round by round before it is returned.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.relaxed_lp.packing import usage_matrix
 from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs
 
-TOLERANCE = 1e-9  # of the solver; values are scaled to at most 1
-DUAL_STEPS = 200  # of the bound (29), which stands in where the solver's own is worse
+TOLERANCE = 1e-9  # of the solver, whose values are scaled to at most 1; and of a gap that counts as closed
+MOST_STARTS = 150_000  # HiGHS sets up its search in a time that grows with the square, and cannot be stopped there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,15 +71,16 @@ def hindsight_optimum(
         S: completions at birth + S or later are worth nothing. None: no such limit, or the one that
         `RealisedJobs` were built with.
     time_limit : float
-        Seconds that the solver may take. A stopped solve depends on the machine.
+        Seconds that the solver may take. Where it stops then depends on the machine.
     node_limit : int, optional
         Nodes of the search tree that the solver may open: a limit that gives the same everywhere.
 
     Returns
     -------
     Optimum
-        If ``proven``, the best schedule (up to 1e-9 of the highest value of a job, times the number
-        of jobs). Otherwise the best one found; the best there is lies between ``value`` and ``bound``.
+        If ``proven``, the best schedule, up to rounding. Otherwise the best one found; what the best
+        there is would be worth lies between ``value`` and ``bound``. With more than `MOST_STARTS`
+        useful starts the solver is not asked.
 
     Raises
     ------
@@ -110,16 +111,21 @@ def hindsight_optimum(
         (first_come_welfare(realised, capacity, horizon, 0.0), best_first_come(realised, capacity, horizon)),
         key=lambda outcome: outcome.welfare,
     )
+    starts, bound = first.starts, dual_bound(realised, capacity, horizon).value
+    if tasks.n_starts > MOST_STARTS or _closed(first.welfare, bound):
+        return _optimum(realised, starts, bound, False)
     program = _Program(tasks, capacity, horizon)
-    program.solve(first.starts, time_limit, node_limit)
-    starts = program.starts(realised.n_jobs)
-    if starts is None or _worth(realised, starts) < first.welfare:
-        starts = first.starts
+    program.solve(starts, bound, time_limit, node_limit)
+    found = program.starts(realised.n_jobs)
+    if found is not None and _worth(realised, found) >= first.welfare:
+        starts = found
     _check_schedule(realised, starts, capacity)
-    bound = program.bound
-    if not program.optimal:
-        bound = min(bound, dual_bound(realised, capacity, horizon, steps=DUAL_STEPS).value)
-    return _optimum(realised, starts, bound, program.optimal, program.nodes, program.seconds)
+    return _optimum(realised, starts, min(bound, program.bound), program.optimal, program.nodes, program.seconds)
+
+
+def _closed(value: float, bound: float) -> bool:
+    """Return whether a schedule of this value is proven to be the best by this bound."""
+    return bound - value <= TOLERANCE * bound
 
 
 def _as_realised(
@@ -144,7 +150,7 @@ def _optimum(
     value = _worth(jobs, starts)
     bound = max(bound, value)
     starts.flags.writeable = False
-    return Optimum(value, starts, optimal or bound == value, bound, bound - value, nodes, seconds)
+    return Optimum(value, starts, optimal or _closed(value, bound), bound, bound - value, nodes, seconds)
 
 
 def _worth(jobs: RealisedJobs, starts: NDArray[np.int64]) -> float:
@@ -179,7 +185,7 @@ class _Program:
         matrix = sparse.vstack([usage_matrix(tasks, horizon), once], format="csc")
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = n, horizon + tasks.n_tasks
-        lp.sense_, lp.col_cost_ = highspy.ObjSense.kMaximize, tasks.values / self.scale
+        lp.col_cost_ = -tasks.values / self.scale
         lp.col_lower_, lp.col_upper_ = np.zeros(n), np.ones(n)
         lp.row_lower_ = np.full(lp.num_row_, -highspy.kHighsInf)
         lp.row_upper_ = np.concatenate((np.full(horizon, float(capacity)), np.ones(tasks.n_tasks)))
@@ -203,10 +209,10 @@ class _Program:
         for name, value in options.items():
             self._solver.setOptionValue(name, value)
 
-    def solve(self, first: NDArray[np.int64], time_limit: float, node_limit: int | None) -> None:
-        """Run the solver from a first schedule, (n_jobs,) start rounds, on."""
+    def solve(self, first: NDArray[np.int64], enough: float, time_limit: float, node_limit: int | None) -> None:
+        """Run the solver from a first schedule, (n_jobs,) start rounds, on, until one is worth ``enough``."""
         highspy, tasks = _highspy(), self.tasks
-        self._set(time_limit=time_limit)
+        self._set(time_limit=time_limit, objective_target=-(1 - TOLERANCE) * enough / self.scale)
         if node_limit is not None:
             self._set(mip_max_nodes=node_limit)
         known = highspy.HighsSolution()
@@ -214,13 +220,13 @@ class _Program:
         self._solver.setSolution(known)
         _interruptible(self._solver)
         status, info = self._solver.getModelStatus(), self._solver.getInfo()
-        stopped = {highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kSolutionLimit}
-        self.optimal = status == highspy.HighsModelStatus.kOptimal
-        if not self.optimal and status not in stopped:
+        ends = highspy.HighsModelStatus
+        self.optimal = status == ends.kOptimal
+        if not self.optimal and status not in (ends.kTimeLimit, ends.kSolutionLimit, ends.kObjectiveTarget):
             raise SolverError(f"the solver HiGHS ended with {status}: expected optimal, or stopped by a limit")
         self.nodes, self.seconds = max(0, int(info.mip_node_count)), float(self._solver.getRunTime())
         if np.isfinite(info.mip_dual_bound):
-            self.bound = float(info.mip_dual_bound) * self.scale
+            self.bound = -float(info.mip_dual_bound) * self.scale
 
     def starts(self, n_jobs: int) -> NDArray[np.int64] | None:
         """Return the start round of each job, 0: not run; None if the solver has no schedule."""

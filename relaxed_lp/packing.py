@@ -29,6 +29,7 @@ from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 from marketsched.relaxed_lp.tasks import Tasks
 
+CROWDED = 1.2  # node-rounds asked for over those on sale, from which on the simplex method is used: see `_method`
 TOLERANCE = 1e-9  # of the solver, on rows and on reduced costs; values are scaled to at most 1
 
 
@@ -119,7 +120,7 @@ class PackingProgram:
             return PackingSolution(0.0, 0.0, 0.0, np.zeros(self.horizon), np.zeros(0), True, 0.0)
         if self._compiled is None:
             self._compiled = _Compiled(self)
-        x, prices, optimal, seconds = self._compiled.run(supply, limit)
+        x, prices, optimal, seconds = self._compiled.run(supply, self._method(supply), limit)
         allocation = self._feasible(x, supply)
         prices = np.maximum(prices, 0.0) * self.scale
         value, dual_value = float(self.tasks.values @ allocation), self.dual_value(prices, supply)
@@ -137,6 +138,18 @@ class PackingProgram:
         surplus = self.tasks.values - self.usage.T @ prices
         best = np.maximum.reduceat(surplus, self.tasks.offsets[:-1])
         return supply * float(prices.sum()) + float(self.tasks.weights @ np.maximum(best, 0.0))
+
+    def _method(self, supply: float) -> str:
+        """Return HiGHS's better method: "simplex" if rounds are crowded, else "ipm" (ending in a vertex, too).
+
+        Where most tasks get what they want, optima are many and the dual simplex method wanders among
+        them: on a day of 4,500 jobs at 85 % load it needed 60 times as long as the interior point
+        method. In a crowd it is the faster one, by up to 5 times.
+        """
+        first = self.tasks.offsets[:-1]
+        asked = float(self.tasks.weights @ self.usage.sum(axis=0)[first])
+        offered = supply * np.count_nonzero(np.bincount(self.usage.indices))
+        return "simplex" if asked >= CROWDED * offered else "ipm"
 
     def _feasible(self, x: NDArray[np.float64], supply: float) -> NDArray[np.float64]:
         """Return ``x`` shrunk where it exceeds a bound, by rounding if the solver was done."""
@@ -182,40 +195,45 @@ class _Compiled:
         self.problem = cp.Problem(cp.Maximize((tasks.values / program.scale) @ self.x), [self.fits, once])
 
     def run(
-        self, supply: float, time_limit: float | None
+        self, supply: float, method: str, time_limit: float | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool, float]:
         """Return x, slot prices, whether they are optimal, and the seconds the solver took."""
         cp = modelling()
+        self.supply.value = supply
+        status = self._solve(method, time_limit)
+        if status not in (cp.OPTIMAL, cp.USER_LIMIT):
+            status = self._solve("simplex", time_limit)
+        if status not in (cp.OPTIMAL, cp.USER_LIMIT):
+            raise SolverError(f"the LP solver HiGHS ended with status {status!r}: expected 'optimal'")
+        x, prices = _or_zero(self.x.value, self.x.size), _or_zero(self.fits.dual_value, self.fits.size)
+        return x, prices, status == cp.OPTIMAL, float(self.problem.solver_stats.solve_time or 0.0)
+
+    def _solve(self, method: str, time_limit: float | None) -> str | None:
+        """Call the solver; return how it ended. Started from the last solution it would take 2.5 times as long."""
+        cp = modelling()
         options: dict[str, Any] = {
+            "highs_options": {"solver": method},
             "threads": 1,
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
         }
         if time_limit is not None:
             options["time_limit"] = time_limit
-        self.supply.value = supply
-        try:
-            self._solve(options)
-        except cp.error.SolverError:
-            import highspy
-
-            # Somebody in this process ran HiGHS with more threads: it refuses ours until told to start afresh.
-            highspy.Highs.resetGlobalScheduler(True)
-            try:
-                self._solve(options)
-            except cp.error.SolverError as error:
-                raise SolverError(f"the LP solver HiGHS failed: {error}") from None
-        status = self.problem.status
-        if status not in (cp.OPTIMAL, cp.USER_LIMIT):
-            raise SolverError(f"the LP solver HiGHS ended with status {status!r}: expected 'optimal'")
-        x, prices = _or_zero(self.x.value, self.x.size), _or_zero(self.fits.dual_value, self.fits.size)
-        return x, prices, status == cp.OPTIMAL, float(self.problem.solver_stats.solve_time or 0.0)
-
-    def _solve(self, options: dict[str, Any]) -> None:
-        """Call the solver. Started from the last solution it would be slower: measured, 2.5 times."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that a limit was hit: told by the result
-            self.problem.solve(solver=modelling().HIGHS, warm_start=False, **options)
+            try:
+                self.problem.solve(solver=cp.HIGHS, warm_start=False, **options)
+            except cp.error.SolverError:
+                import highspy
+
+                # Perhaps somebody ran HiGHS in this thread with more threads: it then refuses one, until told.
+                highspy.Highs.resetGlobalScheduler(True)
+                try:
+                    self.problem.solve(solver=cp.HIGHS, warm_start=False, **options)
+                except cp.error.SolverError as error:
+                    raise SolverError(f"the LP solver HiGHS failed: {error}") from None
+        status: str | None = self.problem.status
+        return status
 
 
 def _or_zero(found: NDArray[np.float64] | None, size: int) -> NDArray[np.float64]:

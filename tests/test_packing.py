@@ -136,7 +136,7 @@ def test_nonsense_from_the_solver_is_made_feasible_and_bounded(seed, noise):
     rng = np.random.default_rng(noise)
 
     class Nonsense:
-        def run(self, supply, time_limit):
+        def run(self, supply, method, time_limit):
             x = rng.normal(0, 1, program.tasks.n_starts)
             return x, rng.normal(0, 1, program.horizon), False, 0.0
 
@@ -150,8 +150,10 @@ def test_nonsense_from_the_solver_is_made_feasible_and_bounded(seed, noise):
     assert program.dual_value(solution.prices, supply) == solution.dual_value
 
 
-def test_stopped_early_it_says_so_and_bounds_both_sides():
-    program, supply = crowd(1500, 400)
+@pytest.mark.parametrize(("supply", "method"), [(12.0, "simplex"), (40.0, "ipm")])
+def test_stopped_early_it_says_so_and_bounds_both_sides(supply, method):
+    program, _ = crowd(1500, 400)
+    assert program._method(supply) == method
     best = program.solve(supply)
     assert best.optimal
     stopped = [program.solve(supply, time_limit=share * best.seconds) for share in (0.01, 0.1, 0.3, 0.5)]

@@ -29,7 +29,15 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 
-BUILT_IN = ["exponential", "first-come", "pay-as-bid", "reduction", "spot", "stochastic", "vcg"]  # a test below compares this with the table
+BUILT_IN = [
+    "exponential",
+    "first-come",
+    "pay-as-bid",
+    "reduction",
+    "spot",
+    "stochastic",
+    "vcg",
+]  # a test below compares this with the table
 HORIZON = 10
 SIZES = {"capacity": 2, "horizon": HORIZON, "max_concurrency": 1, "max_duration": 3, "max_value": 9.0, "max_delay": 8}
 COMMON = {

@@ -1,0 +1,70 @@
+"""What every command shares: options, exit statuses, and one clear line for each error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of recorded traces (default: MARKETSCHED_DATA).", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print figures as JSON.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="Folder for the results (default: a new one under runs).", show_default=False),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace earlier results in that folder.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
+]
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn every error of the user's into one line on standard error and exit status 2."""
+    from marketsched.mechanisms.errors import MarketschedError
+
+    try:
+        yield
+    except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(REPORTED) from None
+    except MarketschedError as error:
+        stop(str(error), BAD_INPUT)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), BAD_INPUT)
+    except MemoryError as error:
+        stop(f"not enough memory: {error}", BAD_INPUT)
+    except KeyboardInterrupt:
+        stop("interrupted: nothing is written", INTERRUPTED)
+
+
+def stop(message: str, status: int) -> NoReturn:
+    """Say ``message`` in one line on standard error, and leave with ``status``."""
+    line = " ".join(message.split())
+    typer.echo(f"marketsched: {line}", err=True)
+    raise typer.Exit(status)
+
+
+def file_name(name: str) -> str:
+    """Return ``name`` with everything but letters, digits, dots, dashes and underscores replaced."""
+    return "".join(x if x.isalnum() or x in "._-" else "-" for x in name).strip(".") or "scenario"
+
+
+def free_folder(folder: Path, force: bool) -> Path:
+    """Return ``folder``, or with ``-2``, ``-3``, ... behind its name if there is one already."""
+    number, free = 1, folder
+    while free.exists() and not force:
+        number += 1
+        free = folder.with_name(f"{folder.name}-{number}")
+    return free

@@ -1,0 +1,221 @@
+"""The command `marketsched compare`: mechanisms on the same jobs, or a search for hard instances."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marketsched.command_tools import (
+    INTERRUPTED,
+    DataOption,
+    ForceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    file_name,
+    free_folder,
+    one_line_errors,
+    stop,
+)
+
+if TYPE_CHECKING:
+    from marketsched.adversary import HardInstance
+    from marketsched.comparing import Comparison
+    from marketsched.scenario import Scenario
+
+
+def compare(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A built-in scenario or a YAML file. With --adversary: one of kind jobs, or none."),
+    ] = None,
+    mechanisms: Annotated[
+        str, typer.Option(help="Names, separated by commas; rules behind a colon, as in reduction:eviction=running.")
+    ] = "exponential,first-come",
+    runs: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=1)] = 20,
+    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    optimum_seconds: Annotated[
+        float, typer.Option(help="How long the exact optimum of a run may take; 0: bounds alone.", min=0.0)
+    ] = 10.0,
+    adversary: Annotated[
+        bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
+    ] = False,
+    steps: Annotated[int, typer.Option(help="Instances tried, with --adversary.", min=1)] = 2000,
+    random_jobs: Annotated[
+        bool, typer.Option("--random-jobs", help="With --adversary: jobs may have two arrivals or durations.")
+    ] = False,
+    out: OutOption = None,
+    force: ForceOption = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+    changes: SetOption = None,
+) -> None:
+    """Compare mechanisms on the same jobs, with intervals; or find the jobs they are worst at."""
+    with one_line_errors():
+        from marketsched.mechanisms.errors import InvalidParameterError
+
+        names = [name.strip() for name in mechanisms.split(",") if name.strip()]
+        if not names:
+            raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
+        base = _read(scenario, changes) if scenario is not None else None
+        if adversary:
+            _search(base, names, steps, seed, random_jobs, out, force, as_json)
+        elif base is None:
+            raise InvalidParameterError("SCENARIO is missing: expected the name of one, or a YAML file")
+        else:
+            _compare(base, names, runs, seed, optimum_seconds, out, force, data, as_json)
+
+
+def _read(scenario: str, changes: list[str] | None) -> Scenario:
+    from marketsched.scenario import Scenario, read_scenario, with_changes
+
+    content, source = read_scenario(scenario)
+    return Scenario.from_dict(with_changes(content, changes or []), source=source)
+
+
+def _compare(
+    base: Scenario,
+    names: list[str],
+    runs: int,
+    seed: int,
+    optimum_seconds: float,
+    out: Path | None,
+    force: bool,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    from marketsched.comparing import compare as compare_mechanisms
+    from marketsched.comparison_results import write_comparison
+    from marketsched.output import check_target
+
+    folder = out if out is not None else free_folder(Path("runs") / f"{file_name(base.name)}-compared", force)
+    check_target(folder, force=force)
+    with _progress() as tell:
+        found = compare_mechanisms(
+            base,
+            names,
+            runs,
+            seed,
+            data=data,
+            optimum_seconds=optimum_seconds,
+            progress=tell,
+            keep_interrupted=True,
+        )
+    write_comparison(folder, found, force=force)
+    _show(found, as_json)
+    typer.echo(f"written to {folder}", err=as_json)
+    if not found.complete:
+        asked = found.meta["runs_asked_for"]
+        stop(f"interrupted after {found.meta['runs']} of {asked} seeds: {folder} is marked INCOMPLETE", INTERRUPTED)
+
+
+def _show(found: Comparison, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        return
+    from marketsched.comparison_view import comparison_view
+
+    _print(comparison_view(found))
+
+
+def _search(
+    base: Scenario | None,
+    names: list[str],
+    steps: int,
+    seed: int,
+    random_jobs: bool,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Search for each mechanism in turn; one scenario file each."""
+    from marketsched.adversary import search_hard_instance
+    from marketsched.contestants import contestants
+    from marketsched.output import check_target
+    from marketsched.scenario import Scenario
+
+    starts: list[tuple[str, Any, Any]] = []
+    if base is None:
+        empty = Scenario.from_dict(_NO_JOBS)
+        starts = [(each.label, None, each.scenario.mechanism) for each in contestants(empty, names)]
+    else:
+        starts = [(each.label, each.scenario, None) for each in contestants(base, names)]
+    folder = out if out is not None else free_folder(Path("runs") / "hard-instances", force)
+    check_target(folder, force=force)
+    found: dict[str, HardInstance] = {}
+    for label, start, mechanism in starts:
+        with _progress() as tell:
+            found[label] = search_hard_instance(
+                start,
+                mechanism,
+                steps=steps,
+                random_jobs=random_jobs,
+                seed=seed,
+                progress=lambda done, total, label=label: tell(done, total, label),  # type: ignore[misc]
+                rng=seed,
+            )
+        if found[label].stopped == "interrupt":
+            break
+    from marketsched.hard_results import hard_instances_view, write_hard_instances
+
+    write_hard_instances(folder, found, seed=seed, force=force)
+    if as_json:
+        from marketsched.hard_results import hard_instance_data
+        from marketsched.output import plain
+
+        typer.echo(json.dumps(plain({n: hard_instance_data(x) for n, x in found.items()}), indent=2, allow_nan=False))
+    else:
+        _print(hard_instances_view(found, folder))
+    typer.echo(f"written to {folder}", err=as_json)
+    if any(each.stopped == "interrupt" for each in found.values()):
+        stop(f"interrupted: {folder} has what was found until then", INTERRUPTED)
+
+
+_NO_JOBS = {
+    "name": "small market",
+    "workload": {
+        "kind": "jobs",
+        "capacity": 1,
+        "horizon": 2,
+        "max_concurrency": 1,
+        "max_duration": 1,
+        "max_value": 1,
+        "max_delay": 2,
+        "jobs": [
+            {
+                "name": "A",
+                "birth": 1,
+                "concurrency": 1,
+                "value": {"kind": "deadline", "value": 1, "deadline": 2},
+                "requirements": [{"arrival": 1, "duration": 1, "probability": 1}],
+            }
+        ],
+    },
+}  # where no scenario is given: only its default rules are used
+
+
+def _print(view: Any) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 110)
+    console.print(view)
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Give a function of (done, total, what) that shows a bar, on standard error and only where somebody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
