@@ -52,7 +52,14 @@ def _matrices() -> dict[str, Any]:
     matrix = sparse.vstack([program.usage, program.choice], format="csc")
     right = np.concatenate((np.full(HORIZON, float(capacity)), program.tasks.weights))
     index = {"start": matrix.indptr.astype(np.int32), "index": matrix.indices.astype(np.int32)}
-    return {**index, "data": matrix.data, "right": right, "cost": program.tasks.values / program.scale}
+    method = np.array(program._method(capacity))  # of the two that the package chooses from
+    return {
+        **index,
+        "data": matrix.data,
+        "right": right,
+        "cost": program.tasks.values / program.scale,
+        "method": method,
+    }
 
 
 def _hand_over(given: dict[str, Any]) -> float:
@@ -66,7 +73,7 @@ def _hand_over(given: dict[str, Any]) -> float:
     matrix.format_ = highspy.MatrixFormat.kColwise
     matrix.start_, matrix.index_, matrix.value_ = given["start"], given["index"], given["data"]
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    options = {"output_flag": False, "threads": 1}
+    options = {"output_flag": False, "threads": 1, "solver": str(given["method"])}
     tolerances = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
     for name, value in {**options, **tolerances}.items():
         solver.setOptionValue(name, value)

@@ -38,14 +38,14 @@ class Bound:
 
     ``value`` is the worth of a feasible allocation, ``dual_value`` what ``prices`` prove by weak
     duality: the optimum lies between them, ``gap`` apart. They differ by rounding if ``optimal``.
-    Otherwise the time limit was hit, and only ``dual_value`` bounds what schedules are worth.
+    Otherwise the solver was stopped, and only ``dual_value`` bounds what schedules are worth.
     """
 
     value: float  # credits
     prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
     gap: float  # credits, dual_value - value
     dual_value: float  # credits
-    optimal: bool  # False: stopped by the time limit
+    optimal: bool  # the gap is closed; False: stopped by the time limit
 
 
 def offline_bound(
@@ -77,6 +77,8 @@ def offline_bound(
         If a number is out of range, or there is no report.
     SolverError
         If the solver is not installed or failed.
+    TooLargeError
+        If the program would not fit into memory; see `PackingProgram`.
 
     Notes
     -----
@@ -132,7 +134,7 @@ def law_bound(
     ------
     InvalidParameterError
         As `offline_bound`, and if something is not a law, or a statement hides its durations.
-    SolverError
+    SolverError, TooLargeError
         As `offline_bound`.
     """
     return _solved(tasks_of_laws(_some("laws", "law", laws), horizon, max_delay), capacity, horizon, time_limit)
@@ -158,7 +160,7 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
     ------
     InvalidParameterError
         If a number is out of range, the horizons differ, or there is no job.
-    SolverError
+    SolverError, TooLargeError
         As `offline_bound`.
     """
     capacity = finite_parameter("capacity", capacity, "(0, inf)")

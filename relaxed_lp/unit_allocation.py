@@ -140,7 +140,9 @@ class UnitAllocation:
         horizon = whole_parameter("horizon", horizon, int(self.last.max()))
         last = stretched(self.last, limit - self.overlap(horizon), np.lexsort((-self.value, -self.last)))
         room = limit - replace(self, last=last).overlap(horizon)
-        first = horizon + 1 - stretched(horizon + 1 - self.first, room[::-1], np.lexsort((-self.value, self.first)))
+        # Here those who compete begin in the same round: who ends just before them had no room to their right.
+        dearest_first = np.argsort(-self.value, kind="stable")
+        first = horizon + 1 - stretched(horizon + 1 - self.first, room[::-1], dearest_first)
         return replace(self, first=_frozen(first), last=_frozen(last))
 
 
@@ -254,8 +256,7 @@ def _verify_members(allocation: UnitAllocation) -> None:
         raise InvalidParameterError(f"members have shapes {bundle.shape}, {outcome.shape}, {share.shape}: expected one")
     if bundle.dtype.kind not in "iu" or outcome.dtype.kind not in "iu":
         raise InvalidParameterError(f"members have types {bundle.dtype}, {outcome.dtype}: expected whole numbers")
-    legal = (bundle >= 0) & (bundle < n_bundles) & (outcome >= 0) & (outcome < n_outcomes)
-    legal &= (share > 0) & (share <= 1 + TOLERANCE)
+    legal = (bundle >= 0) & (bundle < n_bundles) & (outcome >= 0) & (outcome < n_outcomes) & (share > 0)
     if not legal.all():
         m = int(np.argmin(legal))
         raise InvalidParameterError(

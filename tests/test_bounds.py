@@ -1,5 +1,7 @@
 """The bounds (11), (12) and (23): equal to their definitions, and above what schedules can be worth."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -36,8 +38,8 @@ def point_laws(jobs):
 
 
 def value_of(bound):
-    assert bound.optimal and -1e-12 <= bound.gap <= 1e-7 * max(1.0, bound.value)
-    assert bound.dual_value == bound.value + bound.gap or bound.gap == bound.dual_value - bound.value
+    assert bound.optimal and 0 <= bound.gap <= 1e-7 * max(1.0, bound.value)
+    assert bound.gap == bound.dual_value - bound.value
     return bound.value
 
 
@@ -106,7 +108,7 @@ def random_laws(rng, n_jobs=3):
 # -- above what can be had ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(250))
 def test_no_schedule_beats_the_offline_bound(seed):
     rng = np.random.default_rng([14, seed])
     jobs, capacity = random_jobs(rng, int(rng.integers(1, 7)), 7), int(rng.integers(1, 4))
@@ -137,13 +139,13 @@ def test_a_bound_for_a_smaller_cluster_is_broken():
     assert expected_best_schedule([sow] * 3, 2, 2) > law_bound([sow] * 3, 1, 2).value + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(250))
 def test_less_supply_costs_at_most_its_share(seed):
     sows, horizon, rng = market([16, seed], n_jobs=8, revealed=seed % 2 == 0, widest=5)
     capacity, epsilon = int(rng.integers(1, 6)), float(rng.uniform(0.01, 0.9))
-    for bound in (offline_bound, plan_bound):
-        full, part = (value_of(bound(sows, share * capacity, horizon)) for share in (1.0, 1 - epsilon))
-        assert (1 - epsilon) * full - 1e-9 <= part <= full + 1e-9
+    bound = plan_bound if seed % 5 == 0 else offline_bound
+    full, part = (value_of(bound(sows, share * capacity, horizon)) for share in (1.0, 1 - epsilon))
+    assert (1 - epsilon) * full - 1e-9 <= part <= full + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -238,6 +240,6 @@ def test_bad_arguments_of_single_bounds_are_named():
 
 
 def test_a_missing_solver_is_an_error(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "highspy", None)
+    monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(SolverError, match="pip install"):
         offline_bound([SOW], 2, 9)

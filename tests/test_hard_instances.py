@@ -184,6 +184,7 @@ def never_wide(*, epsilon, threshold, oracle, eviction, pricing, rng, **sizes):
     return NeverWide(**sizes)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_weakness_is_found(seed, monkeypatch):
     monkeypatch.setitem(registry._TABLE, "never-wide", never_wide)
@@ -193,6 +194,7 @@ def test_a_planted_weakness_is_found(seed, monkeypatch):
     assert widths.count(2) > len(widths) / 2
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(3))
 def test_cheap_long_jobs_before_dear_ones_are_found(seed):
     # First come, first served at price 0: nothing but c_max D_max V_max = 128 bounds its ratio.
@@ -211,6 +213,7 @@ def test_where_everything_fits_for_nothing_there_is_nothing_to_find(mechanism):
     assert found.ratio_bound == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.compiled
 def test_the_theorem_holds_where_its_conditions_do():
     found = search_hard_instance(MarketLimits(capacity=18), "exponential", steps=200, restarts=2, rng=0)
     assert found.conditions_hold
@@ -222,6 +225,7 @@ def test_the_theorem_holds_where_its_conditions_do():
 
 
 @pytest.mark.slow
+@pytest.mark.compiled
 @pytest.mark.parametrize("capacity", [12, 18])
 def test_the_theorem_holds_at_length(capacity):
     found = search_hard_instance(MarketLimits(capacity=capacity), "exponential", steps=2000, rng=0)

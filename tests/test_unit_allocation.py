@@ -199,6 +199,14 @@ def test_theorem_fua_at_scale():
 # -- rounding ----------------------------------------------------------------------------------------------
 
 
+def test_products_lose_nothing():
+    rng = np.random.default_rng(7)
+    width = np.append(rng.integers(1, 2**26, 500), [1, 3, 2**26])
+    weight = np.append(rng.random(500) * 10.0 ** rng.integers(-12, 6, 500), [5e-324, 1e-300, 1 / 3])
+    for c, x, high, low in zip(width.tolist(), weight.tolist(), *star._products(width, weight), strict=True):
+        assert Fraction(high) + Fraction(low) == c * Fraction(x)
+
+
 @pytest.mark.parametrize(("weight", "each"), [(0.1, 10), (1 / 3, 3), (1 / 7, 7), (0.7, 10)])
 def test_rounding_makes_no_slivers(weight, each):
     """Whole bundles fill up exactly, many times over: none is left with a crumb of an outcome."""
@@ -446,6 +454,10 @@ def widened_slowly(bundles, limit, horizon):
 def test_wider_bundles(seed):
     rng = np.random.default_rng(seed)
     arrays = random_family(rng, int(rng.integers(1, 25)), 24, 2, 8, lambda n: rng.random(n))
+    if seed % 2:  # a crowd at the end, and hardly anyone before: they compete for the rounds on their left, too
+        arrays = tuple(np.append(column, row) for column, row in zip(arrays, (1, 2, 1, 0.1, 1.0), strict=True))
+        arrays[0][:-1] += 16
+        arrays[1][:-1] += 16
     bundles = fractional_unit_allocation(*arrays, max_concurrency=2, max_duration=8)
     limit, horizon = bundles.max_overlap + int(rng.integers(0, 3)), int(bundles.last.max() + rng.integers(0, 6))
     wide = bundles.widened(limit, horizon)

@@ -72,8 +72,9 @@ class WelfareLedger:
         ----------
         supply : float
             C', nodes.
-        final_prices, base_prices : ndarray of float, shape (horizon,)
-            Slot prices now, and before anything was committed: rounds 1 .. T, credits per node-round.
+        final_prices, base_prices : ndarray of float, shape (n_rounds,)
+            Slot prices now, and before anything was committed: credits per node-round, from round 1 to
+            the last one that a plan can reach (with hidden durations that is after T).
         """
         bound = 2 * (self.utility + supply * float((final_prices - base_prices).sum()))
         reasons = []

@@ -197,8 +197,8 @@ class SlotPricing:
 
     def certificate(self, ledger: WelfareLedger) -> Certificate:
         """Return the run-time certificate (22) for what was submitted so far."""
-        rounds = slice(1, self._horizon + 1)
-        return ledger.certificate(self.supply, self._prices[rounds], self.base[rounds])
+        # Rounds after T, too: plans that do not see a duration pay for them; (12) loads them no more than T.
+        return ledger.certificate(self.supply, self._prices[1:], self.base[1:])
 
     def statistics(self) -> dict[str, Any]:
         """Return nothing: the slot prices tell all there is."""

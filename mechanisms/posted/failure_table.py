@@ -13,6 +13,9 @@ with ``k <= g`` fail first in round ``t``, so counting hits by their gap is enou
 earlier add to every later start. Sixty-four paths are compared at once and travel as the bits of
 one word, so runs of hits cost one population count and only where a run begins or ends is a single
 path touched.
+
+`joint_failures` counts on how many paths two launches fail together: what a comparison of the two on
+the same paths needs.
 """
 
 from __future__ import annotations
@@ -147,6 +150,133 @@ def failure_counts(
         _hits_kernel(loads.reshape(-1), window, first_row, dirty, low, high, gaps, lost)
         _counts_kernel(gaps, lost, counts)
     return counts
+
+
+def joint_failures(
+    loads: NDArray[Any],
+    row_tops: NDArray[np.int64],
+    first_row: int,
+    first_ahead: int,
+    n_starts: int,
+    durations: NDArray[np.int64],
+    anchors: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    *,
+    softs: NDArray[np.int64],
+    hard: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count failures (6') of many launches, and of each together with one launch of the first width.
+
+    Parameters
+    ----------
+    loads, row_tops, first_row
+        As in `failure_counts`.
+    first_ahead, n_starts : int
+        Starts ``now + first_ahead + i``.
+    durations : ndarray of int, shape (n_durations,)
+        Distinct durations, rising.
+    anchors, lengths : ndarray of int, shape (n_points,)
+        One launch per point, of the first width: its start as an index ``i`` (-1: none), and its
+        duration as an index into ``durations``.
+    softs : ndarray of int, shape (n_widths,)
+        C - c of each width.
+    hard : int
+        C, nodes.
+
+    Returns
+    -------
+    failing : ndarray of int64, shape (n_widths, n_durations, n_starts)
+        Paths on which the launch fails.
+    together : ndarray of int64, shape (n_widths, n_points, n_starts)
+        Paths on which it and the point's anchor both fail, for launches of the point's duration.
+    """
+    window = loads.shape[1]
+    n_rows = first_ahead + n_starts + int(durations[-1]) - 1
+    rounds = np.arange(min(n_rows, window))
+    dirty = rounds[row_tops[(first_row + rounds) % window] > softs.min()]
+    failing = np.zeros((softs.size, durations.size, n_starts), dtype=np.int64)
+    together = np.zeros((softs.size, anchors.size, n_starts), dtype=np.int64)
+    if dirty.size:
+        ends = np.iinfo(loads.dtype)
+        limits = np.clip(np.r_[softs, hard], ends.min, ends.max).astype(loads.dtype)
+        words = np.zeros((softs.size + 1, n_rows), dtype=np.uint64)
+        failed = np.zeros((softs.size, durations.size, n_starts), dtype=np.uint64)
+        _joint_kernel(
+            loads.reshape(-1),
+            window,
+            first_row,
+            dirty,
+            limits,
+            first_ahead,
+            durations,
+            anchors,
+            lengths,
+            words,
+            failed,
+            failing,
+            together,
+        )
+    return failing, together
+
+
+@njit(cache=True)
+def _joint_kernel(  # type: ignore[no-untyped-def]
+    loads,
+    window,
+    first_row,
+    dirty,
+    limits,
+    first_ahead,
+    durations,
+    anchors,
+    lengths,
+    words,
+    failed,
+    failing,
+    together,
+):
+    """Add the counts of all blocks; ``words`` and ``failed`` are scratch, zero before and after dirty rounds.
+
+    ``words[w, t]`` holds the lanes with a hit of width ``w`` in round ``t``; its last row, the lanes
+    lost before round ``t``.
+    """
+    n_widths, n_durations, n_starts = failing.shape
+    for block in range(loads.size // (window * LANES)):
+        found = _ZERO
+        for k in dirty:
+            row = first_row + k
+            if row >= window:
+                row -= window
+            offset = (block * window + row) * LANES
+            for w in range(n_widths):
+                words[w, k] = _exceeds(loads, offset, limits[w])
+                found |= words[w, k]
+            words[n_widths, k] = _exceeds(loads, offset, limits[n_widths])
+        if found == _ZERO:
+            continue
+        lost = _ZERO
+        for t in range(words.shape[1]):
+            lost_now = words[n_widths, t]
+            words[n_widths, t] = lost
+            lost |= lost_now
+        for w in range(n_widths):
+            for i in range(n_starts):
+                t = first_ahead + i
+                word = words[n_widths, t]
+                for m in range(n_durations):
+                    while t < first_ahead + i + durations[m]:
+                        word |= words[w, t]
+                        t += 1
+                    failed[w, m, i] = word
+                    failing[w, m, i] += _count(word)
+        for k in range(anchors.size):
+            anchor = failed[0, lengths[k], anchors[k]] if anchors[k] >= 0 else _ZERO
+            if anchor == _ZERO:
+                continue
+            for w in range(n_widths):
+                for i in range(n_starts):
+                    together[w, k, i] += _count(anchor & failed[w, lengths[k], i])
+        words[:] = _ZERO
 
 
 @njit(cache=True)

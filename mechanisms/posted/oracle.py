@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
-from marketsched.mechanisms.posted.path_kernels import REFRESH, SUBMIT, root_key, stamp_of
+from marketsched.mechanisms.posted.path_kernels import FRESH, REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Limits, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.sow import Law
@@ -80,6 +80,38 @@ class FailureOracle(ResidualTracker):
         """Return what the run summary shows about the oracle."""
         return {}
 
+    def fresh_paths(self, samples: int, rng: np.random.Generator) -> SamplePaths:
+        """Draw ``samples`` paths of the earlier jobs that no estimate has used, or will use.
+
+        Raises
+        ------
+        TooLargeError
+            If a law has more points than a drawn outcome can name.
+        """
+        self._settle()
+        paths = SamplePaths(samples, self.limits, root_key(rng))
+        paths.now = self.now
+        for residual in self._jobs.values():
+            if residual.law.arrivals.size > MAX_POINTS:
+                raise TooLargeError(
+                    f"job {residual.job!r}: a law of {residual.law.arrivals.size} points: paths take {MAX_POINTS}"
+                )
+            paths.add(residual, stamp_of(self.now, FRESH))
+        return paths
+
+    def n_outcomes(self, at_most: float = np.inf) -> float:
+        """Return how many joint outcomes the earlier jobs have, before equal loads are merged.
+
+        The count stops once it is above ``at_most``.
+        """
+        self._settle()
+        count = 1.0
+        for residual in self._jobs.values():
+            count *= max(1, residual.high - residual.low + residual.may_never)
+            if count > at_most:
+                break
+        return count
+
 
 class ExactOracle(FailureOracle):
     """Exact probabilities, by enumeration of all joint outcomes of the earlier jobs.
@@ -93,6 +125,14 @@ class ExactOracle(FailureOracle):
     """
 
     exact = True
+
+    @classmethod
+    def beside(cls, other: FailureOracle) -> ExactOracle:
+        """Return an oracle that enumerates the jobs ``other`` follows, as they stand; it hears of nothing later."""
+        other._settle()
+        exact = cls()
+        exact._limits, exact.now, exact._jobs = other.limits, other.now, dict(other._jobs)
+        return exact
 
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         limits = self.limits
@@ -255,6 +295,11 @@ class MonteCarloOracle(FailureOracle):
         self._owed = min(self._owed + self._share * self._paths.n_blocks, self._paths.n_blocks)
         self._version = 0
         self._stale = True
+
+    def fresh_paths(self, samples: int, rng: np.random.Generator) -> SamplePaths:
+        """Draw ``samples`` paths that no estimate has used; the laws are taken from the store as they are."""
+        self._settle()
+        return self._paths.twin(samples, root_key(rng), stamp_of(self.now, FRESH))
 
     def fresh_table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         """Return :meth:`table` on paths drawn for this question alone, from their own streams."""

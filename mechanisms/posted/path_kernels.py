@@ -32,7 +32,7 @@ OFFSET, POINTS, GUIDE, BUCKETS, LOW, HIGH, MAY_NEVER, WIDTH, KEY = range(9)
 N_COLUMNS = 9
 
 # Kinds of draw beside SETTLE and ARRIVE, so that no two draws of one job in one round share numbers.
-SUBMIT, REFRESH = 1, 4
+SUBMIT, REFRESH, FRESH = 1, 4, 5
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.mechanism import Menu
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
@@ -72,6 +73,27 @@ class Planner:
         return choice, quote
 
     def _choose(self, sow: StatementOfWork, now: int) -> Choice:
+        choice, failures = self.preview(sow, now)
+        self._oracle.probe(sow.concurrency, sow.law, choice.starts, failures)
+        last_value = last_useful_completion(sow, self._limits.max_delay, self._limits.horizon)
+        lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
+        self._ledger.enter(sow, lowest, int(sow.law.durations.max()), choice)
+        return choice
+
+    def preview(
+        self,
+        sow: StatementOfWork,
+        now: int,
+        *,
+        failures: NDArray[np.float64] | None = None,
+        threshold: float | None = None,
+    ) -> tuple[Choice, NDArray[np.float64]]:
+        """Choose the launch plan (3)-(4) at the menu of this moment; record nothing.
+
+        ``failures``, of shape (>= first start - now + starts of value, longest duration), and
+        ``threshold`` stand in for the oracle's estimates and the market's theta. Returns the choice,
+        and the failure probabilities it was made with, before thresholding.
+        """
         law, limits = sow.law, self._limits
         first_start = int(law.arrivals[0])
         shortest, longest = int(law.durations.min()), int(law.durations.max())
@@ -80,7 +102,8 @@ class Planner:
         values = sow.value.table(first_start, n_starts + longest)
         values[max(0, last_value + 1 - first_start) :] = 0.0
         prices, on_sale = self.relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
-        failures = self._oracle.table(sow.concurrency, first_start - now + n_starts, longest)
+        if failures is None:
+            failures = self._oracle.table(sow.concurrency, first_start - now + n_starts, longest)
         choice = choose_starts(
             law,
             values,
@@ -90,13 +113,10 @@ class Planner:
             now=now,
             first_start=first_start,
             horizon=limits.horizon,
-            threshold=self._threshold,
+            threshold=self._threshold if threshold is None else threshold,
             tolerance=self._tolerance,
         )
-        self._oracle.probe(sow.concurrency, law, choice.starts, failures)
-        lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
-        self._ledger.enter(sow, lowest, longest, choice)
-        return choice
+        return choice, failures
 
     def certificate(self) -> Certificate | None:
         """Return what the relaxed algorithm can certify about the best welfare; None: nothing."""

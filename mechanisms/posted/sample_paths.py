@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
-from marketsched.mechanisms.posted.failure_table import failure_counts
+from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
 from marketsched.mechanisms.posted.path_kernels import (
     BUCKETS,
     GUIDE,
@@ -139,12 +139,25 @@ class SamplePaths:
             self.row_tops[:] = 0
         self._place(list(self._slot_of.values()), stamp, first_block, end_block)
 
+    def twin(self, n_paths: int, root: np.uint64, stamp: int) -> SamplePaths:
+        """Return ``n_paths`` new paths of the same jobs, drawn under another root key; ``self`` stays as it is."""
+        twin = SamplePaths(n_paths, self.limits, root)
+        twin.now = self.now
+        if self.loads.dtype == np.int32:
+            twin.loads = twin.loads.astype(np.int32)
+        twin.draws = np.zeros((self.draws.shape[0], twin.n_blocks * LANES), np.uint16)
+        twin._slots, twin._points = self._slots.copy(), self._points.copy()
+        twin._cumulated, twin._guides = self._cumulated.copy(), self._guides.copy()
+        twin._used, twin._guides_used = self._used, self._guides_used
+        twin._slot_of, twin._free = dict(self._slot_of), list(self._free)
+        twin._total_width = self._total_width
+        twin.redraw(stamp, 0, twin.n_blocks)
+        return twin
+
     # -- what the oracle asks --------------------------------------------------------------------
 
     def counts(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.int64]:
         """Return the failing paths of starts ``now + i`` and durations ``k + 1``, see (6')."""
-        capacity = self.limits.capacity
-        hard = capacity if self.capacity < 0 else np.iinfo(np.int32).max
         return failure_counts(
             self.loads,
             self.row_tops,
@@ -152,9 +165,37 @@ class SamplePaths:
             n_starts + n_durations - 1,
             n_starts,
             n_durations,
-            soft=capacity - concurrency,
-            hard=hard,
+            soft=self.limits.capacity - concurrency,
+            hard=self._hard,
         )
+
+    def joint_counts(
+        self,
+        concurrencies: NDArray[np.int64],
+        first_start: int,
+        n_starts: int,
+        durations: NDArray[np.int64],
+        anchors: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the failing paths of starts ``first_start + i``, alone and with an anchor: `joint_failures`."""
+        return joint_failures(
+            self.loads,
+            self.row_tops,
+            self.now % self.window,
+            first_start - self.now,
+            n_starts,
+            durations,
+            anchors,
+            lengths,
+            softs=self.limits.capacity - concurrencies,
+            hard=self._hard,
+        )
+
+    @property
+    def _hard(self) -> int:
+        """The load above which a later job is lost before it starts: none under the ``running`` rule."""
+        return self.limits.capacity if self.capacity < 0 else np.iinfo(np.int32).max
 
     # -- storage ---------------------------------------------------------------------------------
 
@@ -188,6 +229,8 @@ class SamplePaths:
     def _new_slot(self, n_points: int) -> int:
         if not self._free:
             old = self.draws.shape[0]
+            if not self.draws.flags.owndata:  # after unpickling the memory is numpy's, and cannot grow
+                self.draws = self.draws.copy()
             # In place, without a second copy: this is the one large array, and no view of it is kept.
             self.draws.resize((2 * old, self.draws.shape[1]), refcheck=False)
             self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])

@@ -32,6 +32,7 @@ from marketsched.mechanisms.posted.active import ActiveJob
 from marketsched.mechanisms.posted.certificate import Certificate
 from marketsched.mechanisms.posted.checks import checked_limits
 from marketsched.mechanisms.posted.eviction import overload_removals
+from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.relaxed import Pricing
@@ -268,6 +269,19 @@ class PostedPriceMechanism:
             If ``concurrency`` is outside [1, max_concurrency].
         """
         return self._planner.menu(concurrency, self._round)
+
+    def inspect(self) -> Inspection:
+        """Return all that a report submitted now would meet, for audits; nothing is recorded, no path is used up.
+
+        Raises
+        ------
+        EventError
+            If no report is accepted now: an arrival of this round was observed, or the market has closed.
+        """
+        self._check_open("inspect")
+        if self._any_arrival:
+            raise EventError(f"inspect after an arrival of round {self._round}: expected a moment of submissions")
+        return Inspection(self._planner, self._oracle, self.limits, self._round, self.max_value, self.threshold)
 
     @property
     def load(self) -> int:

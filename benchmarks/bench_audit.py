@@ -1,0 +1,109 @@
+"""Certificates: the cost of one, against what the submission it speaks of costs the mechanism itself.
+
+Size: 250 active jobs over 122 rounds ahead, runs of up to 48 rounds on up to 4 nodes, 1,000 paths. A
+submission with ``refresh="submission"`` draws as many fresh paths as a certificate does. Both are timed
+on a copy of the market just after an earlier submission: the certificate then asks for the mechanism's
+own estimates first, which draws the paths the submission would have drawn (and finds drawn later), and
+for its own paths beside them. ``..._alone`` leaves the former out: a certificate in a market whose
+estimates are there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from harness import Row, Timed, benchmark, time_interleaved
+from marketsched.mechanisms import (
+    DeadlineValue,
+    ExponentialPricing,
+    MonteCarloOracle,
+    PostedPriceMechanism,
+    StatementOfWork,
+)
+from marketsched.truthfulness import certify
+
+JOBS, PATHS = 250, 1_000
+DELAY, LONGEST, WIDEST = 122, 48, 4
+TOP = 7_680.0  # V_max, credits
+
+
+def _statement(rng: np.random.Generator, *, revealed: bool) -> StatementOfWork:
+    """Return a job as a prediction gives it: 3 arrivals x 5 durations, two hours ahead, some hours of slack."""
+    typical = int(rng.integers(2, 25))
+    durations = np.unique(np.clip(np.rint(typical * np.array([0.8, 0.9, 1.0, 1.2, 1.6])), 1, LONGEST).astype(int))
+    arrivals = int(rng.integers(20, 60)) + np.arange(3)
+    points = [x.ravel() for x in np.meshgrid(arrivals, durations, indexing="ij")]
+    weights = rng.random(points[0].size)
+    width = int(rng.integers(1, WIDEST + 1))
+    value = float(width * typical * rng.uniform(0.1, 4.0))
+    deadline = int(arrivals[-1] + durations[-1] + rng.integers(2, 30))
+    return StatementOfWork.from_arrays(
+        1, width, DeadlineValue(value, deadline), points[0], points[1], weights / weights.sum(), revealed=revealed
+    )
+
+
+def market(load: float, *, revealed: bool) -> PostedPriceMechanism:
+    """Return a market in which ``JOBS`` jobs are planned; ``load``: of the rounds they need, without any choice."""
+    rng = np.random.default_rng(11)
+    jobs = [_statement(rng, revealed=revealed) for _ in range(JOBS)]
+    work = sum(s.concurrency * float(s.law.durations @ s.law.probabilities) for s in jobs)
+    mechanism = PostedPriceMechanism(
+        round(work / 60 / load),
+        720,
+        ExponentialPricing(floor=0.001, ceiling=20.0),
+        MonteCarloOracle(PATHS, "submission"),
+        max_concurrency=WIDEST,
+        max_duration=LONGEST,
+        max_value=TOP,
+        max_delay=DELAY,
+        epsilon=0.05 if revealed else -0.3,
+        threshold=0.05,
+        rng=3,
+    )
+    for name, sow in enumerate(jobs):
+        mechanism.submit(name, sow)
+    return mechanism
+
+
+def submit(owner: StatementOfWork, given: PostedPriceMechanism) -> None:
+    """Submit the truth."""
+    given.submit("owner", owner)
+
+
+def audit(owner: StatementOfWork, given: PostedPriceMechanism) -> None:
+    """Certify the owner."""
+    certify(given, owner, samples=PATHS, exact=False, rng=1)
+
+
+@benchmark
+def certificates() -> Iterator[Row]:
+    """One owner's certificate over one submission: durations revealed and hidden, from light load to heavy."""
+    worst = 0.0
+    for revealed in (True, False):
+        for load in (0.5, 0.85, 1.5):
+            mechanism = market(load, revealed=revealed)
+            ready = copy.deepcopy(mechanism)
+            ready.menu(1)
+            totals = [0.0, 0.0, 0.0]
+            owners = [_statement(np.random.default_rng([5, k]), revealed=revealed) for k in range(5)]
+            for owner in owners:
+                times = time_interleaved(
+                    [
+                        Timed(partial(audit, owner), partial(copy.deepcopy, mechanism)),
+                        Timed(partial(submit, owner), partial(copy.deepcopy, mechanism)),
+                        partial(audit, owner, ready),
+                    ],
+                    rounds=5,
+                    shortest=0.0,
+                )
+                totals = [total + seconds for total, seconds in zip(totals, times, strict=True)]
+            regime = f"{'revealed' if revealed else 'hidden'}_at_load_{load}"
+            worst = max(worst, totals[0] / totals[1])
+            yield Row(f"certificate.ms_{regime}", totals[0] / len(owners) * 1e3, "ms")
+            yield Row(f"certificate.over_submit_{regime}", totals[0] / totals[1], "x")
+            yield Row(f"certificate.over_submit_{regime}_alone", totals[2] / totals[1], "x")
+    yield Row("certificate.over_submit", worst, "x", at_most=3)

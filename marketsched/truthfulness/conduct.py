@@ -1,0 +1,185 @@
+"""What an owner does in a market: the statements it submits, and the work that stands behind each.
+
+A misreport inside the model is one statement, submitted at birth, behind which stands the whole job.
+Outside the model an owner may submit later, submit several statements, or statements with no job
+behind them. The world then answers as it must: a statement with too few nodes never completes, one
+with nothing behind it never arrives, and the job is done when all its parts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+from marketsched.mechanisms.mechanism import LaunchPlan
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.lotteries import NEVER, Fate
+from marketsched.truthfulness.playing import Ended, Playing
+
+Plans = Mapping[str, LaunchPlan]  # by name of the statement, of those submitted so far
+
+
+def whole(job: Fate) -> Fate:
+    """Return the fate of a statement behind which stands the whole job."""
+    return job
+
+
+def nothing(job: Fate) -> Fate:
+    """Return the fate of a statement behind which stands nothing: it never arrives."""
+    return NEVER
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement that the owner submits.
+
+    Parameters
+    ----------
+    round : int
+        Of its submission.
+    report : StatementOfWork, or function of the plans so far
+        What is submitted, born in ``round``; the function may return None: nothing is.
+    nodes : int
+        Without so many it never completes.
+    name : str
+        What is appended to the owner's name in the market.
+    part : function of Fate
+        From what happens to the job to what happens to this statement; None: it has no work to do.
+    after : str, optional
+        Name of the statement after whose completion it becomes ready.
+    counts : bool
+        False: the job is done without it.
+    """
+
+    round: int
+    report: StatementOfWork | Callable[[Plans], StatementOfWork | None]
+    nodes: int
+    name: str = ""
+    part: Callable[[Fate], Fate | None] = whole
+    after: str | None = None
+    counts: bool = True
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """All that an owner does.
+
+    Parameters
+    ----------
+    statements : tuple of Statement
+        In order of submission.
+    key : hashable
+        Equal for conducts that are the same.
+    """
+
+    statements: tuple[Statement, ...]
+    key: Hashable
+
+    @property
+    def first_round(self) -> int:
+        """The round of the first submission."""
+        return min(statement.round for statement in self.statements)
+
+    @property
+    def highest_value(self) -> float:
+        """The sum of the highest values reported, credits; a report still to be made counts as the highest."""
+        made = [s.report.value.highest for s in self.statements if not callable(s.report)]
+        return sum(made) + max(made, default=0.0) * (len(self.statements) - len(made))
+
+
+def plain(report: StatementOfWork, nodes: int) -> Conduct:
+    """Return the conduct inside the model: one report, at birth, for the whole job.
+
+    Parameters
+    ----------
+    report : StatementOfWork
+        What is submitted, in the round in which it is born.
+    nodes : int
+        What the job really needs.
+    """
+    return Conduct((Statement(report.birth, report, nodes),), report)
+
+
+class Attempt:
+    """A conduct while it is played: what was submitted, what came of it, what is still to come.
+
+    Parameters
+    ----------
+    conduct : Conduct
+        What the owner does.
+    name : str
+        Of the owner's job in the market.
+    job : Fate
+        What really happens to the job, which arrives.
+
+    Attributes
+    ----------
+    payment : float
+        Paid so far, credits.
+    """
+
+    def __init__(self, conduct: Conduct, name: str, job: Fate) -> None:
+        self.payment = 0.0
+        self._job_name = name
+        self._plans: dict[str, LaunchPlan] = {}
+        self._parts = {s.name: s.part(job) for s in conduct.statements}
+        self._to_submit = list(conduct.statements)
+        self._followers = [s for s in conduct.statements if s.after is not None]
+        # The statements without which the job is not done, and when each of them was.
+        working = [s.name for s in conduct.statements if s.counts and self._parts[s.name] is not None]
+        self._done: dict[str, int | None] = dict.fromkeys(working)
+        self._awaited = set(working)
+
+    @property
+    def over(self) -> bool:
+        """True once nothing can change the owner's utility any more."""
+        return not self._awaited
+
+    @property
+    def completion(self) -> int | None:
+        """When the last part of the job completed; None: not all of them have."""
+        times = list(self._done.values())
+        return None if not times or None in times else max(t for t in times if t is not None)
+
+    def submit(self, market: Playing) -> None:
+        """Submit what is due in this round."""
+        due = [s for s in self._to_submit if s.round == market.now]
+        self._to_submit = [s for s in self._to_submit if s.round != market.now]
+        for statement in due:
+            report = statement.report
+            sow = report(self._plans) if callable(report) else report
+            fate = self._parts[statement.name]
+            if sow is None or fate is None:
+                self._give_up(statement.name)
+                continue
+            if statement.after is not None:
+                fate = Fate(None, fate.duration, fate.signal)  # not ready before the other one is done
+            name = self._job_name + statement.name
+            self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, own=True)
+
+    def hear(self, ended: Iterable[Ended], market: Playing) -> None:
+        """Take note of what has left the market in the round just played."""
+        mine = {self._job_name + name: name for name in self._parts}
+        for gone in ended:
+            name = mine.get(gone.name)
+            if name is None:
+                continue
+            self.payment += gone.payment
+            if gone.completion is None:
+                self._give_up(name)
+                continue
+            self._awaited.discard(name)
+            if name in self._done:
+                self._done[name] = gone.completion
+            for follower in self._followers:
+                fate = self._parts[follower.name]
+                if follower.after == name and fate is not None:
+                    ready = Fate(gone.completion, fate.duration, fate.signal)
+                    market.ready(self._job_name + follower.name, ready)
+
+    def _give_up(self, name: str) -> None:
+        """A statement will not complete, and so none that waits for it will."""
+        self._awaited.discard(name)
+        for follower in self._followers:
+            if follower.after == name:
+                self._give_up(follower.name)

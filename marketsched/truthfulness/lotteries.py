@@ -1,0 +1,164 @@
+"""What may happen to a job, as a finite lottery: its statement, its arrival, its duration, its signal.
+
+A job of the market is a law over statements of work, and each statement is itself a law over
+(arrival, duration, signal). One number drawn from [0, 1) decides both, so that one job's draw never
+moves another's. For a job that is already in the market, the lottery is the law of what is left,
+given what was seen (docs/mathematics.md, Section 3).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from marketsched.agents.job import Job
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.statement_law import StatementLaw
+
+CERTAIN = 1 - 1e-9  # probabilities of a law may miss 1 by so much
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What really happens to a job: arrival (a round; None: never), duration in rounds, signal."""
+
+    arrival: int | None
+    duration: int
+    signal: Signal = None
+
+
+NEVER = Fate(None, 1)
+
+Outcome = tuple[StatementOfWork | None, Fate]  # None: the job does not appear
+
+
+@dataclass(frozen=True, slots=True)
+class Lottery:
+    """Finitely many outcomes, with probabilities that add up to 1.
+
+    Parameters
+    ----------
+    outcomes : tuple of (StatementOfWork or None, Fate)
+        What may happen.
+    weights : tuple of float
+        How likely; the last one takes what rounding leaves.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    weights: tuple[float, ...]
+    _cumulative: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_cumulative", tuple(accumulate(self.weights))[:-1])
+
+    @property
+    def certain(self) -> bool:
+        """True if only one outcome is possible."""
+        return len(self.outcomes) == 1
+
+    def pick(self, u: float) -> int:
+        """Return the index of the outcome that a number from [0, 1) picks."""
+        return bisect_right(self._cumulative, u)
+
+
+def lottery(cases: Iterable[tuple[Outcome, float]]) -> Lottery:
+    """Return the lottery of ``cases``: those of weight 0 are left out, the others scaled to 1."""
+    positive = [(outcome, weight) for outcome, weight in cases if weight > 0]
+    total = sum(weight for _, weight in positive)
+    return Lottery(tuple(outcome for outcome, _ in positive), tuple(weight / total for _, weight in positive))
+
+
+def of_statement(sow: StatementOfWork) -> Lottery:
+    """Return what may happen to a job of this statement, seen from its birth.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> found = of_statement(StatementOfWork(1, 1, DeadlineValue(5.0, 9), [(2, 3, 0.5), (3, 4, 0.25)]))
+    >>> [fate.arrival for _, fate in found.outcomes], found.weights
+    ([2, 3, None], (0.5, 0.25, 0.25))
+    """
+    return lottery(((sow, fate), weight) for fate, weight in _points(sow))
+
+
+def of_law(law: StatementLaw) -> Lottery:
+    """Return what may happen to a job of which only a law over statements is known."""
+    cases: list[tuple[Outcome, float]] = []
+    for sow, probability in law.cases:
+        if sow is None:
+            cases.append(((None, NEVER), probability))
+        else:
+            cases += [((sow, fate), probability * weight) for fate, weight in _points(sow)]
+    return lottery(cases)
+
+
+def of_waiting(sow: StatementOfWork, now: int) -> Lottery:
+    """Return what may still happen to a job that has not arrived before round ``now``.
+
+    If its own law says that it should have, it never arrives.
+    """
+    left = [((sow, fate), weight) for fate, weight in _points(sow) if fate.arrival is None or fate.arrival >= now]
+    return lottery(left or [((sow, NEVER), 1.0)])
+
+
+def of_arrived(sow: StatementOfWork, seen: Fate, start: int | None, now: int, longest: int) -> Lottery:
+    """Return what may still happen to a job that has arrived, and runs since ``start`` if not None.
+
+    Parameters
+    ----------
+    sow : StatementOfWork
+        Its statement.
+    seen : Fate
+        Its arrival and signal; the duration is not looked at.
+    start : int or None
+        The first round of its run.
+    now : int
+        The current round; the job has run in every round from ``start`` to ``now - 1``.
+    longest : int
+        Its duration if its own law excludes what was seen, rounds.
+    """
+    so_far = 0 if start is None else now - start
+    left: list[tuple[Outcome, float]] = [
+        ((sow, Fate(seen.arrival, fate.duration, seen.signal)), weight)
+        for fate, weight in _points(sow)
+        if fate.arrival is not None and _same(fate, seen) and fate.duration > so_far
+    ]
+    excluded: Outcome = (sow, Fate(seen.arrival, max(longest, so_far + 1), seen.signal))
+    return lottery(left or [(excluded, 1.0)])
+
+
+def as_job(name: str, sow: StatementOfWork, fate: Fate) -> Job:
+    """Return the job of the market that says and does this."""
+    return Job(name, name, sow, fate.arrival, fate.duration, fate.signal)
+
+
+def fate_of(job: Job) -> Fate:
+    """Return what really happens to a job of a workload.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it arrives before its birth, or runs for less than a round.
+    """
+    if job.arrival is not None and job.arrival < job.truth.birth:
+        raise InvalidParameterError(
+            f"job {job.name!r} arrives in round {job.arrival}: expected not before its birth {job.truth.birth}"
+        )
+    if job.duration < 1:
+        raise InvalidParameterError(f"job {job.name!r} has duration {job.duration}: expected at least 1 round")
+    return Fate(job.arrival, job.duration, job.signal)
+
+
+def _points(sow: StatementOfWork) -> list[tuple[Fate, float]]:
+    """Return the points of a law of positive weight, and that the job never arrives if mass is missing."""
+    points = [(Fate(r.arrival, r.duration, r.signal), r.probability) for r in sow.requirements if r.probability > 0]
+    mass = sum(weight for _, weight in points)
+    return points if mass >= CERTAIN else [*points, (NEVER, 1 - mass)]
+
+
+def _same(fate: Fate, seen: Fate) -> bool:
+    alike = isinstance(fate.signal, bool) == isinstance(seen.signal, bool)
+    return fate.arrival == seen.arrival and fate.signal == seen.signal and alike

@@ -1,0 +1,311 @@
+"""What an owner can do beyond misreporting its statement: no theorem of the mechanism speaks of it.
+
+* Submit late (gap G2), or submit the job as two.
+* Submit jobs that never arrive: they pay nothing, and may move prices.
+* Run longer than declared: show a signal at arrival that is not the job's.
+
+Gains found here are reported as what they are, and never as a breach of truthfulness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from marketsched.agents.strategies import DelaySubmission, PublicInformation, ShiftDeadline
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
+from marketsched.truthfulness.conduct import Conduct, Plans, Statement, nothing, plain
+from marketsched.truthfulness.law_misreports import with_points
+from marketsched.truthfulness.lotteries import Fate
+from marketsched.truthfulness.misreports import Bounds, Misreport, count_of
+from marketsched.truthfulness.value_misreports import ScaledValue
+
+
+@dataclass(frozen=True)
+class DelayedSubmission(Misreport):
+    """The report is made ``rounds`` rounds after birth (G2); earlier arrivals then come with it.
+
+    Size: ``rounds / S``.
+    """
+
+    rounds: int
+
+    kind = "delay-submission"
+    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0}
+    inside_model = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, 0))
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the late report."""
+        if truth.birth + self.rounds > public.horizon:
+            raise InvalidReportError(f"submission in round {truth.birth + self.rounds}: expected one of the market")
+        return DelaySubmission(self.rounds).report(truth, public)
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """Until nothing is worth anything."""
+        return {"rounds": (0.0, float(min(public.max_delay - 1, public.horizon - truth.birth)))}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the rounds over S."""
+        return self.rounds / public.max_delay
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Name the rounds."""
+        return f"submits {count_of(self.rounds, 'round')} late"
+
+
+@dataclass(frozen=True)
+class SplitNodes(Misreport):
+    """Two jobs: one on ``nodes`` nodes, one on the rest, each with its share of the value.
+
+    It is assumed that the work can be divided so, that the parts may run at different times, and that
+    the job is done when both are. Size: the smaller part's share of the nodes.
+    """
+
+    nodes: int
+
+    kind = "split-nodes"
+    neutral: ClassVar[Mapping[str, float]] = {"nodes": 0}
+    inside_model = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", whole_parameter("nodes", self.nodes, 0))
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the first of the two reports."""
+        return self._part(truth, self.nodes, public)
+
+    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return both."""
+        if self.nodes == 0:
+            return plain(told, truth.concurrency)
+        rest = truth.concurrency - self.nodes
+        both = (self._part(told, self.nodes, public), self._part(told, told.concurrency - self.nodes, public))
+        first, second = both
+        statements = (Statement(truth.birth, first, self.nodes), Statement(truth.birth, second, rest, "/2"))
+        return Conduct(statements, ("nodes", both))
+
+    def _part(self, told: StatementOfWork, nodes: int, public: PublicInformation) -> StatementOfWork:
+        if not 1 <= nodes < told.concurrency:
+            raise InvalidReportError(f"{nodes} of {told.concurrency} nodes: expected a true part of them")
+        value = ScaledValue(nodes / told.concurrency).report(told, public).value
+        return StatementOfWork(told.birth, nodes, value, told.requirements)
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """Up to all but one."""
+        return {"nodes": (0.0, float(max(0, truth.concurrency - 1)))}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the smaller share."""
+        return min(self.nodes, truth.concurrency - self.nodes) / truth.concurrency
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Name both parts."""
+        return f"submits two jobs, on {self.nodes} and {truth.concurrency - self.nodes} of its nodes"
+
+
+@dataclass(frozen=True)
+class SplitRounds(Misreport):
+    """Two jobs, one after the other: the first ``rounds`` rounds, and what is then left.
+
+    The second is told to arrive when the first will be done by its launch plan (at once, if it has
+    none), and does arrive when it is done. Both report the whole value, the first so much earlier as
+    the second needs. Size: ``rounds`` as a share of the longest duration.
+    """
+
+    rounds: int
+
+    kind = "split-rounds"
+    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0}
+    inside_model = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, 0))
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the first of the two reports."""
+        self._check(truth)
+        points = [
+            Requirement(r.arrival, min(r.duration, self.rounds), r.probability, self._signal(r, first=True))
+            for r in truth.requirements
+        ]
+        rest = int(truth.law.durations.max()) - self.rounds
+        return with_points(ShiftDeadline(-rest).report(truth, public), points)
+
+    def _check(self, truth: StatementOfWork) -> None:
+        longest = int(truth.law.durations.max())
+        if not 1 <= self.rounds < longest:
+            raise InvalidReportError(f"split after {self.rounds} of {longest} rounds: expected a true part of them")
+
+    def _signal(self, r: Requirement, *, first: bool) -> Signal:
+        """Each part shows its own duration where the job shows its duration."""
+        if r.signal != r.duration:
+            return r.signal
+        return min(r.duration, self.rounds) if first else r.duration - self.rounds
+
+    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return both."""
+        if self.rounds == 0:
+            return plain(told, truth.concurrency)
+        first = self.report(told, public)
+
+        def second(plans: Plans) -> StatementOfWork | None:
+            plan = plans.get("")
+            points = []
+            for r in told.requirements:
+                shown = self._signal(r, first=True)
+                start = None if plan is None else plan.start(r.arrival, shown)
+                ready = (r.arrival if start is None else start) + self.rounds
+                if r.duration > self.rounds:
+                    left = Requirement(ready, r.duration - self.rounds, r.probability, self._signal(r, first=False))
+                    points.append(left)
+            return with_points(told, points)
+
+        statements = (
+            Statement(truth.birth, first, truth.concurrency, part=lambda job: self._fate(job, first=True)),
+            Statement(
+                truth.birth,
+                second,
+                truth.concurrency,
+                "/2",
+                part=lambda job: self._fate(job, first=False) if job.duration > self.rounds else None,
+                after="",
+            ),
+        )
+        return Conduct(statements, ("rounds", self.rounds, told))
+
+    def _fate(self, job: Fate, *, first: bool) -> Fate:
+        duration = min(job.duration, self.rounds) if first else job.duration - self.rounds
+        signal = duration if job.signal == job.duration else job.signal
+        return Fate(job.arrival, duration, signal)
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """Up to all but one."""
+        return {"rounds": (0.0, float(max(0, int(truth.law.durations.max()) - 1)))}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the share of the rounds."""
+        return self.rounds / int(truth.law.durations.max())
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Name the cut."""
+        return f"submits two jobs, the first {count_of(self.rounds, 'round')} and what is then left"
+
+
+@dataclass(frozen=True)
+class Ghosts(Misreport):
+    """``count`` more jobs that never arrive, each on ``nodes`` nodes for ``rounds`` rounds.
+
+    They are submitted ``early`` rounds before birth, or just before (that is 0) the owner's own report, to
+    arrive when its job first may, and claim ``value`` credits each until birth + S. Size: their node-rounds over
+    those of the job's longest case.
+    """
+
+    count: int
+    nodes: int
+    rounds: int
+    value: float
+    early: int = 0
+
+    kind = "ghosts"
+    neutral: ClassVar[Mapping[str, float]] = {"count": 0}
+    inside_model = False
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("count", 0), ("nodes", 1), ("rounds", 1), ("early", 0)):
+            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), lowest))
+        object.__setattr__(self, "value", finite_parameter("value", self.value))
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the owner's own report: the truth."""
+        return truth
+
+    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return the ghosts and the owner's own report."""
+        born = truth.birth - self.early
+        if born < 1:
+            raise InvalidReportError(f"ghosts in round {born}: expected a round of the market")
+        arrival = int(told.law.arrivals[0])
+        last = max(born + 1, min(born + public.max_delay - 1, public.horizon + 1))
+        ghost = StatementOfWork(
+            born, self.nodes, DeadlineValue(self.value, last), [Requirement(arrival, self.rounds, 1.0)]
+        )
+        ghosts = [
+            Statement(born, ghost, self.nodes, f"/ghost-{k + 1}", part=nothing, counts=False) for k in range(self.count)
+        ]
+        own = Statement(truth.birth, told, truth.concurrency)
+        return Conduct((*ghosts, own), ("ghosts", self, told))
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """A few, of any value."""
+        highest = 2 * truth.value.highest if public.max_value is None else public.max_value
+        return {"count": (0.0, 8.0), "value": (0.0, highest)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the node-rounds over those of the job."""
+        return self.count * self.nodes * self.rounds / (truth.concurrency * int(truth.law.durations.max()))
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Count them."""
+        when = f" {count_of(self.early, 'round')} before its own" if self.early else ""
+        size = f"{count_of(self.nodes, 'node')} and {count_of(self.rounds, 'round')}"
+        return f"submits {count_of(self.count, 'job')} of {size} that never arrive{when}"
+
+
+@dataclass(frozen=True)
+class Overrun(Misreport):
+    """At arrival the job shows ``factor`` times its duration, as it has declared, and runs on as it must.
+
+    For revealed durations, where the signal is the duration; a report alone cannot do this, since
+    the platform sees the signal. Size: ``|factor - 1|``.
+    """
+
+    factor: float
+
+    kind = "overrun"
+    neutral: ClassVar[Mapping[str, float]] = {"factor": 1.0}
+    inside_model = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", finite_parameter("factor", self.factor, "(0, inf)"))
+
+    def _shown(self, duration: int, public: PublicInformation) -> int:
+        longest = public.max_duration or 10**7
+        return max(1, min(round(duration * self.factor), longest))
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with other durations and the signals that go with them."""
+        points = []
+        for r in truth.requirements:
+            if r.signal != r.duration:
+                raise InvalidReportError(f"signal {r.signal!r} of duration {r.duration}: expected revealed durations")
+            points.append(Requirement(r.arrival, self._shown(r.duration, public), r.probability))
+        return with_points(truth, points)
+
+    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return the report, and the job that shows what it says."""
+
+        def part(job: Fate) -> Fate:
+            return Fate(job.arrival, job.duration, self._shown(job.duration, public))
+
+        report = self.report(told, public)
+        return Conduct((Statement(truth.birth, report, truth.concurrency, part=part),), ("overrun", self, report))
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """From one round to twice as long."""
+        return {"factor": (1.0 / (2 * int(truth.law.durations.max())), 2.0)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the change of the factor."""
+        return abs(self.factor - 1)
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Name the factor."""
+        share = f"{self.factor:.4g} {'of' if self.factor < 1 else 'times'}"
+        return f"declares and shows {share} its rounds, and runs as long as it must"

@@ -1,0 +1,108 @@
+"""Misreports that are no family of the package: a user's own strategy, and one given statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from marketsched.agents.strategies import PublicInformation, submission_delay
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.sow_codec import sow_from_json, sow_to_json
+from marketsched.truthfulness.misreports import Lie, Misreport
+
+
+@dataclass(frozen=True)
+class FixedReport(Misreport):
+    """One given statement, whatever the truth is. Size: 1, as there is no measure for it."""
+
+    told: StatementOfWork
+    late: bool = False  # submitted after birth: outside the model
+
+    kind = "statement"
+
+    @property
+    def inside_model(self) -> bool:  # type: ignore[override]
+        """False if it is submitted late."""
+        return not self.late
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> FixedReport:
+        """Return the report that `data` has written."""
+        birth, late = fields.pop("birth", 0), bool(fields.pop("late", False))
+        return cls(sow_from_json(birth, fields), late)
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the statement."""
+        if self.told.birth < truth.birth or (self.told.birth > truth.birth) is not self.late:
+            legal = f"one after {truth.birth}" if self.late else f"the true birth {truth.birth}"
+            raise InvalidReportError(f"birth = {self.told.birth}: expected {legal}")
+        return self.told
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return 1 for every lie."""
+        return float(self.told != truth)
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Show the statement."""
+        return f"reports {self.told!r}"
+
+    def data(self) -> dict[str, Any]:
+        """Return the statement as plain data."""
+        return {"kind": self.kind, "birth": self.told.birth, "late": self.late, **sow_to_json(self.told)}
+
+
+@dataclass(frozen=True)
+class OwnLie(Misreport):
+    """A user's own strategy, as a misreport: whatever has ``report(truth, public)``.
+
+    ``words`` and ``distance`` are used if it has them. With a positive ``delay`` it is outside the model.
+    """
+
+    lie: Lie
+
+    kind: ClassVar[str] = ""  # a program, not data
+
+    @property
+    def inside_model(self) -> bool:  # type: ignore[override]
+        """False for a strategy that submits late, or says so itself."""
+        return bool(getattr(self.lie, "inside_model", True)) and not submission_delay(self.lie)
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return what the strategy reports, if it is a statement of work at all."""
+        told = self.lie.report(truth, public)
+        if not isinstance(told, StatementOfWork):
+            raise InvalidReportError(f"the strategy returned {told!r}: expected a StatementOfWork")
+        born = truth.birth + submission_delay(self.lie)
+        if told.birth != born:
+            raise InvalidReportError(f"the strategy's report is born in {told.birth}: expected {born}")
+        return told
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the strategy's own measure, or 1."""
+        own = getattr(self.lie, "distance", None)
+        return float(own(truth, public)) if callable(own) else 1.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Return the strategy's own words, or its representation."""
+        own = getattr(self.lie, "words", None)
+        return str(own(truth)) if callable(own) else f"follows {self.lie!r}"
+
+    def data(self) -> dict[str, Any]:
+        """Return a note that it is no data."""
+        return {"kind": "own", "strategy": repr(self.lie)}
+
+
+def misreport_of(lie: object) -> Misreport:
+    """Return ``lie`` itself, or a user's own strategy as a misreport.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is neither.
+    """
+    if isinstance(lie, Misreport):
+        return lie
+    if isinstance(lie, Lie):
+        return OwnLie(lie)
+    raise InvalidParameterError(f"misreport {lie!r}: expected a Misreport, or something with report(truth, public)")

@@ -1,0 +1,143 @@
+"""Certificates of many owners in one run: each at the moment of its submission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.agents.job import Job
+from marketsched.agents.market import Market
+from marketsched.agents.strategies import PublicInformation, Strategy, submission_delay
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.running import checked_seed
+from marketsched.scenario import Scenario
+from marketsched.truthfulness.certificate import Certificate, certify, require_menu
+
+OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness
+
+Progress = Callable[[int, int], None]  # owners certified, owners in all
+
+
+def certify_owners(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    owners: int = 100,
+    *,
+    seed: int = 0,
+    confidence: float = 0.99,
+    samples: int | None = None,
+    data: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """Run a scenario and certify owners spread over it, each just before it submits.
+
+    The jobs that submit at birth are cut, in order of submission, into as many equal parts as owners
+    are asked for (to within one job), and one job of each part is drawn at random. The run is the one of `run` with the
+    same seed: certifying changes nothing in it.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        As for `run`; its mechanism must be a posted-price mechanism.
+    owners : int
+        How many; all, if there are fewer.
+    seed : int
+        Root of all randomness, >= 0.
+    confidence, samples
+        Of each certificate, see `certify`.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    progress : function of (int, int), optional
+        Called after each certificate with the owners certified, and the owners in all.
+
+    Returns
+    -------
+    DataFrame
+        One row per owner: ``owner``, ``job``, ``round``, ``nodes``, ``highest_value``,
+        ``truthful_utility``, ``regret_lower``, ``regret_estimate``, ``regret_upper`` (credits),
+        ``witness`` (in words; empty: nothing beats the truth), ``confidence``, and the parts of the upper
+        end. Fewer rows than asked for if the horizon cuts jobs off.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range, the mechanism posts no menu, or no job submits at birth.
+    MissingDataError, TraceError
+        As `run`.
+    """
+    scenario = Scenario.of(scenario)
+    owners = whole_parameter("owners", owners, 1)
+    confidence = finite_parameter("confidence", confidence, "(0, 1)")
+    rng = np.random.default_rng(np.random.SeedSequence(checked_seed(seed)))
+    draws = np.random.default_rng([OWN_STREAM, seed])
+    setup = scenario.setup(rng, data=data)
+    require_menu(setup.mechanism)
+    at_birth = [job for job in setup.jobs if submission_delay(setup.strategy_of(job)) == 0]
+    if not at_birth:
+        raise InvalidParameterError(f"scenario {setup.name!r}: no job submits at birth: expected at least one")
+    chosen = _one_of_each_part(at_birth, owners, draws)
+    found: list[dict[str, Any]] = []
+    last_round = max(job.truth.birth for job in chosen.values())
+
+    def note(job: Job, truth: StatementOfWork) -> None:
+        certificate = certify(setup.mechanism, truth, confidence=confidence, samples=samples, rng=draws.spawn(1)[0])
+        found.append(_row(job, certificate))
+        if progress is not None:
+            progress(len(found), len(chosen))
+
+    def strategy_of(job: Job) -> Strategy:
+        told = setup.strategy_of(job)
+        return _Certified(told, job, note) if job.name in chosen else told
+
+    market = Market(replace(setup, strategy=strategy_of), rng)
+    try:
+        while market.running and market.round < last_round:
+            market.step()
+    finally:
+        market.release()
+    return pd.DataFrame(found)
+
+
+class _Certified:
+    """A strategy that has its owner certified before it reports for the first time."""
+
+    def __init__(self, told: Strategy, job: Job, note: Callable[[Job, StatementOfWork], None]) -> None:
+        self._told, self._job, self._note = told, job, note
+        self._noted = False
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Certify, then report as told."""
+        if not self._noted:
+            self._noted = True
+            self._note(self._job, truth)
+        return self._told.report(truth, public)
+
+
+def _one_of_each_part(jobs: list[Job], parts: int, rng: np.random.Generator) -> dict[str, Job]:
+    """Return by name one job, drawn at random, of each of ``parts`` equal parts of ``jobs`` in order of birth."""
+    in_order = sorted(jobs, key=lambda job: job.truth.birth)
+    chosen = [int(rng.choice(part)) for part in np.array_split(np.arange(len(in_order)), min(parts, len(in_order)))]
+    return {in_order[i].name: in_order[i] for i in chosen}
+
+
+def _row(job: Job, certificate: Certificate) -> dict[str, Any]:
+    return {
+        "owner": job.owner,
+        "job": job.name,
+        "round": job.truth.birth,
+        "nodes": job.truth.concurrency,
+        "highest_value": certificate.highest_value,
+        "truthful_utility": certificate.truthful_utility,
+        "regret_lower": certificate.regret_lower,
+        "regret_estimate": certificate.regret_estimate,
+        "regret_upper": certificate.regret_upper,
+        "witness": "" if certificate.witness is None else certificate.witness.words,
+        "confidence": certificate.confidence,
+        **asdict(certificate.parts),
+    }

@@ -1,0 +1,331 @@
+"""How a situation is played: worlds from seeds, the market at the owner's turn, and on to the owner's end.
+
+The rounds before the owner's turn do not depend on its report. They are played once per world (once
+in all, where there is a history); the market is then kept as a pickle, and each report is played on
+a copy, until the owner's last statement has left the market. A mechanism that cannot be pickled is
+played from round 1 each time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from marketsched.agents.resubmission import covered, resubmission
+from marketsched.agents.strategies import value_until
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.mechanism import EventKind
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.conduct import Attempt, Conduct, plain
+from marketsched.truthfulness.lotteries import (
+    NEVER,
+    Fate,
+    Lottery,
+    Outcome,
+    as_job,
+    of_arrived,
+    of_law,
+    of_statement,
+    of_waiting,
+)
+from marketsched.truthfulness.playing import Live, MechanismFault, Playing
+from marketsched.truthfulness.snapshots import Snapshot, no_collection, snapshot
+
+if TYPE_CHECKING:
+    from marketsched.truthfulness.situation import Situation
+
+OTHERS, OWNER, MECHANISM = range(3)  # streams of a seed
+KEPT_BYTES = 64_000_000  # of markets at the owner's turn
+REPEATED = 3  # worlds that are played twice
+TOLD_APART = 4096  # worlds: if there are more, nobody asks whether two of them are the same
+
+
+class Played(NamedTuple):
+    """How a play ended for the owner."""
+
+    value: float  # credits
+    payment: float  # credits
+    completion: int | None
+    drew: bool  # the mechanism drew from its stream: in the same world it may end otherwise
+
+    @property
+    def utility(self) -> float:
+        """Value minus payment, credits."""
+        return self.value - self.payment
+
+
+@dataclass(frozen=True)
+class World:
+    """What happens to everybody.
+
+    ``picks`` (by number of the lottery) wins over ``numbers``. ``key`` is equal for worlds in which
+    the same happens to everybody; None: too many to tell.
+    """
+
+    seed: int
+    owner: Fate
+    numbers: Sequence[float] = ()
+    picks: Mapping[int, int] | None = None
+    key: tuple[int, ...] | None = None
+
+    def outcome(self, number: int, lottery: Lottery) -> Outcome:
+        """Return what comes out of lottery ``number``."""
+        pick = lottery.pick(self.numbers[number]) if self.picks is None else self.picks.get(number, 0)
+        return lottery.outcomes[pick]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A market at the beginning of a round, or at the owner's turn in it."""
+
+    market: Snapshot | None  # None: it cannot be pickled
+    lotteries: Mapping[str, Lottery]  # what may still happen to those in it; empty where there is no history
+
+    @property
+    def size(self) -> int:
+        return 0 if self.market is None else self.market.size
+
+
+class Stage:
+    """Plays of one situation.
+
+    Parameters
+    ----------
+    situation : Situation
+        What is played.
+    """
+
+    def __init__(self, situation: Situation) -> None:
+        self._s = situation
+        self._number = {other.name: i for i, other in enumerate(situation.others)}
+        self._born: dict[int, list[int]] = defaultdict(list)
+        for i, other in enumerate(situation.others):
+            self._born[other.law.birth].append(i)
+        self._known: dict[int, Lottery] = {}
+        self._owner = of_statement(situation.truth)
+        self._turns: OrderedDict[tuple[object, int], _Turn] = OrderedDict()
+        self._kept = 0
+        self._past = None if situation.history is None else self._draw(situation.history, NEVER)
+
+    # -- worlds ------------------------------------------------------------------------------------
+
+    def world(self, seed: int) -> World:
+        """Return the world of a seed."""
+        u = float(stream(seed, OWNER).random())
+        pick = self._owner.pick(u)
+        drawn = self._draw(seed, self._owner.outcomes[pick][1])
+        open_lotteries = self._told_apart
+        if open_lotteries is None:
+            return drawn
+        key = (pick, *(lottery.pick(drawn.numbers[i]) for i, lottery in open_lotteries))
+        return World(seed, drawn.owner, drawn.numbers, key=key)
+
+    def worlds(self, most: int) -> list[tuple[World, float]] | None:
+        """Return all worlds and their probabilities; None if there are more than ``most``.
+
+        The mechanism's draws are not among what is told apart here.
+        """
+        open_lotteries = self._open(most)
+        if open_lotteries is None:
+            return None
+        numbers = [i for i, _ in open_lotteries]
+        lotteries = [self._owner, *(lottery for _, lottery in open_lotteries)]
+        found = []
+        for picks in product(*(range(len(lottery.outcomes)) for lottery in lotteries)):
+            weight = float(np.prod([lottery.weights[k] for lottery, k in zip(lotteries, picks, strict=True)]))
+            owner = self._owner.outcomes[picks[0]][1]
+            chosen = dict(zip(numbers, picks[1:], strict=True))
+            found.append((World(0, owner, picks=chosen, key=picks), weight))
+        return found
+
+    def _draw(self, seed: int, owner: Fate) -> World:
+        size = len(self._s.others) * (2 if self._s.resubmit else 1)  # the second half: submitted again
+        return World(seed, owner, stream(seed, OTHERS).random(size).tolist())
+
+    def _open(self, most: int) -> list[tuple[int, Lottery]] | None:
+        """Return the lotteries whose outcomes differ from play to play; None if they have too many."""
+        count, found = len(self._owner.outcomes), []
+        for number, lottery in self._lotteries():
+            if lottery.certain:
+                continue
+            count *= len(lottery.outcomes)
+            if count > most:
+                return None
+            found.append((number, lottery))
+        return found if count <= most else None
+
+    @cached_property
+    def _told_apart(self) -> list[tuple[int, Lottery]] | None:
+        return self._open(TOLD_APART)
+
+    def _lotteries(self) -> Iterator[tuple[int, Lottery]]:
+        """All lotteries that a play draws from, but the owner's."""
+        s = self._s
+        if s.history is None:
+            yield from ((i, self._lottery(i)) for i in range(len(s.others)))
+            return
+        assert self._past is not None
+        for name, lottery in self._turn(self._past, s.truth.birth).lotteries.items():
+            yield self._number_of(name), lottery
+        later = [*self._born[s.truth.birth][s.n_ahead :]]
+        later += [i for birth, born in self._born.items() if birth > s.truth.birth for i in born]
+        yield from ((i, self._lottery(i)) for i in later)
+
+    def _lottery(self, i: int) -> Lottery:
+        if i not in self._known:
+            self._known[i] = of_law(self._s.others[i].law)
+        return self._known[i]
+
+    def _number_of(self, name: str) -> int:
+        """Return the number of a statement's lottery; those submitted again come after all others."""
+        return self._number[name] if name in self._number else len(self._number) + self._number[name.removesuffix("+")]
+
+    # -- plays -------------------------------------------------------------------------------------
+
+    def play(self, conduct: Conduct, world: World) -> Played:
+        """Play the owner's conduct in a world.
+
+        Raises
+        ------
+        InvalidReportError
+            If the mechanism refuses a report of the owner.
+        MechanismFault
+            If the mechanism is at fault.
+        """
+        if world.owner.arrival is None:
+            return Played(0.0, 0.0, None, drew=False)  # nobody pays for a job that never comes
+        s, birth = self._s, self._s.truth.birth
+        first = min(conduct.first_round, birth)
+        with no_collection():
+            market = self._at(world, first)
+            attempt = Attempt(conduct, s.name, world.owner)
+            entered = s.n_ahead if first == birth else 0  # of those born in the current round
+            while True:
+                now, born = market.now, self._born.get(market.now, [])
+                # Who submits late comes before those born in that round, as in `Market`.
+                place = s.n_ahead if now == birth else 0 if now > birth else len(born)
+                self._enter(market, world, born[entered:place])
+                attempt.submit(market)
+                self._enter(market, world, born[place:])
+                self._enter_again(market, world)
+                attempt.hear(market.clear(), market)
+                if attempt.over or now >= s.horizon:
+                    break
+                entered = 0
+            drew = market.drew and s.history is None
+        return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, drew)
+
+    @cached_property
+    def repeatable(self) -> bool:
+        """False if two plays of one world end differently: the mechanism draws from a source of its own.
+
+        Looked at in a few worlds, under the truth, and only where equal worlds can be told.
+        """
+        conduct, twin = plain(self._s.truth, self._s.truth.concurrency), Stage(self._s)
+        try:
+            if self._told_apart is None:
+                return True  # nobody asks
+            worlds = [self.world(k) for k in range(REPEATED)]
+            return all(self.play(conduct, world) == twin.play(conduct, world) for world in worlds)
+        except (MechanismFault, InvalidReportError):
+            return True  # comes up again when the truth is played
+
+    def at_turn(self, world: World) -> Playing:
+        """Return a copy of the market at the owner's turn."""
+        return self._at(world, self._s.truth.birth)
+
+    def _at(self, world: World, first: int) -> Playing:
+        """Return a copy of the market at the owner's turn, or at the beginning of an earlier round."""
+        past = world if self._past is None else self._past
+        turn = self._turn(past, first)
+        market = self._played_until(past, first) if turn.market is None else turn.market.copy()
+        if self._past is not None:
+            left = turn.lotteries.items()
+            market.foretell({name: world.outcome(self._number_of(name), lottery)[1] for name, lottery in left})
+        return market
+
+    def _turn(self, past: World, first: int) -> _Turn:
+        key = (past.seed if past.picks is None else past.key, first)
+        if key in self._turns:
+            self._turns.move_to_end(key)
+            return self._turns[key]
+        market = self._played_until(past, first)
+        turn = _Turn(snapshot(market), {} if self._past is None else self._left(market))
+        self._turns[key] = turn
+        self._kept += turn.size
+        while self._kept > KEPT_BYTES and len(self._turns) > 1:
+            _, oldest = self._turns.popitem(last=False)
+            self._kept -= oldest.size
+        return turn
+
+    def _played_until(self, world: World, first: int) -> Playing:
+        """Play the rounds before ``first``, and the others' submissions up to the owner's turn in it."""
+        s = self._s
+        rng = stream(world.seed, MECHANISM) if s.history is None else stream_of_run(s.history)
+        market = Playing(s.factory, rng, s.capacity)
+        for now in range(1, first):
+            self._enter(market, world, self._born.get(now, []))
+            self._enter_again(market, None)
+            before = dict(market.live)
+            for ended in market.clear():
+                if s.resubmit and ended.kind is EventKind.DROP:
+                    self._submit_again(market, before[ended.name])
+        if first == s.truth.birth:
+            self._enter(market, world, self._born.get(first, [])[: s.n_ahead])
+        return market
+
+    def _enter(self, market: Playing, world: World, who: Sequence[int]) -> None:
+        """Submit what these others report, truthfully."""
+        for i in who:
+            other = self._s.others[i]
+            sow, fate = world.outcome(i, self._lottery(i))
+            if sow is not None:
+                told = other.happened if world is self._past and other.happened is not None else fate
+                market.submit(other.name, sow, told, sow.concurrency)
+
+    def _submit_again(self, market: Playing, live: Live) -> None:
+        """Let the owner of a dropped job come back, as in `Market`, if its own law excludes what happened."""
+        job = as_job(live.name, live.sow, live.fate)
+        longest = self._s.public.max_duration
+        if live.name.endswith("+") or covered(job):
+            return
+        known = resubmission(job, market.now)
+        if longest is None or known.law.durations.max() <= longest:
+            value = value_until(known, live.sow.birth + self._s.max_delay - 1, self._s.public)
+            sow = StatementOfWork(known.birth, known.concurrency, value, known.requirements)
+            fate = Fate(market.now, live.fate.duration, live.fate.signal)
+            market.again.append((f"{live.name}+", sow, fate))
+
+    def _enter_again(self, market: Playing, world: World | None) -> None:
+        """Submit what comes back in this round; ``world`` None: in the history, where all is known."""
+        for name, sow, fate in market.again:
+            drawn = fate if world is None else world.outcome(self._number_of(name), of_statement(sow))[1]
+            market.submit(name, sow, drawn, sow.concurrency)
+        market.again.clear()
+
+    def _left(self, market: Playing) -> dict[str, Lottery]:
+        """Return what may still happen to everybody in the market, given what was seen."""
+        now, longest = market.now, self._s.public.max_duration or 1
+        found = {
+            name: of_arrived(live.sow, live.fate, live.start, now, longest)
+            if live.arrived
+            else of_waiting(live.sow, now)
+            for name, live in market.live.items()
+        }
+        return found | {name: of_statement(sow) for name, sow, _ in market.again}
+
+
+def stream(seed: int, purpose: int) -> np.random.Generator:
+    """Return one of the streams of a seed."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,)))
+
+
+def stream_of_run(seed: int) -> np.random.Generator:
+    """Return the stream that the mechanism of a scenario gets in a run with this seed (`Scenario.setup`)."""
+    return np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[1]

@@ -1,0 +1,106 @@
+"""Small mechanisms whose best lies are known in closed form, to test the search with."""
+
+import numpy as np
+
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
+
+
+class HighestBid:
+    """One node, jobs of one round: the arrived job of the highest reported value runs, the others are dropped.
+
+    ``rule``: "first" (its own bid), "second" (the highest other bid), "noise" (its own bid, and noise
+    that depends on what it reports, with mean 0 under every report). Ties: the earlier submission.
+    """
+
+    max_concurrency, max_duration, max_value = 1, 1, 20.0
+
+    def __init__(self, rule, horizon=3, rng=None):
+        self.rule, self.horizon, self.round = rule, horizon, 1
+        self.noise = None if rng is None else int(rng.integers(2**32))
+        self.bids, self.arrived, self.due = {}, [], {}
+
+    def submit(self, job, sow):
+        self.bids[job] = sow
+        return LaunchPlan(job, (), 0.0)
+
+    def arrive(self, job, signal=None):
+        self.arrived.append(job)
+
+    def advance(self):
+        now = self.round
+        bid = {job: float(self.bids[job].value(now + 1)) for job in self.arrived}
+        order = sorted(bid, key=lambda job: -bid[job])  # stable: in order of submission
+        events = [Event(now, EventKind.DROP, job) for job in order[1:]]
+        if order and bid[order[0]] > 0:
+            second = max((bid[job] for job in order[1:]), default=0.0)
+            self.due[order[0]] = second if self.rule == "second" else bid[order[0]]
+            events.append(Event(now, EventKind.START, order[0]))
+        elif order:
+            events.append(Event(now, EventKind.DROP, order[0]))
+        self.arrived = []
+        self.round += 1
+        return events
+
+    def complete(self, job):
+        payment = self.due.pop(job)
+        if self.rule == "noise":
+            told = int(self.bids[job].value.highest * 2**20)
+            payment = float(np.random.default_rng([self.noise, told]).uniform(0, 4))
+        return Event(self.round - 1, EventKind.COMPLETE, job, self.round, payment)
+
+
+def best_shading(value, laws):
+    """Return (bid, gain) of the best bid below the value, against rivals of these laws: max (v - b) P(all below b).
+
+    A bid must beat the rivals, who submit earlier; just above one of their bids is as low as it gets.
+    """
+    marks = sorted({bid for law in laws for bid, _ in law})
+    chances = [(b, float(np.prod([sum(p for bid, p in law if bid <= b) for law in laws]))) for b in marks]
+    return max(((b, (value - b) * win) for b, win in chances), key=lambda pair: pair[1])
+
+
+class OpenMarket:
+    """A job runs when it arrives, if there are nodes and its value exceeds the price; else it is dropped.
+
+    ``price`` is a function of (report, signal shown, rounds used, place in the order of submission).
+    A job still running after ``max_duration`` rounds is evicted.
+    """
+
+    max_value = 20.0
+
+    def __init__(self, capacity, horizon, price, *, max_concurrency=4, max_duration=4):
+        self.capacity, self.horizon, self.price, self.round = capacity, horizon, price, 1
+        self.max_concurrency, self.max_duration = max_concurrency, max_duration
+        self.told, self.arrived, self.running = {}, [], {}
+
+    def submit(self, job, sow):
+        self.told[job] = (sow, len(self.told))
+        return LaunchPlan(job, tuple((r.arrival, r.signal, r.arrival) for r in sow.requirements), 0.0)
+
+    def arrive(self, job, signal=None):
+        self.arrived.append((job, signal))
+
+    def advance(self):
+        now, events = self.round, []
+        for job, (start, _) in list(self.running.items()):
+            if now - start >= self.max_duration:
+                del self.running[job]
+                events.append(Event(now, EventKind.EVICT, job))
+        for job, signal in self.arrived:
+            sow, place = self.told[job]
+            planned = signal if isinstance(signal, int) else int(sow.law.durations.max())
+            fits = sum(self.told[other][0].concurrency for other in self.running) + sow.concurrency <= self.capacity
+            if fits and sow.value(now + planned) > self.price(sow, signal, planned, place):
+                self.running[job] = (now, signal)
+                events.append(Event(now, EventKind.START, job))
+            else:
+                events.append(Event(now, EventKind.DROP, job))
+        self.arrived = []
+        self.round += 1
+        return events
+
+    def complete(self, job):
+        start, signal = self.running.pop(job)
+        sow, place = self.told[job]
+        used = self.round - start
+        return Event(self.round - 1, EventKind.COMPLETE, job, self.round, self.price(sow, signal, used, place))
