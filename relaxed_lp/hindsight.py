@@ -202,7 +202,13 @@ class _Program:
         )
         self._solver = highspy.Highs()
         self._set(
-            output_flag=False, threads=1, mip_rel_gap=0.0, mip_abs_gap=TOLERANCE, mip_feasibility_tolerance=TOLERANCE
+            output_flag=False,
+            threads=1,
+            mip_rel_gap=0.0,
+            mip_abs_gap=TOLERANCE,
+            mip_feasibility_tolerance=TOLERANCE,
+            dual_feasibility_tolerance=TOLERANCE / 10,  # the default, 1e-7, would call jobs worth less than that nothing
+            primal_feasibility_tolerance=TOLERANCE,
         )
         self._solver.passModel(lp)
         whole = np.full(n, int(highspy.HighsVarType.kInteger), dtype=np.uint8)

@@ -8,7 +8,20 @@ from fractions import Fraction
 import numpy as np
 
 from marketsched.relaxed_lp.outcomes import Outcomes
-from marketsched.relaxed_lp.unit_allocation import Members, UnitAllocation
+from marketsched.relaxed_lp.unit_allocation import Members, UnitAllocation, fractional_unit_allocation
+
+W6 = ([1, 3, 4, 4], [4, 5, 4, 6], [1, 1, 1, 1], [0.5, 0.5, 0.75, 0.75], [4, 3, 2, 1])
+
+
+def w6():
+    return fractional_unit_allocation(*W6, max_concurrency=1, max_duration=4)
+
+
+def random_family(rng, n, rounds, widest, longest, weights):
+    """Return arrays of n outcomes; ``weights`` draws theirs."""
+    duration = rng.integers(1, longest + 1, n)
+    first = rng.integers(1, rounds - duration + 2)
+    return first, first + duration - 1, rng.integers(1, widest + 1, n), weights(n), rng.integers(0, 9, n).astype(float)
 
 
 @dataclass(frozen=True)

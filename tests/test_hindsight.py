@@ -264,3 +264,19 @@ def test_any_other_end_is_an_error(monkeypatch):
     monkeypatch.setattr(highspy.Highs, "getModelStatus", lambda self: highspy.HighsModelStatus.kSolveError)
     with pytest.raises(SolverError, match=r"ended with .*kSolveError"):
         hindsight_optimum(jobs, capacity, horizon)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_jobs_of_very_different_worth_all_count(seed):
+    """Values over seven decades: what is proven optimal is optimal to a billionth of the dearest job."""
+    rng = np.random.default_rng(seed)
+    jobs = []
+    for _ in range(5):
+        d, birth, worth_it = int(rng.integers(1, 3)), int(rng.integers(1, 4)), float(10.0 ** rng.uniform(0, 7))
+        jobs.append((StatementOfWork(birth, 1, DeadlineValue(worth_it, birth + d + 1), [(birth, d, 1.0)]), birth, d))
+    found = hindsight_optimum(jobs, 2, 8)
+    best = best_schedule(jobs, 2, 8)
+    highest = max(sow.value.highest for sow, _, _ in jobs)
+    assert found.proven
+    assert abs(found.value - best) <= 2e-8 * highest
+    assert found.bound >= best - 1e-9 * highest

@@ -68,7 +68,7 @@ def test_certificate_and_an_independent_solution(seed, revealed):
     assert solution.value == pytest.approx(optimum(naive, supply, program.horizon), rel=1e-7, abs=1e-7)
 
 
-@pytest.mark.parametrize(("supply", "method"), [(3.0, "simplex"), (12.0, "simplex"), (25.0, "ipm"), (60.0, "ipm")])
+@pytest.mark.parametrize(("supply", "method"), [(3.0, "simplex"), (12.0, "simplex"), (40.0, "ipm"), (60.0, "ipm")])
 def test_certificate_of_larger_programs(supply, method):
     program, _ = crowd()
     assert program._method(supply) == method
