@@ -217,9 +217,17 @@ def proven(setup: MarketSetup) -> str:
     if not isinstance(setup.mechanism, PostedPriceMechanism):
         return "no theorem of the posted-price mechanism applies to this mechanism"
     if all(job.truth.revealed for job in setup.jobs):
+        certificate = setup.mechanism.certificate()
+        capped = 0 if certificate is None else certificate.cap_bindings
         return (
             "durations revealed: given that the others report truly, reporting truly is optimal up to twice the "
-            "estimates' error times V_max (Theorem T); the welfare ratio (Theorem 4.1) needs the capacity of (19)"
+            "estimates' error times V_max (Theorem T; paths that are kept between submissions are measured, not "
+            "proven); the welfare ratio (Theorem 4.1) needs the capacity of (19)"
+            + (
+                f"; the hard cap kept {capped:,} owners from a launch worth its price: no theorem covers them (G7)"
+                if capped
+                else ""
+            )
         )
     return (
         "durations hidden: truthfulness and the welfare ratio are proven for revealed durations only; here declaring "

@@ -94,7 +94,7 @@ def _yardstick_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     table.add_column("")
     table.add_column("welfare", justify="right")
     table.add_column("at least, of the best\nin hindsight (29)", justify="right")
-    table.add_column("at least, of the best\nexpected (22)", justify="right")
+    table.add_column("at least, of the best\nlaunch plans (22)", justify="right")
     if "share_of_best" in expected:
         table.add_column("expected", justify="right", style="dim")
 

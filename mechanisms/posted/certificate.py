@@ -35,6 +35,7 @@ class Certificate:
     n_jobs: int
     valid: bool
     reason: str
+    cap_bindings: int  # jobs of J' that lost a start of positive utility to the hard cap
 
 
 class WelfareLedger:
@@ -85,4 +86,4 @@ class WelfareLedger:
             )
         if self.cap_bindings:
             reasons.append(f"the hard cap took a start of positive utility from {self.cap_bindings} jobs")
-        return Certificate(bound, self.in_j_prime, self.n_jobs, not reasons, "; ".join(reasons))
+        return Certificate(bound, self.in_j_prime, self.n_jobs, not reasons, "; ".join(reasons), self.cap_bindings)
