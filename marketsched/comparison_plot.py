@@ -78,7 +78,15 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
     handles: list[Any] = [Line2D([], [], color=RATIO, linewidth=9, label="left open by the bounds on OPT")]
     if drawn:
         handles.append(
-            Line2D([], [], marker="D", linestyle="", color="#a50f15", markerfacecolor="white", label="promised")
+            Line2D(
+                [],
+                [],
+                marker="D",
+                linestyle="",
+                color="#a50f15",
+                markerfacecolor="white",
+                label="promised (filled: proven here)",
+            )
         )
     axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=10)
 
