@@ -207,7 +207,7 @@ class _Program:
             mip_rel_gap=0.0,
             mip_abs_gap=TOLERANCE,
             mip_feasibility_tolerance=TOLERANCE,
-            dual_feasibility_tolerance=TOLERANCE / 10,  # the default, 1e-7, would call jobs worth less than that nothing
+            dual_feasibility_tolerance=TOLERANCE / 10,  # at the default, 1e-7, jobs worth less would count nothing
             primal_feasibility_tolerance=TOLERANCE,
         )
         self._solver.passModel(lp)

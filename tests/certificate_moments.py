@@ -14,8 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.mechanisms import DeadlineValue, ExactOracle, PostedPriceMechanism, Requirement, StatementOfWork
-from marketsched.mechanisms import TableValue
+from marketsched.mechanisms import (
+    DeadlineValue,
+    ExactOracle,
+    PostedPriceMechanism,
+    Requirement,
+    StatementOfWork,
+    TableValue,
+)
 from reference.bridge import mechanism, play, statement
 from reference.failures import FailureTable
 from reference.market import Settings

@@ -2,7 +2,14 @@
 
 import numpy as np
 
+from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
+from marketsched.mechanisms.statement_law import StatementLaw
+from marketsched.truthfulness import Situation
+
+ONE_ROUND = {"capacity": 1, "horizon": 3, "max_delay": 3}
+BIDDER = StatementOfWork(1, 1, DeadlineValue(10.0, 3), [(1, 1, 1.0)])
+UNIFORM = [(k / 4, 1 / 40) for k in range(1, 41)]
 
 
 class HighestBid:
@@ -104,3 +111,15 @@ class OpenMarket:
         sow, place = self.told[job]
         used = self.round - start
         return Event(self.round - 1, EventKind.COMPLETE, job, self.round, self.price(sow, signal, used, place))
+
+
+def rivals(*laws):
+    """Return owners who each bid by a law, for one round of work."""
+    return [
+        StatementLaw([(StatementOfWork(1, 1, DeadlineValue(bid, 3), [(1, 1, 1.0)]), p) for bid, p in law])
+        for law in laws
+    ]
+
+
+def auction(rule, *laws):
+    return Situation(lambda rng: HighestBid(rule), BIDDER, rivals(*laws), **ONE_ROUND)

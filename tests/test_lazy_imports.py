@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("marketsched", "marketsched.agents", "marketsched.mechanisms", "marketsched.relaxed_lp")
+PACKAGES = (
+    "marketsched",
+    "marketsched.agents",
+    "marketsched.mechanisms",
+    "marketsched.relaxed_lp",
+    "marketsched.truthfulness",
+)
 HEAVY = {"mesa", "cvxpy", "numba", "pandas", "matplotlib", "scipy"}
 
 

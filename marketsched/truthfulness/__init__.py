@@ -9,6 +9,10 @@ from marketsched.mechanisms._lazy import lazy_names
 if TYPE_CHECKING:
     from marketsched.truthfulness.certificate import Certificate as Certificate
     from marketsched.truthfulness.certificate import certify as certify
+    from marketsched.truthfulness.checks import CheckReport as CheckReport
+    from marketsched.truthfulness.checks import MechanismCheckError as MechanismCheckError
+    from marketsched.truthfulness.checks import check_mechanism as check_mechanism
+    from marketsched.truthfulness.checks import mechanism_checks as mechanism_checks
     from marketsched.truthfulness.families import Family as Family
     from marketsched.truthfulness.families import default_families as default_families
     from marketsched.truthfulness.findings import Deviation as Deviation
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "certificate": ("Certificate", "certify"),
+    "checks": ("CheckReport", "MechanismCheckError", "check_mechanism", "mechanism_checks"),
     "families": ("Family", "default_families"),
     "findings": ("Deviation", "Deviations"),
     "misreports": ("Misreport", "misreport_from"),

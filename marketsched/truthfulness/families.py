@@ -60,7 +60,7 @@ class Family:
         """Return ``given`` itself, or the family of these misreports, strategies, or of a single one."""
         if isinstance(given, Family):
             return given
-        members = [given] if isinstance(given, (Misreport, Lie)) else list(given)
+        members = list(given) if isinstance(given, Iterable) and not isinstance(given, (Misreport, Lie)) else [given]
         return cls(f"own-{index + 1}", tuple(misreport_of(member) for member in members))
 
 

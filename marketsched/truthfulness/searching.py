@@ -40,7 +40,7 @@ from marketsched.truthfulness.playing import MechanismFault
 from marketsched.truthfulness.scoring import Scores
 from marketsched.truthfulness.situation import Situation
 
-FIRST, MOST, MOST_FINAL = 8, 512, 4096  # worlds of the first heat of a race, of its last, and of the final's last
+FIRST, MOST, MOST_FINAL = 8, 512, 16_384  # worlds of the first heat of a race, of its last, and of the final's last
 KEPT = 8  # candidates that are never dropped from a race
 IN_FINAL = 32  # candidates
 EVALUATIONS = 48  # of the optimiser, per number
@@ -118,10 +118,10 @@ def search(
     except Exception as error:  # the factory runs the user's own code
         found.failures.append(Failure("the mechanism cannot be built", f"{type(error).__name__}: {error}"))
         return found
-    hunt = _Hunt(situation, seed, budget, found, progress)
+    hunt = _Hunt(situation, seed, tolerance, budget, found, progress)
     scores = Scores(hunt.evaluator, [], confidence, tolerance)
     try:
-        finalists = hunt.finalists(hunt.run(families), tolerance)
+        finalists = hunt.finalists(hunt.run(families))
         scores = Scores(hunt.evaluator, finalists, confidence, tolerance)
         budget.allow(SHARES["score"])
         scores.play(hunt.failed, lambda: hunt.tell("score"))
@@ -133,7 +133,7 @@ def search(
             raise
         found.interrupted = True
         if not scores.finalists:
-            best = hunt.finalists(hunt.ranked(hunt.candidates.values()), tolerance)
+            best = hunt.finalists(hunt.ranked(hunt.candidates.values()))
             scores = Scores(hunt.evaluator, best, confidence, tolerance)
     return hunt.close(scores.deviations())
 
@@ -142,9 +142,16 @@ class _Hunt:
     """One search."""
 
     def __init__(
-        self, situation: Situation, seed: int, budget: Budget, found: Deviations, progress: Progress | None
+        self,
+        situation: Situation,
+        seed: int,
+        tolerance: float,
+        budget: Budget,
+        found: Deviations,
+        progress: Progress | None,
     ) -> None:
         self.situation, self.seed, self.budget, self.found = situation, seed, budget, found
+        self.tolerance = tolerance
         self.evaluator = Evaluator(situation, seed, budget)
         self.candidates: dict[Hashable, Candidate] = {}
         self._progress = progress
@@ -175,8 +182,10 @@ class _Hunt:
         best = self._race("pairs", best + pairs)
         best = self.ranked(best + self._optimised(best))
         # The optimiser has taken the best of many on the same worlds: more worlds tell them apart.
-        worlds = max((len(c.gains) for c in best), default=FIRST)
-        return self._race("final", best[:IN_FINAL], worlds, MOST_FINAL) + best[IN_FINAL:]
+        paying = [c for c in best if self.evaluator.estimate(c) > self.tolerance][:IN_FINAL]
+        worlds = max((len(c.gains) for c in paying), default=FIRST)
+        final = self._race("final", paying, worlds, MOST_FINAL)
+        return final + [c for c in best if c not in final]
 
     def _candidate(self, family: str, misreport: Misreport) -> Candidate | None:
         """Return the candidate of a misreport unless it is illegal, faulty, the truth, or there already."""
@@ -301,15 +310,17 @@ class _Hunt:
                 heads[_kinds(m)] = m
         return list(heads.values())[:most]
 
-    def finalists(self, best: Sequence[Candidate], tolerance: float) -> list[Candidate]:
+    def finalists(self, best: Sequence[Candidate]) -> list[Candidate]:
         """Return who is scored: of those that seem to pay the best of each kind, inside and outside the model."""
         chosen: list[Candidate] = []
         for inside, most in zip((True, False), FINALISTS, strict=True):
-            paying = [c for c in best if c.misreport.inside_model is inside and self.evaluator.estimate(c) > tolerance]
-            first = {_kinds(c.misreport): c for c in reversed(paying)}
-            order = sorted(paying, key=lambda c: first[_kinds(c.misreport)] is not c)  # stable: the best of each first
+            paying = [
+                c for c in best if c.misreport.inside_model is inside and self.evaluator.estimate(c) > self.tolerance
+            ]
+            heads = list({_kinds(c.misreport): c for c in reversed(paying)}.values())[::-1]
             # A combination that gains no more than one of its parts says nothing new.
-            telling = [c for c in order if not any(self._says_as_much(part, c) for part in paying)]
+            telling = [c for c in heads if not any(self._says_as_much(part, c) for part in heads)]
+            telling.sort(key=lambda c: best.index(c))
             chosen += telling[:most]
         return chosen
 

@@ -1,0 +1,138 @@
+"""The small random markets that mechanisms are checked in, and how one is played."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.mechanism import Event, EventKind, Mechanism, Menu
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue, LinearValue
+
+SIZES: dict[str, Any] = {
+    "capacity": 3,
+    "horizon": 12,
+    "max_concurrency": 2,
+    "max_duration": 3,
+    "max_value": 10.0,
+    "max_delay": 9,
+}
+MOST_EVENTS = 10_000  # a mechanism that says more in a market this small says it for ever
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob:
+    """A report, and what happens: arrival (None: never) and duration, rounds."""
+
+    sow: StatementOfWork
+    arrival: int | None
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMarket:
+    """Jobs by name, in order of submission, and the limits of the market."""
+
+    jobs: dict[Any, CheckJob]
+    seed: int
+    sizes: dict[str, Any] = field(default_factory=lambda: dict(SIZES))
+
+    def without(self, names: Iterable[str]) -> CheckMarket:
+        """Return the same market without some of its jobs."""
+        left_out = set(names)
+        return CheckMarket({n: job for n, job in self.jobs.items() if n not in left_out}, self.seed, self.sizes)
+
+
+@dataclass(slots=True)
+class Played:
+    """What a mechanism said."""
+
+    events: list[Event] = field(default_factory=list)
+    loads: list[int] = field(default_factory=list)  # nodes busy, round by round, as the events tell
+    menus: dict[Any, Menu] = field(default_factory=dict)  # by job, of the moment before its submission
+    surfaces: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)
+
+
+def check_market(seed: int) -> CheckMarket:
+    """Return a market of up to ten jobs with laws of two points, durations revealed; a few never arrive."""
+    rng = np.random.default_rng([11, seed])
+    jobs: dict[Any, CheckJob] = {}
+    for i, birth in enumerate(np.sort(rng.integers(1, 7, int(rng.integers(4, 11)))).tolist()):
+        cases = [(birth + int(a), int(d)) for a, d in rng.integers((0, 1), (3, 4), (2, 2))]
+        last, worth = birth + int(rng.integers(2, 8)), float(rng.integers(1, 11))
+        curve = DeadlineValue(worth, last) if rng.random() < 0.5 else LinearValue(worth, birth + 2, 0.7, last)
+        points = [(*case, p) for case, p in zip(cases, (0.6, 0.3), strict=True)]
+        sow = StatementOfWork(birth, int(rng.integers(1, SIZES["max_concurrency"] + 1)), curve, points)
+        which = int(rng.choice(3, p=[0.6, 0.3, 0.1]))
+        jobs[f"job {i}"] = CheckJob(sow, None, 1) if which == 2 else CheckJob(sow, *cases[which])
+    return CheckMarket(jobs, seed)
+
+
+def play(
+    factory: Callable[..., Mechanism],
+    market: CheckMarket,
+    *,
+    menus: bool = False,
+    surfaces: str = "",
+    pickle_in: int = 0,
+    before_play: Callable[[Mechanism], None] | None = None,
+) -> Played:
+    """Play a market through the protocol.
+
+    ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables,
+    both only of mechanisms that have menus. In round ``pickle_in`` the mechanism is pickled, and its copy goes on.
+    """
+    mechanism = factory(**market.sizes, rng=np.random.default_rng(market.seed))
+    if before_play is not None:
+        before_play(mechanism)
+    has_menus = callable(getattr(mechanism, "menu", None))
+    played = Played()
+    running: dict[Any, int] = {}  # starts, by job
+    for now in range(1, market.sizes["horizon"] + 1):
+        if now == pickle_in:
+            mechanism = pickle.loads(pickle.dumps(mechanism))
+        for name, job in market.jobs.items():
+            if job.sow.birth != now:
+                continue
+            if menus and has_menus:
+                played.menus[name] = mechanism.menu(job.sow.concurrency)  # type: ignore[attr-defined]
+            if surfaces and has_menus:
+                played.surfaces.append((now, _surface(mechanism, market, now, surfaces)))
+            mechanism.submit(name, job.sow)
+        for name, job in market.jobs.items():
+            if job.arrival == now:
+                mechanism.arrive(name, job.duration)
+        events = mechanism.advance()
+        played.events += events
+        for event in events:
+            if event.kind is EventKind.START:
+                running[event.job] = now
+            else:
+                running.pop(event.job, None)
+        played.loads.append(sum(market.jobs[name].sow.concurrency for name in running))
+        for name in [n for n, start in running.items() if start + market.jobs[n].duration == now + 1]:
+            played.events.append(mechanism.complete(name))
+            del running[name]
+        if len(played.events) > MOST_EVENTS:
+            raise RuntimeError(f"more than {MOST_EVENTS} events in {len(market.jobs)} jobs")
+    close = getattr(mechanism, "close", None)
+    if callable(close):
+        played.events += close()
+    return played
+
+
+def _surface(mechanism: Any, market: CheckMarket, now: int, what: str) -> NDArray[np.float64]:
+    """Return an announced table for all widths, rounds and durations; NaN for rounds gone by or too far ahead."""
+    widths, durations = market.sizes["max_concurrency"], market.sizes["max_duration"]
+    found = np.full((widths, market.sizes["horizon"], durations), np.nan)
+    starts = np.arange(now, min(now + market.sizes["max_delay"], market.sizes["horizon"] + 1))
+    for width in range(1, widths + 1):
+        menu = mechanism.menu(width)
+        table = getattr(menu, what)(starts[:, None], np.arange(1, durations + 1)[None, :])
+        found[width - 1, starts - 1] = table
+    return found

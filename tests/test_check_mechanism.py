@@ -1,0 +1,221 @@
+"""`check_mechanism` passes what is sound, catches what is not, and says so in words."""
+
+import numpy as np
+import pytest
+
+from faulty_mechanisms import FAULTS
+from marketsched.mechanisms import (
+    InvalidParameterError,
+    LaunchPlan,
+    MarketschedError,
+    StatementLaw,
+    get_mechanism,
+    mechanism_names,
+)
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.truthfulness import MechanismCheckError, check_mechanism, mechanism_checks
+from marketsched.truthfulness.check_markets import check_market, play
+from marketsched.truthfulness.checks import CHECKS
+
+AUCTION = "later jobs change nothing"  # auctions decide by comparing bids
+NOT_CLAIMED = {
+    "stochastic": {"capacity is held": "bundles need more nodes than these markets have; it is built with 30"},
+    "first-come": {AUCTION: "a later submission may arrive first"},
+    "pay-as-bid": {AUCTION: "higher bids win"},
+    "spot": {AUCTION: "higher bids win"},
+    "vcg": {AUCTION: "higher bids win"},
+}
+
+
+def built(name):
+    """Return a factory of a registered mechanism, large enough for bundles."""
+
+    def factory(**sizes):
+        if name != "stochastic":
+            return get_mechanism(name, **sizes)
+        laws = [StatementLaw([(job.sow, 1.0)]) for seed in range(6) for job in check_market(seed).jobs.values()]
+        sizes["capacity"] = 30
+        return get_mechanism(name, **sizes, laws=laws)
+
+    return factory
+
+
+@pytest.mark.parametrize("name", [n for n in mechanism_names() if not n.startswith("test:")])
+def test_every_registered_mechanism_passes_what_it_claims(name):
+    report = check_mechanism(built(name), except_for=NOT_CLAIMED.get(name), n_markets=6)
+    report.raise_if_failed()
+    assert report["events are in order"].outcome == "passed"
+    has_menus = name in ("exponential", "reduction", "stochastic")
+    menus = {report[check].outcome for check in ("prices grow in time, width and length", "pays what the menu said")}
+    assert menus == ({"passed"} if has_menus else {"does not apply"})
+
+
+def test_markets_are_varied():
+    """The checks see starts, drops, evictions or cancellations, completions, and jobs that never arrive."""
+    kinds, never = set(), 0
+    for seed in range(20):
+        market = check_market(seed)
+        never += sum(job.arrival is None for job in market.jobs.values())
+        played = play(
+            lambda **sizes: get_mechanism(
+                "reduction", **sizes, pricing={"kind": "posted", "prices": [0]}, threshold=1.0
+            ),
+            market,
+        )
+        kinds |= {event.kind.value for event in played.events}
+    assert kinds >= {"start", "drop", "complete", "cancel"}
+    assert never > 0
+
+
+CAUGHT_BY = {
+    "pays the report": "pays what the menu said",
+    "FIFO eviction": "later jobs change nothing",
+    "evicts everybody": "later jobs change nothing",
+    "prices fall over time": "prices grow in time, width and length",
+    "wide is cheap": "prices grow in time, width and length",
+}
+
+
+@pytest.mark.parametrize("fault", CAUGHT_BY)
+def test_faults_that_a_check_can_see_are_seen(fault):
+    rules = {"pricing": {"kind": "posted", "prices": [0.3]}, "threshold": 1.0}
+    report = check_mechanism(lambda **sizes: FAULTS[fault](**sizes, **rules), n_markets=40)
+    assert CAUGHT_BY[fault] in [result.name for result in report.failed]
+    with pytest.raises(MechanismCheckError, match=CAUGHT_BY[fault]):
+        report.raise_if_failed()
+    clean = check_mechanism(lambda **sizes: get_mechanism("reduction", **sizes, **rules), n_markets=40)
+    clean.raise_if_failed()
+
+
+class Wrong(FirstCome):
+    """First come, with one fault."""
+
+
+class Oversold(Wrong):
+    def __init__(self, capacity, horizon, **limits):
+        super().__init__(capacity + 2, horizon, **limits)
+
+
+class PaysAtOnce(Wrong):
+    def advance(self):
+        return [type(e)(e.round, e.kind, e.job, payment=1.0) for e in super().advance()]
+
+
+class TakesAll(Wrong):
+    def complete(self, job):
+        event = super().complete(job)
+        return type(event)(event.round, event.kind, job, event.completion, 1e6)
+
+
+class Shared(Wrong):
+    calls = 0
+
+    def advance(self):
+        Shared.calls += 1
+        return [] if Shared.calls % 7 == 0 and self._shift() else super().advance()
+
+    def _shift(self):
+        self._round += 1
+        return True
+
+
+class Unpicklable(Wrong):
+    def __init__(self, capacity, horizon, **limits):
+        super().__init__(capacity, horizon, **limits)
+        self.hook = lambda: None
+
+
+class Meddles(Wrong):
+    def submit(self, job, sow):
+        object.__setattr__(sow, "concurrency", 1)
+        return super().submit(job, sow)
+
+
+class TakesAnything(Wrong):
+    def arrive(self, job, signal=None):
+        if job in self._jobs:
+            super().arrive(job, signal)
+
+
+class Starts(Wrong):
+    def advance(self):
+        events = super().advance()
+        return [*events, *events]
+
+
+class Explodes(Wrong):
+    def advance(self):
+        raise ZeroDivisionError("no luck")
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        (Oversold, "capacity is held"),
+        (PaysAtOnce, "pays on completion only"),
+        (TakesAll, "pays at most the declared value"),
+        (Shared, "same seed, same outcome"),
+        (Unpicklable, "pickles"),
+        (Meddles, "reports are left unchanged"),
+        (TakesAnything, "wrong input is refused"),
+        (Starts, "events are in order"),
+        (Explodes, "capacity is held"),
+    ],
+)
+def test_every_check_can_fail(kind, check):
+    def factory(*, capacity, horizon, rng, **limits):
+        return kind(capacity, horizon, **limits)
+
+    report = check_mechanism(factory)
+    assert report[check].outcome == "failed"
+    assert f"{check}" in str(report)
+    if kind is Explodes:
+        assert "ZeroDivisionError: no luck" in report[check].detail
+    else:
+        assert report[check].detail.startswith("market ")
+
+
+def test_a_mechanism_that_never_stops_talking_is_named():
+    class Talks:
+        round, horizon = 1, 12
+
+        def submit(self, job, sow):
+            return LaunchPlan(job, (), 0.0)
+
+        def arrive(self, job, signal=None):
+            pass
+
+        def advance(self):
+            from marketsched.mechanisms import Event, EventKind
+
+            return [Event(1, EventKind.DROP, "job 0")] * 20_000
+
+    report = check_mechanism(lambda **sizes: Talks(), n_markets=1)
+    assert "RuntimeError: more than 10000 events" in report["capacity is held"].detail
+
+
+def test_what_is_not_claimed():
+    class Honest(FirstCome):
+        does_not_claim = frozenset({AUCTION})
+
+    def factory(*, capacity, horizon, rng, **limits):
+        return Honest(capacity, horizon, **limits)
+
+    report = check_mechanism(factory, except_for={"pickles": "holds a socket"}, n_markets=2)
+    assert (report[AUCTION].outcome, report["pickles"].detail) == ("not claimed", "holds a socket")
+    with pytest.raises(InvalidParameterError, match="'pickels' is no check: expected some of capacity is held"):
+        check_mechanism(factory, except_for={"pickels": ""})
+    with pytest.raises(InvalidParameterError, match="n_markets = 0"):
+        check_mechanism(factory, n_markets=0)
+
+
+@pytest.mark.parametrize(("name", "check"), mechanism_checks(built("reduction"), n_markets=2), ids=list(CHECKS))
+def test_checks_can_parametrise_a_test(name, check):
+    check()
+    assert name in CHECKS
+    assert issubclass(MechanismCheckError, (MarketschedError, AssertionError))
+
+
+def test_equal_seeds_give_equal_markets():
+    assert check_market(3).jobs == check_market(3).jobs != check_market(4).jobs
+    assert np.random.default_rng(0) is not None
