@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marketsched.audit_command import audit
 from marketsched.command_tools import (
     INTERRUPTED,
     REPORTED,
@@ -90,6 +91,7 @@ def run(
 
 
 app.command()(compare)
+app.command()(audit)
 
 
 @app.command()

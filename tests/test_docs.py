@@ -48,6 +48,12 @@ def test_the_replay_page_shows_a_log_that_runs():
     assert decisions[0]["starts"] == [[2, 2, 2], [3, 2, 3]]
 
 
+def test_the_audit_page_shows_a_check_that_passes():
+    (code,) = fenced("docs/audit.md", "python")
+    assert len(code.splitlines()) <= 20
+    exec(compile(code, "docs/audit.md", "exec"), {})  # raises if a check fails
+
+
 def test_every_gap_and_equation_that_code_cites_is_on_the_page():
     page = (ROOT / "docs/mathematics.md").read_text()
     text = "\n".join(path.read_text() for path in SOURCES)
