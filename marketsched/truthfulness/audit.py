@@ -23,7 +23,7 @@ import pandas as pd
 
 from marketsched.contestants import OWN, Contestant, contestants
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, MissingDataError, TraceError
 from marketsched.running import checked_seed, versions
 from marketsched.scenario import Scenario
 from marketsched.truthfulness.findings import Deviation, Deviations
@@ -172,6 +172,8 @@ def audit(
     ------
     InvalidParameterError, UnknownNameError
         If a number, the scenario, or the name of a mechanism is at fault.
+    MissingDataError, TraceError
+        If the scenario needs a trace that is not there or damaged.
     """
     base = Scenario.of(scenario)
     entrants = contestants(base, mechanisms)
@@ -215,6 +217,8 @@ def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
             samples=plan.samples,
             data=plan.data,
         )
+    except (MissingDataError, TraceError):  # no mechanism's fault
+        raise
     except InvalidParameterError as error:  # no menu: only the search is left
         table = pd.DataFrame()
         errors.append(f"no certificates: {error}")

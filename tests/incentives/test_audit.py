@@ -154,6 +154,10 @@ def test_the_command_says_3_if_a_lie_pays(tmp_path, monkeypatch):
     )
     assert tolerant.exit_code == 0
     assert json.loads(tolerant.stdout)["profitable"] is False
+    monkeypatch.delenv("MARKETSCHED_DATA", raising=False)
+    missing = CliRunner().invoke(app, ["audit", "google-recurring", "--out", "w"])
+    assert missing.exit_code == 2
+    assert "no data folder" in missing.stderr
     wrong = CliRunner().invoke(app, [*call, "--mechanism", "lottery", "--out", "w"])
     assert wrong.exit_code == 2
     assert not (tmp_path / "w").exists()
