@@ -27,7 +27,7 @@ test: $(VENV)/.test ## install into .venv and run the tests (without the slow on
 	$(PYTEST) -m "not slow" -n $(WORKERS)
 
 slow: $(VENV)/.test ## the slow tests
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow -n $(WORKERS)
 
 kernels: $(VENV)/.test ## the tests once more with kernels as plain Python, and compiled with bounds checks
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" -n $(WORKERS)
