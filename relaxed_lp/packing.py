@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
 from marketsched.relaxed_lp.tasks import Tasks
 
-CROWDED = 2.0  # node-rounds asked for over those on sale, from which on the simplex method is used: see `_method`
+CROWDED = 1.2  # node-rounds asked for over those on sale, from which on the simplex method is used: see `_method`
 CLOSED = 1e-6  # largest gap of an optimum, as a share of its value
 MOST_NONZEROS = 30_000_000  # of the matrix; the solver then holds about 10 GB
 TOLERANCE = 1e-9  # of the solver, on rows and on reduced costs; values are scaled to at most 1
@@ -102,7 +102,9 @@ class PackingProgram:
         self.scale = float(tasks.values.max(initial=0.0)) or 1.0  # credits
         self._compiled: _Compiled | None = None
 
-    def solve(self, supply: float, *, time_limit: float | None = None) -> PackingSolution:
+    def solve(
+        self, supply: float, *, time_limit: float | None = None, method: Literal["simplex", "ipm"] | None = None
+    ) -> PackingSolution:
         """Solve at this supply; only the first call compiles.
 
         Parameters
@@ -112,6 +114,8 @@ class PackingProgram:
         time_limit : float, optional
             Seconds that the solver may take. When they are over, what it has is returned, with
             ``optimal`` False: still feasible, still bounded, but the gap may be large.
+        method : {"simplex", "ipm"}, optional
+            Which of HiGHS's methods; None: the one that is likely to be faster.
 
         Raises
         ------
@@ -126,7 +130,7 @@ class PackingProgram:
             return PackingSolution(0.0, 0.0, 0.0, np.zeros(self.horizon), np.zeros(0), True, 0.0)
         if self._compiled is None:
             self._compiled = _Compiled(self)
-        x, prices, optimal, seconds = self._compiled.run(supply, self._method(supply), limit)
+        x, prices, optimal, seconds = self._compiled.run(supply, method or self._method(supply), limit)
         allocation = self._feasible(x, supply)
         prices = np.maximum(prices, 0.0) * self.scale
         value, dual_value = float(self.tasks.values @ allocation), self.dual_value(prices, supply)
@@ -152,8 +156,8 @@ class PackingProgram:
 
         Where most tasks get what they want, optima are many and the dual simplex method wanders among
         them: with 800 jobs of five cases at 70 % load it took 33 s, the interior point method 0.8 s.
-        So it does with few starts per task at 180 % (recorded jobs: 52 s against 6 s). In a crowd it is
-        the faster one: 0.9 s against 4.7 s at 300 % load.
+        In a crowd it is the faster one: 0.9 s against 4.7 s at 300 % load; but not with few starts per
+        task (`Tasks.thinned`; recorded jobs at 180 %: 52 s against 6 s), for which callers ask for "ipm".
         """
         first = self.tasks.offsets[:-1]
         asked = float(self.tasks.weights @ self.usage.sum(axis=0)[first])

@@ -146,7 +146,9 @@ class StochasticPricing:
         if tasks.n_tasks == 0:
             raise InvalidParameterError("laws: no statement is worth anything within the horizon: expected one")
         program = PackingProgram(tasks, self.horizon)
-        solution = program.solve(float(self.max_concurrency * self.overlap_limit), time_limit=time_limit)
+        self._method: Literal["ipm"] | None = None if starts_per_task is None else "ipm"  # faster on thinned tasks
+        at_limit = float(self.max_concurrency * self.overlap_limit)
+        solution = program.solve(at_limit, time_limit=time_limit, method=self._method)
         self.lp_value = solution.value
         packing = self._pack_most(program, solution, time_limit)
         self.lp_capacity = packing.capacity
@@ -203,14 +205,14 @@ class StochasticPricing:
                 break
             margin = (high - low) / 8
             capacity = min(max(tried.capacity * limit / tried.overlap, low + margin), high - margin)
-            tried = self._pack(program, program.solve(capacity, time_limit=time_limit), capacity)
+            tried = self._pack(program, program.solve(capacity, time_limit=time_limit, method=self._method), capacity)
             if tried.overlap <= limit:
                 low = capacity
                 found.append(tried)
             else:
                 high = capacity
         if not found:
-            found.append(self._pack(program, program.solve(proven, time_limit=time_limit), proven))
+            found.append(self._pack(program, program.solve(proven, time_limit=time_limit, method=self._method), proven))
         return max(found, key=lambda packing: packing.value)
 
     def _pack(self, program: PackingProgram, solution: PackingSolution, capacity: float) -> _Packing:
