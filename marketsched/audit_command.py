@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marketsched.command_tools import (
+    INTERRUPTED,
     DataOption,
     ForceOption,
     JsonOption,
@@ -19,6 +22,7 @@ from marketsched.command_tools import (
     file_name,
     free_folder,
     one_line_errors,
+    stop,
 )
 
 if TYPE_CHECKING:
@@ -55,26 +59,43 @@ def audit(
         base = Scenario.from_dict(with_changes(content, changes or []), source=source)
         folder = out if out is not None else free_folder(Path("runs") / f"{file_name(base.name)}-audited", force)
         check_target(folder, force=force)
-        found = audit_scenario(
-            base,
-            mechanism or ["scenario"],
-            owners=owners,
-            confidence=confidence,
-            tolerance=tolerance,
-            budget=budget,
-            seed=seed,
-            data=data,
-            progress=_tell if sys.stderr.isatty() else None,
-        )
+        with _progress() as progress:
+            found = audit_scenario(
+                base,
+                mechanism or ["scenario"],
+                owners=owners,
+                confidence=confidence,
+                tolerance=tolerance,
+                budget=budget,
+                seed=seed,
+                data=data,
+                progress=progress,
+                keep_interrupted=True,
+            )
         write_audit(folder, found, force=force)
         _show(found, as_json)
         typer.echo(f"written to {folder}", err=as_json)
+    if not found.complete:
+        stop(f"interrupted: {folder} has what was finished and is marked INCOMPLETE", INTERRUPTED)
     if found.profitable:
         raise typer.Exit(PROFITABLE)
 
 
-def _tell(what: str) -> None:
-    typer.echo(what, err=True)
+@contextmanager
+def _progress() -> Iterator[Callable[[str, float], None]]:
+    """Yield what shows the work in progress on standard error, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda what, share: bar.update(task, description=what, completed=share)
 
 
 def _show(found: Audit, as_json: bool) -> None:

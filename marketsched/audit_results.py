@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from marketsched.command_tools import file_name
-from marketsched.output import META, whole_folder, write_json, write_table
+from marketsched.output import INCOMPLETE, META, whole_folder, write_json, write_table
 from marketsched.plots import GREY, INK, OKABE_ITO, STYLE, save_figure
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def write_audit(folder: Path, audit: Audit, *, force: bool = False) -> None:
 
     ``summary.parquet`` and ``summary.json`` (one row per mechanism), ``certificates-LABEL.parquet``,
     ``lie-LABEL-JOB.yaml`` (each replays with `replay_witness`), ``scenario.yaml``, ``figure.png``,
-    ``meta.json``.
+    ``meta.json``, and a file ``INCOMPLETE`` if the audit was interrupted.
 
     Raises
     ------
@@ -47,6 +47,10 @@ def write_audit(folder: Path, audit: Audit, *, force: bool = False) -> None:
         (partial / "scenario.yaml").write_text(audit.scenario.to_yaml(), encoding="utf-8")
         save_figure(audit_figure(audit), partial / "figure.png")
         write_json(audit.meta, partial / META)
+        if not audit.complete:
+            (partial / INCOMPLETE).write_text(
+                "interrupted: what is here is finished, the rest is missing\n", encoding="utf-8"
+            )
 
 
 def audit_figure(audit: Audit) -> Figure:
@@ -79,7 +83,8 @@ def audit_figure(audit: Audit) -> Figure:
             axes.set_title(each.label, loc="left", fontsize=12, color=INK)
             axes.set_ylabel("gain, credits")
             if axes.get_legend_handles_labels()[0]:
-                axes.legend(loc="lower left", frameon=False, fontsize=9, ncols=4)
+                axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize=9, ncols=4)
+            axes.margins(y=0.08)
         panels[-1].set_xlabel("size of the lie; the truth is the diamond, the dashed line the largest certificate")
         figure.text(0.012, 0.985, audit.meta["scenario"], fontsize=15, fontweight="bold", va="top", color=INK)
     return figure

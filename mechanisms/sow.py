@@ -8,7 +8,7 @@ Section 2). The signal equal to the duration: *durations revealed*. No signal: *
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,6 +78,12 @@ class Law(NamedTuple):
     offsets: NDArray[np.int64]  # (n_groups + 1,)
     group_arrivals: NDArray[np.int64]  # (n_groups,)
     group_signals: tuple[Signal, ...]  # (n_groups,)
+
+    def points(self) -> Iterator[tuple[int, int, float, Signal]]:
+        """Go through the points: arrival, duration, probability, signal."""
+        signals = (s for s, n in zip(self.group_signals, np.diff(self.offsets).tolist(), strict=True) for _ in range(n))
+        columns = (self.arrivals.tolist(), self.durations.tolist(), self.probabilities.tolist())
+        return zip(*columns, signals, strict=True)
 
     def group_of(self, arrival: int, signal: Signal) -> int | None:
         """Return the index of the case (arrival, signal), or None if the report excludes it."""
@@ -264,10 +270,7 @@ class StatementOfWork:
     @property
     def requirements(self) -> tuple[Requirement, ...]:
         """The points of the law, sorted by (arrival, signal, duration)."""
-        law = self.law
-        signals = [s for s, n in zip(law.group_signals, np.diff(law.offsets), strict=True) for _ in range(n)]
-        columns = zip(law.arrivals.tolist(), law.durations.tolist(), law.probabilities.tolist(), signals, strict=True)
-        return tuple(Requirement(a, d, p, o) for a, d, p, o in columns)
+        return tuple(Requirement(*point) for point in self.law.points())
 
     @property
     def mass(self) -> float:

@@ -14,6 +14,7 @@ speaks of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -36,7 +37,7 @@ from marketsched.truthfulness.situation import Situation, situations_of
 SEARCHED = 4  # owners per mechanism that the search is run for
 FOR_SHRINKING = 0.2  # share of an owner's budget
 
-Progress = Callable[[str], None]
+Progress = Callable[[str, float], None]  # what is being done, and how much of it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Audit:
     scenario: Scenario
     mechanisms: tuple[MechanismAudit, ...]
     tolerance: float
+    complete: bool  # False: interrupted; what is there is finished
     meta: dict[str, Any] = field(repr=False)
 
     @property
@@ -120,7 +122,13 @@ class Audit:
 
         rows = [{str(key): value for key, value in row.items()} for row in self.summary().to_dict(orient="records")]
         found: dict[str, Any] = plain(
-            {"scenario": self.scenario.name, "profitable": self.profitable, "mechanisms": rows, "meta": self.meta}
+            {
+                "scenario": self.scenario.name,
+                "profitable": self.profitable,
+                "complete": self.complete,
+                "mechanisms": rows,
+                "meta": self.meta,
+            }
         )
         return found
 
@@ -137,6 +145,7 @@ def audit(
     samples: int | None = None,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
+    keep_interrupted: bool = False,
 ) -> Audit:
     """Audit mechanisms on the jobs of one seed.
 
@@ -153,15 +162,18 @@ def audit(
     tolerance : float
         Gains up to it do not count, credits.
     budget : float
-        Seconds of search per mechanism.
+        Seconds of search per mechanism; the time until the market stands as an owner finds it, some
+        seconds in a large one, comes on top.
     seed : int
         Root of all randomness.
     samples : int, optional
         Fresh paths per certificate, see `certify`.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-    progress : function of str, optional
-        Told what is done next.
+    progress : function of (str, float), optional
+        Told what is being done, and the share of it that is done.
+    keep_interrupted : bool
+        On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
 
     Returns
     -------
@@ -180,7 +192,7 @@ def audit(
     owners, seed = whole_parameter("owners", owners, 1), checked_seed(seed)
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     tolerance, budget = finite_parameter("tolerance", tolerance), finite_parameter("budget", budget, "(0, inf)")
-    plan = _Plan(owners, confidence, tolerance, budget, seed, samples, data, progress or (lambda what: None))
+    plan = _Plan(owners, confidence, tolerance, budget, seed, samples, data, progress or (lambda what, share: None))
     meta = {
         "scenario": base.name,
         "owners": owners,
@@ -190,7 +202,25 @@ def audit(
         "seed": seed,
         "versions": versions(),
     }
-    return Audit(base, tuple(_audited(entrant, plan) for entrant in entrants), tolerance, meta)
+    done: list[MechanismAudit] = []
+    complete = True
+    try:
+        for entrant in entrants:
+            done.append(_audited(entrant, plan))
+    except _Stopped as stopped:
+        complete = False
+        done += [] if stopped.part is None else [stopped.part]
+    if not complete and not (keep_interrupted and done):
+        raise KeyboardInterrupt
+    return Audit(base, tuple(done), tolerance, complete, meta)
+
+
+class _Stopped(Exception):
+    """Ctrl-C (control flow); ``part`` is what was found about the mechanism in work, if anything."""
+
+    def __init__(self, part: MechanismAudit | None) -> None:
+        super().__init__()
+        self.part = part
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,59 +237,88 @@ class _Plan:
 
 def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
     errors: list[str] = []
-    plan.tell(f"{entrant.label}: certificates")
     try:
-        table = certify_owners(
+        table = _certified(entrant, plan, errors)
+    except KeyboardInterrupt:
+        raise _Stopped(None) from None
+    share = None
+    if len(table):
+        unsure = 1 - float(table["confidence"].min())
+        sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
+        share = max(0.0, sure - unsure)
+    searched: list[Searched] = []
+    try:
+        _search_some(entrant, table, plan, searched, errors)
+    except KeyboardInterrupt:
+        errors.append("interrupted while it was searched")
+        raise _Stopped(MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))) from None
+    return MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))
+
+
+def _certified(entrant: Contestant, plan: _Plan, errors: list[str]) -> pd.DataFrame:
+    """Return the certificates of a mechanism; empty, with the reason in ``errors``, if there are none."""
+    what = f"{entrant.label}: certificates"
+    plan.tell(what, 0.0)
+    try:
+        return certify_owners(
             entrant.scenario,
             plan.owners,
             seed=plan.seed,
             confidence=plan.confidence,
             samples=plan.samples,
             data=plan.data,
+            progress=lambda done, total: plan.tell(what, done / total),
         )
     except (MissingDataError, TraceError):  # no mechanism's fault
         raise
     except InvalidParameterError as error:  # no menu: only the search is left
-        table = pd.DataFrame()
         errors.append(f"no certificates: {error}")
     except Exception as error:  # a mechanism may raise anything: named, and the audit goes on
-        table = pd.DataFrame()
         errors.append(f"no certificates: {type(error).__name__}: {error}")
-    share = None
-    if len(table):
-        unsure = 1 - float(table["confidence"].min())
-        sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
-        share = max(0.0, sure - unsure)
-    searched = _searched(entrant, table, plan, errors)
-    return MechanismAudit(entrant.label, table, searched, share, tuple(errors))
+    return pd.DataFrame()
 
 
-def _searched(entrant: Contestant, table: pd.DataFrame, plan: _Plan, errors: list[str]) -> tuple[Searched, ...]:
-    found: list[Searched] = []
+def _search_some(
+    entrant: Contestant, table: pd.DataFrame, plan: _Plan, found: list[Searched], errors: list[str]
+) -> None:
+    """Search for the lies of a few owners, each added to ``found`` when it is finished."""
+    plan.tell(f"{entrant.label}: playing up to the owners' turns", 0.0)
     try:
         situations = _situations(entrant, table, plan)
     except Exception as error:
         errors.append(f"no search: {error}" if isinstance(error, MarketschedError) else f"no search: {error!r}")
-        return ()
+        return
     each_budget = plan.budget / max(len(situations), 1)
     for situation in situations:
-        plan.tell(f"{entrant.label}: searching lies of {situation.name}")
         try:
-            deviations = search(
-                situation,
-                budget_seconds=each_budget * (1 - FOR_SHRINKING),
-                confidence=plan.confidence,
-                tolerance=plan.tolerance,
-                seed=plan.seed,
-            )
-            lie = deviations.best(inside_model=True)
-            if lie is not None:
-                lie = shrink(situation, lie, budget_seconds=each_budget * FOR_SHRINKING)
-            found.append(Searched(situation.name, situation, deviations, lie))
-            errors.extend(f"{situation.name}: {each.words}: {each.reason}" for each in deviations.failures[:1])
+            found.append(_search(situation, entrant.label, each_budget, plan))
         except Exception as error:
             errors.append(f"search for {situation.name}: {type(error).__name__}: {error}")
-    return tuple(found)
+        else:
+            errors.extend(
+                f"{situation.name}: {each.words}: {each.reason}" for each in found[-1].deviations.failures[:1]
+            )
+            if not found[-1].deviations.plays:
+                errors.append(f"{situation.name}: no lie was played within {each_budget:g} seconds")
+
+
+def _search(situation: Situation, label: str, seconds: float, plan: _Plan) -> Searched:
+    what = f"{label}: lies of {situation.name}"
+    plan.tell(what, 0.0)
+    with suppress(MarketschedError):  # a mechanism at fault: the search says so
+        situation.mechanism_at_turn()  # else this would be counted as searching
+    deviations = search(
+        situation,
+        budget_seconds=seconds * (1 - FOR_SHRINKING),
+        confidence=plan.confidence,
+        tolerance=plan.tolerance,
+        seed=plan.seed,
+        progress=lambda phase, plays, share: plan.tell(what, share),
+    )
+    lie = deviations.best(inside_model=True)
+    if lie is not None:
+        lie = shrink(situation, lie, budget_seconds=seconds * FOR_SHRINKING)
+    return Searched(situation.name, situation, deviations, lie)
 
 
 def _situations(entrant: Contestant, table: pd.DataFrame, plan: _Plan) -> list[Situation]:

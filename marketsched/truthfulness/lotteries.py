@@ -154,7 +154,7 @@ def fate_of(job: Job) -> Fate:
 
 def _points(sow: StatementOfWork) -> list[tuple[Fate, float]]:
     """Return the points of a law of positive weight, and that the job never arrives if mass is missing."""
-    points = [(Fate(r.arrival, r.duration, r.signal), r.probability) for r in sow.requirements if r.probability > 0]
+    points = [(Fate(arrival, duration, signal), p) for arrival, duration, p, signal in sow.law.points() if p > 0]
     mass = sum(weight for _, weight in points)
     return points if mass >= CERTAIN else [*points, (NEVER, 1 - mass)]
 

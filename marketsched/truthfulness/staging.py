@@ -284,10 +284,18 @@ class Stage:
         """Submit what these others report, truthfully."""
         for i in who:
             other = self._s.others[i]
-            sow, fate = world.outcome(i, self._lottery(i))
+            sow, fate = self._known_outcome(i) if world is self._past else (None, None)
+            if fate is None:
+                sow, fate = world.outcome(i, self._lottery(i))
+                if world is self._past and other.happened is not None:
+                    fate = other.happened
             if sow is not None:
-                told = other.happened if world is self._past and other.happened is not None else fate
-                market.submit(other.name, sow, told, sow.concurrency)
+                market.submit(other.name, sow, fate, sow.concurrency)
+
+    def _known_outcome(self, i: int) -> tuple[StatementOfWork | None, Fate | None]:
+        """Return what happened to a job of the history, if nothing is left to be drawn: lotteries are dear."""
+        other = self._s.others[i]
+        return (other.law.cases[0][0], other.happened) if len(other.law.cases) == 1 else (None, None)
 
     def _submit_again(self, market: Playing, live: Live) -> None:
         """Let the owner of a dropped job come back, as in `Market`, if its own law excludes what happened."""

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from faulty_mechanisms import FAULTS, witness_market
-from marketsched.audit_results import audit_figure
+from marketsched.audit_results import audit_figure, write_audit
 from marketsched.cli import app
 from marketsched.mechanisms import InvalidParameterError, StatementLaw, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -134,6 +134,25 @@ def test_one_that_raises_is_named_and_the_audit_goes_on():
     assert errors["reduction"] == ""
     with pytest.raises(InvalidParameterError, match="expected one of exponential"):
         audit(MARKET, ["no such mechanism"])
+
+
+def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
+    def stop(what, share):
+        if what == "pay-as-bid: lies of job 1":
+            raise KeyboardInterrupt
+
+    mechanisms = ["reduction", "pay-as-bid", "spot"]
+    with pytest.raises(KeyboardInterrupt):
+        audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop)
+    found = audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop, keep_interrupted=True)
+    assert not found.complete
+    table = found.summary().set_index("mechanism")
+    assert table.index.tolist() == ["reduction", "pay-as-bid"]
+    assert table.loc["reduction", "errors"] == ""
+    assert "interrupted" in table.loc["pay-as-bid", "errors"]
+    assert table.loc["pay-as-bid", "searched_owners"] == 1
+    write_audit(tmp_path / "part", found)
+    assert (tmp_path / "part" / "INCOMPLETE").exists()
 
 
 def test_the_command_says_3_if_a_lie_pays(tmp_path, monkeypatch):
