@@ -105,3 +105,11 @@ def _read(interval: str) -> tuple[float, float, str]:
     if math.isinf(high) and math.isfinite(low):
         return low, high, f"a finite number {'>' if interval[0] == '(' else '>='} {low:g}"
     return low, high, f"a finite number in {interval}"
+
+
+def listed(name: str, expected: str, given: Any) -> list[Any]:
+    """Return what can be gone through as a list, or raise InvalidParameterError: ``expected`` is what it lists."""
+    try:
+        return list(given)
+    except TypeError:
+        raise InvalidParameterError(f"{name} = {given!r}: expected {expected}") from None

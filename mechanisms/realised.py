@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import listed, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -78,7 +80,8 @@ class RealisedJobs:
         max_delay = whole_parameter("max_delay", max_delay, 1)
         longest = None if max_duration is None else whole_parameter("max_duration", max_duration, 1)
         births, arrivals, durations, concurrency, sizes, tables = [], [], [], [], [], []
-        for index, (sow, arrival, duration) in enumerate(jobs):
+        for index, job in enumerate(listed("jobs", "(StatementOfWork, arrival, duration) for each job", jobs)):
+            sow, arrival, duration = _one(index, job)
             d = whole_parameter(f"jobs[{index}] duration", duration, 1)
             a = NEVER if arrival is None else whole_parameter(f"jobs[{index}] arrival", arrival, sow.birth)
             last = last_useful_completion(sow, max_delay, horizon)
@@ -115,3 +118,11 @@ class RealisedJobs:
     def useful(self) -> NDArray[np.bool_]:
         """Which jobs have a start worth something, shape (n_jobs,)."""
         return np.diff(self.offsets) > 0
+
+
+def _one(index: int, job: Any) -> tuple[StatementOfWork, int | None, int]:
+    """Return the three entries of a job, or say what it is."""
+    fields = tuple(job) if isinstance(job, Iterable) else ()
+    if len(fields) != 3 or not isinstance(fields[0], StatementOfWork):
+        raise InvalidParameterError(f"jobs[{index}] = {job!r}: expected (StatementOfWork, arrival, duration)")
+    return fields

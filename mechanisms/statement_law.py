@@ -15,6 +15,7 @@ from typing import cast
 
 import numpy as np
 
+from marketsched.mechanisms.checks import listed
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -103,7 +104,7 @@ def statement_laws(laws: Iterable[StatementLaw | StatementOfWork | Iterable[Sequ
         If one of them is not a law; the message names its place.
     """
     checked = []
-    for j, law in enumerate(laws):
+    for j, law in enumerate(listed("laws", "laws over statements of work", laws)):
         try:
             checked.append(StatementLaw.of(law))
         except (InvalidParameterError, TypeError) as error:

@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
@@ -164,6 +164,8 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
         As `offline_bound`.
     """
     capacity = finite_parameter("capacity", capacity, "(0, inf)")
+    if not isinstance(jobs, RealisedJobs):
+        raise InvalidParameterError(f"jobs = {type(jobs).__name__}: expected RealisedJobs (see RealisedJobs.build)")
     if whole_parameter("horizon", horizon, 1) != jobs.horizon:
         raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
     if not jobs.n_jobs:
@@ -173,7 +175,7 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
 
 def _some(name: str, kind: str, given: Iterable[T]) -> list[T]:
     """Return what was given as a list; raise if there is nothing."""
-    found = list(given)
+    found: list[T] = listed(name, f"at least one {kind}", given)
     if not found:
         raise InvalidParameterError(f"{name} is empty: expected at least one {kind}")
     return found

@@ -18,12 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
+
+MOST_CREDITS = 1e290  # of all starts together: sums, and their products with a supply, stay finite
 
 _Weighted = tuple[int, float, StatementOfWork]  # job, probability of this statement, the statement
 
@@ -226,7 +228,7 @@ def _checked_limits(horizon: int, max_delay: int | None) -> tuple[int, int]:
 
 def _checked(sows: Iterable[StatementOfWork]) -> list[StatementOfWork]:
     """Return the statements, or say which one is none."""
-    found = list(sows)
+    found: list[StatementOfWork] = listed("sows", "statements of work", sows)
     for j, sow in enumerate(found):
         if not isinstance(sow, StatementOfWork):
             raise InvalidParameterError(f"sows[{j}] = {sow!r}: expected a StatementOfWork")
@@ -275,6 +277,10 @@ def _drop_worthless(
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise InvalidParameterError(f"a start in round {starts[bad[0]]} is worth {values[bad[0]]}: expected a number")
+    if values.size and float(values.max()) > MOST_CREDITS / values.size:
+        raise InvalidParameterError(
+            f"values up to {values.max():g} credits: expected less, so that {values.size} of them can be added up"
+        )
     tasks = Tasks(arrivals, durations, widths, weights, jobs, _offsets(sizes), starts, values, survival)
     useful = values > 0
     left = np.diff(np.concatenate(([0], np.cumsum(useful)))[tasks.offsets])

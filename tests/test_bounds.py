@@ -14,7 +14,7 @@ from marketsched.mechanisms import (
     TableValue,
 )
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.relaxed_lp import dual_bound, law_bound, offline_bound, plan_bound, realised_bound
+from marketsched.relaxed_lp import dual_bound, hindsight_optimum, law_bound, offline_bound, plan_bound, realised_bound
 from naive_programs import (
     best_schedule,
     expected_best_schedule,
@@ -243,3 +243,23 @@ def test_a_missing_solver_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(SolverError, match="pip install"):
         offline_bound([SOW], 2, 9)
+
+
+ENORMOUS = StatementOfWork(1, 1, DeadlineValue(1e308, 4), [(1, 1, 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: offline_bound(None, 1, 5), "sows = None: expected at least one"),
+        (lambda: hindsight_optimum(None, 1, 5), r"jobs = None: expected \(StatementOfWork"),
+        (lambda: hindsight_optimum([3], 1, 5), r"jobs\[0\] = 3: expected \(StatementOfWork"),
+        (lambda: hindsight_optimum([(ENORMOUS, 1)], 1, 5), r"jobs\[0\] = .*expected \(StatementOfWork"),
+        (lambda: realised_bound([(ENORMOUS, 1, 1)], 1, 5), "jobs = list: expected RealisedJobs"),
+        (lambda: law_bound(None, 1, 5), "laws = None: expected at least one"),
+        (lambda: offline_bound([ENORMOUS] * 3, 1, 5), r"values up to 1e\+308 credits: expected less"),
+    ],
+)
+def test_what_is_no_list_of_jobs_or_cannot_be_added_up_is_named(call, words):
+    with pytest.raises(InvalidParameterError, match=words):
+        call()
