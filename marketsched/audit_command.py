@@ -26,7 +26,7 @@ from marketsched.command_tools import (
 )
 
 if TYPE_CHECKING:
-    from marketsched.truthfulness.audit import Audit
+    from marketsched.truthfulness.audited import Audit
 
 PROFITABLE = 3  # exit status: a lie pays
 
@@ -142,7 +142,7 @@ def audit_view(found: Audit) -> Any:
             str(row["searched_owners"]),
             f"{row['plays']:,}",
         )
-        if row["lie"]:
+        if row["lie"] and row["regret_lower"] > meta["tolerance"]:
             notes.append(f"{row['mechanism']}: a lie pays: {row['worst_job']} {row['lie']}")
         if row["outside_model"]:
             notes.append(
@@ -152,8 +152,8 @@ def audit_view(found: Audit) -> Any:
         if row["errors"]:
             notes.append(f"{row['mechanism']}: {row['errors']}")
     notes.append(
-        f"certificates and findings hold with {meta['confidence']:.0%} confidence; gains up to {meta['tolerance']:g} "
-        "credits do not count; a search that finds nothing proves nothing"
+        f"each certificate, and the findings of each search, hold with {100 * meta['confidence']:.12g} % confidence; "
+        f"gains up to {meta['tolerance']:g} credits do not count; a search that finds nothing proves nothing"
     )
     head = Text(f"{meta['scenario']}: what an owner could gain by lying, credits", style="bold")
     return Group(head, table, *(Text(f"- {note}") for note in notes))

@@ -14,7 +14,7 @@ from marketsched.output import INCOMPLETE, META, whole_folder, write_json, write
 from marketsched.plots import GREY, INK, OKABE_ITO, STYLE, save_figure
 
 if TYPE_CHECKING:
-    from marketsched.truthfulness.audit import Audit
+    from marketsched.truthfulness.audited import Audit
 
 
 def write_audit(folder: Path, audit: Audit, *, force: bool = False) -> None:

@@ -5,7 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork
+from marketsched.mechanisms import (
+    DeadlineValue,
+    EventKind,
+    ExactOracle,
+    PostedPriceMechanism,
+    PostedPricing,
+    StatementOfWork,
+    TableValue,
+)
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event
 from marketsched.truthfulness import Situation, search
@@ -186,3 +194,77 @@ def test_wrong_parameters_are_refused():
     lies = StatementOfWork(1, 2, DeadlineValue(10.0, 3), [(1, 1, 1.0)])
     with pytest.raises(InvalidReportError, match="concurrency = 2"):
         search(Situation(lambda rng: HighestBid("first"), lies, **ONE_ROUND))
+
+
+# --- nobody is accused by rounding, or by the luck of one stream -------------------------------------
+
+
+@pytest.mark.parametrize(("short", "value"), [(0.1, 3.7), (0.2, 3.1), (0.3, 2.9)])
+def test_where_gains_and_losses_cancel_the_rounding_is_no_gain(short, value):
+    """The owner is indifferent whether it runs: the short run gains what the long one loses."""
+    table = TableValue({2: value, 4: 3 - short * (value - 1) / (1 - short)})
+    truth = StatementOfWork(1, 1, table, [(1, 1, short, None), (1, 3, 1 - short, None)])
+
+    def market(rng):
+        limits = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0, "max_delay": 8}
+        return PostedPriceMechanism(2, 8, PostedPricing([1.0]), ExactOracle(), **limits)
+
+    found = search(Situation(market, truth, capacity=2, horizon=8, max_delay=8), budget_seconds=None, max_plays=1500)
+    assert found.exact and found.tried
+    assert found.best(inside_model=True) is None
+
+
+class PriceLottery(HighestBid):
+    """A price of the same law under every report, but drawn once for each node that is declared."""
+
+    max_concurrency = 4
+
+    def __init__(self, rng):
+        super().__init__("price")
+        self.rng = rng
+
+    def submit(self, job, sow):
+        self.price = self.rng.uniform(0, 10, sow.concurrency)[-1]
+        return super().submit(job, sow)
+
+    def complete(self, job):
+        event = super().complete(job)
+        return Event(event.round, event.kind, job, event.completion, float(self.price))
+
+
+@pytest.mark.parametrize("history", [None, 0, 1, 2, 3])
+def test_what_a_mechanism_draws_after_the_turn_is_drawn_anew_in_each_play(history):
+    """One stream for all plays would make declaring more nodes pay, or not, by luck, and for certain."""
+    sizes = {**ONE_ROUND, "capacity": 4}
+    situation = Situation(PriceLottery, BIDDER, history=history, **sizes)
+    assert len({situation.utility(BIDDER, seed) for seed in range(5)}) == 5
+    found = search(situation, budget_seconds=None, max_plays=3000)
+    assert not found.exact and not found.failures
+    assert found.best(inside_model=True) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"max_value": float("nan")}, "max_value = nan: expected a finite number >= 0"),
+        ({"max_concurrency": 1.5}, "max_concurrency = 1.5: expected a whole number >= 1"),
+        ({"max_duration": -3}, "max_duration = -3: expected a whole number >= 1"),
+    ],
+)
+def test_announced_limits_that_are_none_are_named(limits, message):
+    kind = type("Announces", (HighestBid,), limits)
+    found = search(Situation(lambda rng: kind("second"), BIDDER, **ONE_ROUND), budget_seconds=None, max_plays=50)
+    assert not found and message in found.failures[0].reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "payment"), [(EventKind.DROP, float("nan")), (EventKind.DROP, float("inf")), ("nonsense", 0.0)]
+)
+def test_an_end_that_is_none_is_a_fault_of_the_mechanism(kind, payment):
+    class Ends(HighestBid):
+        def advance(self):
+            self.round += 1
+            return [Event(1, kind, "owner", None, payment)]
+
+    found = search(Situation(lambda rng: Ends("first"), BIDDER, **ONE_ROUND), budget_seconds=None, max_plays=50)
+    assert not found and "expected one of start, drop, cancel, evict, with a finite payment" in found.failures[0].reason

@@ -233,3 +233,26 @@ def test_a_signal_that_no_file_can_hold_is_refused(tmp_path):
     )
     with pytest.raises(InvalidReportError, match=r"signal \('a', 'b'\): expected a number, a string or None"):
         save_witness(tmp_path / "lie.yaml", situation, score(situation, ScaledValue(0.5)))
+
+
+@pytest.mark.parametrize(
+    ("line", "damaged", "message"),
+    [
+        ("#|   worlds: ", "#|   worlds: many", "gain.worlds = 'many': expected a whole number >= 0"),
+        ("#|   mean: ", "#|   mean: .nan", "gain.mean = nan: expected a finite number"),
+        ("#|   low: ", "", "expected a table of mean, low, high, worlds"),
+        ("#| seed: ", "#| seed: -1", "seed = -1: expected a whole number >= 0"),
+        ("#| confidence: ", "#| confidence: 1", "confidence = 1: expected a finite number in"),
+        ("#| tolerance: ", "#| tolerance: [1]", r"tolerance = \[1\]: expected a finite number >= 0"),
+        ("#| registered: ", "#| registered: 1", "registered = 1: expected true or false"),
+        ("#|   kind: ", "#|   kind: [1]", r"misreport kind = \[1\]: expected one of"),
+    ],
+)
+def test_a_damaged_figure_of_a_witness_file_is_named(tmp_path, line, damaged, message):
+    path = tmp_path / "lie.yaml"
+    save_witness(path, rivals_auction(), score(rivals_auction(), ScaledValue(0.51)))
+    lines = path.read_text().splitlines()
+    assert sum(old.startswith(line) for old in lines) == 1
+    path.write_text("\n".join(damaged if old.startswith(line) else old for old in lines))
+    with pytest.raises(InvalidParameterError, match=message):
+        replay_witness(path, factory=lambda rng: HighestBid("first"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from marketsched.truthfulness.audit import Audit as Audit
+    from marketsched.truthfulness.audited import Audit as Audit
     from marketsched.truthfulness.certificate import Certificate as Certificate
     from marketsched.truthfulness.certificate import certify as certify
     from marketsched.truthfulness.checks import CheckReport as CheckReport
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from marketsched.truthfulness.witness_file import save_witness as save_witness
 
 _LAZY = {
-    "audit": ("Audit",),
+    "audited": ("Audit",),
     "certificate": ("Certificate", "certify"),
     "checks": ("CheckReport", "MechanismCheckError", "check_mechanism", "mechanism_checks"),
     "families": ("Family", "default_families"),

@@ -3,19 +3,21 @@ r"""The audit of a scenario: regret between a search from below and certificates
 For every mechanism, ``search <= true regret <= certificate``:
 
 * mechanisms with menus: certificates of many owners spread over one run (`certify_owners`);
-* any mechanism: a black-box search for lies that pay, for the few owners whose certificate is
-  loosest, or who were drawn if there is none (`search`).
+* any mechanism: a black-box search for lies that pay, for a few owners: those of whom a certificate
+  names a lie, then those whose certificate is loosest, or who were drawn if there is none (`search`).
 
 A certificate is a bound with a stated confidence. A search finds lies, and never proves that there
-are none. Lies outside the model (delayed submissions, split jobs, ghosts) are told apart: no theorem
-speaks of them.
+are none. Nobody is accused by a sampled certificate alone: with hundreds of them a few are wrong. The
+lie it names is given to the search, which confirms it on fresh worlds or does not, and all searches of
+a mechanism share the stated confidence. Lies outside the model (delayed submissions, split jobs,
+ghosts) are told apart: no theorem speaks of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -25,11 +27,15 @@ import pandas as pd
 from marketsched.contestants import OWN, Contestant, contestants
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, MissingDataError, TraceError
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.running import checked_seed, versions
 from marketsched.scenario import Scenario
-from marketsched.truthfulness.findings import Deviation, Deviations
+from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
+from marketsched.truthfulness.certificate import Certificate
+from marketsched.truthfulness.own_lies import FixedReport
 from marketsched.truthfulness.owners import certify_owners
 from marketsched.truthfulness.population import certify_population
+from marketsched.truthfulness.scoring import score
 from marketsched.truthfulness.searching import search
 from marketsched.truthfulness.shrinking import shrink
 from marketsched.truthfulness.situation import Situation, situations_of
@@ -38,99 +44,6 @@ SEARCHED = 4  # owners per mechanism that the search is run for
 FOR_SHRINKING = 0.2  # share of an owner's budget
 
 Progress = Callable[[str, float], None]  # what is being done, and how much of it is
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """The search for one owner: what was tried, and the smallest lie inside the model that is confirmed."""
-
-    job: str
-    situation: Situation
-    deviations: Deviations
-    lie: Deviation | None
-
-
-@dataclass(frozen=True, slots=True)
-class MechanismAudit:
-    """What was found about one mechanism. ``errors`` names what could not be done, and why."""
-
-    label: str
-    certificates: pd.DataFrame  # as `certify_owners`; empty without menus
-    searched: tuple[Searched, ...]
-    certified_share: float | None  # of owners that gain at most the tolerance, at least; None: not known
-    errors: tuple[str, ...]
-
-    @property
-    def regret_upper(self) -> float:
-        """The largest upper end of a certificate, credits; NaN without menus."""
-        return float(self.certificates["regret_upper"].max()) if len(self.certificates) else np.nan
-
-    @property
-    def lies(self) -> list[Deviation]:
-        """The confirmed lies inside the model, largest sure gain first."""
-        found = [each.lie for each in self.searched if each.lie is not None]
-        return sorted(found, key=lambda lie: -lie.gain_low)
-
-    @property
-    def regret_lower(self) -> float:
-        """The largest gain that is sure, by certificate or search, credits."""
-        certified = float(self.certificates["regret_lower"].max()) if len(self.certificates) else 0.0
-        return max([certified, *(lie.gain_low for lie in self.lies)])
-
-    @property
-    def outside(self) -> list[Deviation]:
-        """Confirmed conduct outside the model that pays, largest sure gain first."""
-        found = [each.deviations.best(inside_model=False) for each in self.searched]
-        return sorted((lie for lie in found if lie is not None), key=lambda lie: -lie.gain_low)
-
-    @property
-    def worst(self) -> tuple[str, str]:
-        """The owner's job with the largest sure gain (else the largest bound), and the lie in words."""
-        best = max((each for each in self.searched if each.lie), key=lambda each: each.lie.gain_low, default=None)  # type: ignore[union-attr]
-        table = self.certificates
-        certified = float(table["regret_lower"].max()) if len(table) else 0.0
-        if best is not None and best.lie is not None and best.lie.gain_low >= certified:
-            return best.job, best.lie.words
-        if not len(table):
-            return "", ""
-        row = int(table["regret_lower" if certified > 0 else "regret_upper"].to_numpy().argmax())
-        return str(table["job"].iloc[row]), str(table["witness"].iloc[row]) if certified > 0 else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """The audit of all mechanisms asked for."""
-
-    scenario: Scenario
-    mechanisms: tuple[MechanismAudit, ...]
-    tolerance: float
-    complete: bool  # False: interrupted; what is there is finished
-    meta: dict[str, Any] = field(repr=False)
-
-    @property
-    def profitable(self) -> bool:
-        """Whether a lie inside the model gains more than the tolerance, for sure."""
-        return any(each.regret_lower > self.tolerance for each in self.mechanisms)
-
-    def summary(self) -> pd.DataFrame:
-        """Return one row per mechanism."""
-        return pd.DataFrame([_row(each) for each in self.mechanisms])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary and meta as plain data, NaN as None."""
-        from marketsched.output import plain
-
-        rows = [{str(key): value for key, value in row.items()} for row in self.summary().to_dict(orient="records")]
-        found: dict[str, Any] = plain(
-            {
-                "scenario": self.scenario.name,
-                "profitable": self.profitable,
-                "complete": self.complete,
-                "mechanisms": rows,
-                "meta": self.meta,
-            }
-        )
-        return found
 
 
 def audit(
@@ -158,7 +71,7 @@ def audit(
     owners : int
         How many are certified per mechanism.
     confidence : float
-        Of every certificate, and of the findings of every search together.
+        Of every certificate by itself, and of all confirmed lies of a mechanism together.
     tolerance : float
         Gains up to it do not count, credits.
     budget : float
@@ -237,8 +150,9 @@ class _Plan:
 
 def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
     errors: list[str] = []
+    named: dict[str, StatementOfWork] = {}
     try:
-        table = _certified(entrant, plan, errors)
+        table = _certified(entrant, plan, named, errors)
     except KeyboardInterrupt:
         raise _Stopped(None) from None
     share = None
@@ -248,15 +162,23 @@ def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
         share = max(0.0, sure - unsure)
     searched: list[Searched] = []
     try:
-        _search_some(entrant, table, plan, searched, errors)
+        _search_some(entrant, table, plan, named, searched, errors)
     except KeyboardInterrupt:
         errors.append("interrupted while it was searched")
         raise _Stopped(MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))) from None
     return MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))
 
 
-def _certified(entrant: Contestant, plan: _Plan, errors: list[str]) -> pd.DataFrame:
-    """Return the certificates of a mechanism; empty, with the reason in ``errors``, if there are none."""
+def _certified(entrant: Contestant, plan: _Plan, named: dict[str, StatementOfWork], errors: list[str]) -> pd.DataFrame:
+    """Return the certificates of a mechanism; empty, with the reason in ``errors``, if there are none.
+
+    ``named`` receives, by job, the reports that certificates say beat the truth.
+    """
+
+    def note(job: str, certificate: Certificate) -> None:
+        if certificate.report is not None:
+            named[job] = certificate.report
+
     what = f"{entrant.label}: certificates"
     plan.tell(what, 0.0)
     try:
@@ -268,6 +190,7 @@ def _certified(entrant: Contestant, plan: _Plan, errors: list[str]) -> pd.DataFr
             samples=plan.samples,
             data=plan.data,
             progress=lambda done, total: plan.tell(what, done / total),
+            note=note,
         )
     except (MissingDataError, TraceError):  # no mechanism's fault
         raise
@@ -279,7 +202,12 @@ def _certified(entrant: Contestant, plan: _Plan, errors: list[str]) -> pd.DataFr
 
 
 def _search_some(
-    entrant: Contestant, table: pd.DataFrame, plan: _Plan, found: list[Searched], errors: list[str]
+    entrant: Contestant,
+    table: pd.DataFrame,
+    plan: _Plan,
+    named: Mapping[str, StatementOfWork],
+    found: list[Searched],
+    errors: list[str],
 ) -> None:
     """Search for the lies of a few owners, each added to ``found`` when it is finished."""
     plan.tell(f"{entrant.label}: playing up to the owners' turns", 0.0)
@@ -288,10 +216,12 @@ def _search_some(
     except Exception as error:
         errors.append(f"no search: {error}" if isinstance(error, MarketschedError) else f"no search: {error!r}")
         return
-    each_budget = plan.budget / max(len(situations), 1)
+    n = max(len(situations), 1)
+    each_budget, confidence = plan.budget / n, 1 - (1 - plan.confidence) / n
     for situation in situations:
+        lie = named.get(situation.name)
         try:
-            found.append(_search(situation, entrant.label, each_budget, plan))
+            found.append(_search(situation, entrant.label, lie, each_budget, confidence, plan))
         except Exception as error:
             errors.append(f"search for {situation.name}: {type(error).__name__}: {error}")
         else:
@@ -302,7 +232,14 @@ def _search_some(
                 errors.append(f"{situation.name}: no lie was played within {each_budget:g} seconds")
 
 
-def _search(situation: Situation, label: str, seconds: float, plan: _Plan) -> Searched:
+def _search(
+    situation: Situation, label: str, named: StatementOfWork | None, seconds: float, confidence: float, plan: _Plan
+) -> Searched:
+    """Search the lies of one owner; if none pays, look at the one that a certificate has named.
+
+    The two share ``confidence``.
+    """
+    confidence = 1 - (1 - confidence) / 2
     what = f"{label}: lies of {situation.name}"
     plan.tell(what, 0.0)
     with suppress(MarketschedError):  # a mechanism at fault: the search says so
@@ -310,21 +247,32 @@ def _search(situation: Situation, label: str, seconds: float, plan: _Plan) -> Se
     deviations = search(
         situation,
         budget_seconds=seconds * (1 - FOR_SHRINKING),
-        confidence=plan.confidence,
+        confidence=confidence,
         tolerance=plan.tolerance,
         seed=plan.seed,
         progress=lambda phase, plays, share: plan.tell(what, share),
     )
     lie = deviations.best(inside_model=True)
-    if lie is not None:
+    if lie is None and named is not None:
+        given = score(
+            situation,
+            FixedReport(named),
+            confidence=confidence,
+            tolerance=plan.tolerance,
+            seed=plan.seed,
+            budget_seconds=seconds * FOR_SHRINKING,
+            family="certificate",
+        )
+        lie = given if given.confirmed else None
+    elif lie is not None:
         lie = shrink(situation, lie, budget_seconds=seconds * FOR_SHRINKING)
     return Searched(situation.name, situation, deviations, lie)
 
 
 def _situations(entrant: Contestant, table: pd.DataFrame, plan: _Plan) -> list[Situation]:
-    """Return the situations of the owners with the loosest certificates, or of some that are drawn."""
+    """Return the situations of owners with a named lie or a loose certificate, or of some that are drawn."""
     if len(table):
-        ranked = table.sort_values("regret_upper", ascending=False, kind="stable")["job"].tolist()
+        ranked = table.sort_values(["regret_lower", "regret_upper"], ascending=False, kind="stable")["job"].tolist()
         # Later jobs never matter to an owner under LIFO: leaving them out is exact, and fast.
         return situations_of(entrant.scenario, ranked[:SEARCHED], plan.seed, nobody_later=True, data=plan.data)
     rng = np.random.default_rng(np.random.SeedSequence(plan.seed))
@@ -332,25 +280,3 @@ def _situations(entrant: Contestant, table: pd.DataFrame, plan: _Plan) -> list[S
     drawn = np.random.default_rng([0xA0D1, plan.seed]).permutation(len(workload.jobs))[:SEARCHED]
     names = [workload.jobs[int(i)].name for i in np.sort(drawn)]
     return situations_of(entrant.scenario, names, plan.seed, data=plan.data)
-
-
-def _row(each: MechanismAudit) -> dict[str, Any]:
-    job, words = each.worst
-    widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
-    outside = each.outside
-    return {
-        "mechanism": each.label,
-        "regret_lower": each.regret_lower,
-        "regret_upper": each.regret_upper,
-        "median_width": float(widths.median()) if widths is not None else np.nan,
-        "largest_width": float(widths.max()) if widths is not None else np.nan,
-        "certified_owners": len(each.certificates),
-        "certified_share": np.nan if each.certified_share is None else each.certified_share,
-        "searched_owners": len(each.searched),
-        "worst_job": job,
-        "lie": words,
-        "outside_model": outside[0].words if outside else "",
-        "outside_gain": outside[0].gain_low if outside else 0.0,
-        "plays": sum(one.deviations.plays for one in each.searched),
-        "errors": "; ".join(each.errors),
-    }

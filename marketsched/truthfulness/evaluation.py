@@ -25,6 +25,7 @@ from marketsched.truthfulness.situation import Situation
 from marketsched.truthfulness.staging import Played, World
 
 MOST_WORLDS = 256  # that are enumerated
+ROUNDING = 1e-9  # of the truth's utility and 1 credit: smaller gains are none
 REMEMBERED = 500_000  # plays
 
 SEARCH, FRESH = range(2)  # seeds of a search
@@ -175,7 +176,10 @@ class Evaluator:
         if not candidate.gains or (self.weights is not None and len(candidate.gains) < self.weights.size):
             return -math.inf
         gains = np.array(candidate.gains)
-        return float(gains.mean() if self.weights is None else gains @ self.weights)
+        if self.weights is None:
+            return float(gains.mean())
+        expected = float(gains @ self.weights)  # where gains and losses cancel, the sum leaves a rounding
+        return expected if abs(expected) > ROUNDING * (1 + float(np.abs(gains).max())) else 0.0
 
     @property
     def truthful(self) -> float | None:
@@ -210,7 +214,7 @@ class Evaluator:
         played = self._play(candidate, world)
         candidate.largest_payment = max(candidate.largest_payment, played.payment)
         gain = played.utility - self._true[place]
-        return gain if abs(gain) > 1e-9 * (1 + abs(self._true[place])) else 0.0
+        return gain if abs(gain) > ROUNDING * (1 + abs(self._true[place])) else 0.0
 
     def fresh(self) -> Iterator[tuple[int, World]]:
         """Go through worlds that the search has not seen, with numbers of their own."""

@@ -124,10 +124,10 @@ def misreport_from(data: Mapping[str, Any]) -> Misreport:
     """
     for home in _HOMES:
         import_module(f"marketsched.truthfulness.{home}")
-    if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
-        kind = data.get("kind") if isinstance(data, Mapping) else data
+    kind = data.get("kind") if isinstance(data, Mapping) else data
+    if not isinstance(data, Mapping) or not isinstance(kind, str) or kind not in KINDS:
         raise InvalidParameterError(f"misreport kind = {kind!r}: expected one of {', '.join(sorted(KINDS))}")
-    return KINDS[data["kind"]].read({key: value for key, value in data.items() if key != "kind"})
+    return KINDS[kind].read({key: value for key, value in data.items() if key != "kind"})
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ def certify_owners(
     samples: int | None = None,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
+    note: Callable[[str, Certificate], None] | None = None,
 ) -> pd.DataFrame:
     """Run a scenario and certify owners spread over it, each just before it submits.
 
@@ -55,6 +56,8 @@ def certify_owners(
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (int, int), optional
         Called after each certificate with the owners certified, and the owners in all.
+    note : function of (str, Certificate), optional
+        Called with each owner's job and certificate.
 
     Returns
     -------
@@ -85,15 +88,17 @@ def certify_owners(
     found: list[dict[str, Any]] = []
     last_round = max(job.truth.birth for job in chosen.values())
 
-    def note(job: Job, truth: StatementOfWork) -> None:
+    def certified(job: Job, truth: StatementOfWork) -> None:
         certificate = certify(setup.mechanism, truth, confidence=confidence, samples=samples, rng=draws.spawn(1)[0])
         found.append(_row(job, certificate))
+        if note is not None:
+            note(job.name, certificate)
         if progress is not None:
             progress(len(found), len(chosen))
 
     def strategy_of(job: Job) -> Strategy:
         told = setup.strategy_of(job)
-        return _Certified(told, job, note) if job.name in chosen else told
+        return _Certified(told, job, certified) if job.name in chosen else told
 
     market = Market(replace(setup, strategy=strategy_of), rng)
     try:

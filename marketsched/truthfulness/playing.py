@@ -27,6 +27,8 @@ from marketsched.truthfulness.lotteries import Fate
 
 Factory = Callable[[np.random.Generator], Mechanism]
 
+REMOVALS = (EventKind.DROP, EventKind.CANCEL, EventKind.EVICT)
+
 
 class MechanismFault(MarketschedError, RuntimeError):
     """A mechanism raised an unexpected error, or broke the protocol; the message says where."""
@@ -95,8 +97,13 @@ class Playing:
 
     @property
     def drew(self) -> bool:
-        """True if the mechanism has drawn from its stream, or split it; when it was built, too."""
+        """True if the mechanism has drawn from its stream, or split it; when it was built, too, or since `redraw`."""
         return bool(_stream_state(self._rng) != self._untouched)
+
+    def redraw(self, rng: np.random.Generator) -> None:
+        """Have the mechanism's stream go on as ``rng`` begins; streams it has split off before stay what they are."""
+        self._rng.bit_generator.state = rng.bit_generator.state
+        self._untouched = _stream_state(self._rng)
 
     def submit(self, name: str, sow: StatementOfWork, fate: Fate, nodes: int, *, own: bool = False) -> LaunchPlan:
         """Submit a statement; a job that is ready before arrives with it.
@@ -173,8 +180,8 @@ class Playing:
         with self._named(f"complete of {live.name!r}"):
             event = self.mechanism.complete(live.name)
             payment = float(event.payment)
-            if event.kind is not EventKind.COMPLETE or not math.isfinite(payment):
-                raise MechanismFault(f"{event!r}: expected a completion with a finite payment")
+            if event.kind is not EventKind.COMPLETE or event.job != live.name or not math.isfinite(payment):
+                raise MechanismFault(f"{event!r}: expected a completion with a finite payment, of {live.name!r}")
         self._leave(live)
         return Ended(live.name, EventKind.COMPLETE, self.now, payment)
 
@@ -193,8 +200,12 @@ class Playing:
             return None
         if event.kind is EventKind.COMPLETE:
             raise MechanismFault(f"complete of {event.job!r} by the mechanism itself: expected it from complete()")
+        payment = float(event.payment)
+        if event.kind not in REMOVALS or not math.isfinite(payment):
+            legal = ", ".join(REMOVALS)
+            raise MechanismFault(f"{event!r}: expected one of start, {legal}, with a finite payment")
         self._leave(live)
-        return Ended(live.name, event.kind, None, float(event.payment))
+        return Ended(live.name, event.kind, None, payment)
 
     def _schedule_end(self, live: Live) -> None:
         assert live.start is not None

@@ -13,7 +13,15 @@ import numpy as np
 
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness.betting import mean_interval
-from marketsched.truthfulness.evaluation import Budget, BudgetSpent, Candidate, Evaluator, MechanismDraws, prepared
+from marketsched.truthfulness.evaluation import (
+    Budget,
+    BudgetSpent,
+    Candidate,
+    Evaluator,
+    MechanismDraws,
+    TruthFails,
+    prepared,
+)
 from marketsched.truthfulness.findings import Deviation
 from marketsched.truthfulness.misreports import Misreport
 from marketsched.truthfulness.playing import MechanismFault
@@ -173,7 +181,10 @@ def score(
         reason = "nobody may report so in this market" if made is None else made.reason
         raise InvalidReportError(f"{misreport!r}: {reason}")
     evaluator = Evaluator(situation, seed, Budget(max_plays, budget_seconds))
-    evaluator.enumerate([made])
+    try:
+        evaluator.enumerate([made])
+    except TruthFails as error:
+        raise MechanismFault(f"the truth: {error}") from error
     if evaluator.weights is not None:
         try:
             evaluator.gains(made, evaluator.weights.size)

@@ -7,8 +7,8 @@ are compared pair by pair.
 
 With ``history`` None every play begins in round 1 of a world of its own. With a number, all plays
 share what happened before the owner's turn (the mechanism's draws included), and only what is left
-open then is drawn, from the laws given what was seen: gains are then those at one history, as the
-theorem and its certificate mean them (docs/mathematics.md, Sections 3 and 4).
+open then is drawn, from the laws given what was seen, and by the mechanism: gains are then those at
+one history, as the theorem and its certificate mean them (docs/mathematics.md, Sections 3 and 4).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.strategies import PublicInformation
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.reports import check_report
@@ -162,7 +162,7 @@ class Situation:
         Raises
         ------
         InvalidParameterError
-            If a fresh mechanism ends before ``horizon``.
+            If a fresh mechanism ends before ``horizon``, or announces a limit that is none.
         """
         mechanism = self.factory(stream(0, MECHANISM) if self.history is None else stream_of_run(self.history))
         if mechanism.horizon < self.horizon:
@@ -172,6 +172,11 @@ class Situation:
         limits = getattr(mechanism, "limits", None)
         names = ("max_concurrency", "max_duration", "max_value")
         announced = {name: getattr(mechanism, name, getattr(limits, name, None)) for name in names}
+        for name, limit in announced.items():
+            if limit is not None and name == "max_value":
+                announced[name] = finite_parameter(f"the mechanism's {name}", limit)
+            elif limit is not None:
+                announced[name] = whole_parameter(f"the mechanism's {name}", limit, 1)
         return PublicInformation(self.capacity, self.horizon, self.max_delay, **announced)
 
     def check(self, report: StatementOfWork) -> None:

@@ -218,8 +218,7 @@ class Stage:
                 if attempt.over or now >= s.horizon:
                     break
                 entered = 0
-            drew = market.drew and s.history is None
-        return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, drew)
+        return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
     @cached_property
     def repeatable(self) -> bool:
@@ -248,6 +247,8 @@ class Stage:
         if self._past is not None:
             left = turn.lotteries.items()
             market.foretell({name: world.outcome(self._number_of(name), lottery)[1] for name, lottery in left})
+            # Else a lie that makes the mechanism draw once more or less would pay, or not, by the luck of one stream.
+            market.redraw(stream(world.seed, MECHANISM))
         return market
 
     def _turn(self, past: World, first: int) -> _Turn:

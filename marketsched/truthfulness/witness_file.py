@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marketsched.job_list import JobEntry, JobList
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
@@ -106,6 +107,8 @@ def replay_witness(
     ------
     InvalidParameterError
         If the file is no witness file, or a factory is needed and not given.
+    InvalidReportError, MechanismFault
+        If nobody may report the lie, or the mechanism fails.
     OSError
         If it cannot be read.
     """
@@ -113,15 +116,15 @@ def replay_witness(
     misreport = misreport_from(record["misreport"])
     figures = record["gain"]
     settings: dict[str, Any] = {
-        "confidence": float(record["confidence"]),
-        "tolerance": float(record["tolerance"]),
+        "confidence": record["confidence"],
+        "tolerance": record["tolerance"],
         "budget_seconds": budget_seconds,
         "max_plays": max_plays,
     }
-    seed = int(record["seed"])
-    again = score(situation, misreport, seed=seed, worlds=int(figures["worlds"]), **settings)
+    seed = record["seed"]
+    again = score(situation, misreport, seed=seed, worlds=figures["worlds"], **settings)
     fresh = again if again.exact else score(situation, misreport, seed=seed + 1, **settings)
-    return Replayed((float(figures["mean"]), float(figures["low"]), float(figures["high"])), again, fresh)
+    return Replayed((figures["mean"], figures["low"], figures["high"]), again, fresh)
 
 
 def read_witness(path: str | PathLike[str], *, factory: Factory | None = None) -> tuple[Situation, Mapping[str, Any]]:
@@ -134,6 +137,7 @@ def read_witness(path: str | PathLike[str], *, factory: Factory | None = None) -
         raise InvalidParameterError(
             f"{path}: expected lines that begin with {MARK!r} and say {', '.join(sorted(keys))}"
         )
+    record = _checked(record, str(path))
     data = parse_yaml(text, str(path))
     if not record["registered"]:
         if factory is None:
@@ -141,6 +145,24 @@ def read_witness(path: str | PathLike[str], *, factory: Factory | None = None) -
         data = {**data, "mechanism": {"name": "first-come"}}  # a scenario needs one; it is not used
     scenario = Scenario.from_dict(data, source=str(path))
     return _situation(scenario, record, factory, str(path)), record
+
+
+def _checked(record: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Return what is no scenario, every number checked."""
+    gain, registered = record["gain"], record["registered"]
+    figures = {"mean": "(-inf, inf)", "low": "(-inf, inf)", "high": "(-inf, inf)"}
+    if not isinstance(gain, Mapping) or set(gain) != {*figures, "worlds"}:
+        raise InvalidParameterError(f"{source}: gain = {gain!r}: expected a table of mean, low, high, worlds")
+    if not isinstance(registered, bool):
+        raise InvalidParameterError(f"{source}: registered = {registered!r}: expected true or false")
+    own = {name: finite_parameter(f"{source}: gain.{name}", gain[name], legal) for name, legal in figures.items()}
+    return {
+        **record,
+        "gain": {**own, "worlds": whole_parameter(f"{source}: gain.worlds", gain["worlds"], 0)},
+        "seed": whole_parameter(f"{source}: seed", record["seed"], 0),
+        "confidence": finite_parameter(f"{source}: confidence", record["confidence"], "(0, 1)"),
+        "tolerance": finite_parameter(f"{source}: tolerance", record["tolerance"]),
+    }
 
 
 def _record(situation: Situation, deviation: Deviation) -> dict[str, Any]:
