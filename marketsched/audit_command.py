@@ -152,7 +152,8 @@ def audit_view(found: Audit) -> Any:
         if row["errors"]:
             notes.append(f"{row['mechanism']}: {row['errors']}")
     notes.append(
-        f"each certificate, and all confirmed lies of a mechanism together, hold with {100 * meta['confidence']:.12g} % confidence; "
+        "each certificate, and all confirmed lies of a mechanism together, hold with "
+        f"{100 * meta['confidence']:.12g} % confidence; "
         f"gains up to {meta['tolerance']:g} credits do not count; a search that finds nothing proves nothing"
     )
     head = Text(f"{meta['scenario']}: what an owner could gain by lying, credits", style="bold")
