@@ -8,6 +8,11 @@ from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
     from marketsched.agents.result import RunResult as RunResult
+    from marketsched.cluster_comparing import ClusterComparison as ClusterComparison
+    from marketsched.cluster_comparing import compare_cluster as compare_cluster
+    from marketsched.cluster_running import ClusterRun as ClusterRun
+    from marketsched.cluster_running import run_cluster as run_cluster
+    from marketsched.cluster_scenario import ClusterScenario as ClusterScenario
     from marketsched.comparing import Comparison as Comparison
     from marketsched.comparing import compare as compare
     from marketsched.replaying import replay as replay
@@ -22,6 +27,9 @@ _LAZY = {
     "replaying": ("replay",),
     "comparing": ("compare", "Comparison"),
     "agents.result": ("RunResult",),
+    "cluster_scenario": ("ClusterScenario",),
+    "cluster_running": ("run_cluster", "ClusterRun"),
+    "cluster_comparing": ("compare_cluster", "ClusterComparison"),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -26,6 +26,7 @@ from marketsched.command_tools import (
     stop,
 )
 from marketsched.compare_command import compare
+from marketsched.dashboard_command import dashboard
 
 if TYPE_CHECKING:
     from marketsched.agents.result import RunResult
@@ -70,11 +71,17 @@ def run(
 ) -> None:
     """Run a scenario; print its summary, write its tables and a figure."""
     with one_line_errors():
+        from marketsched.cluster_command import run_one_cluster
+        from marketsched.cluster_scenario import is_cluster
         from marketsched.output import check_target
         from marketsched.scenario import Scenario, read_scenario, with_changes
 
         content, source = read_scenario(scenario)
-        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)
+        content = with_changes(content, changes or [])
+        if is_cluster(content):
+            run_one_cluster(content, source, seed, out, force, data, as_json)
+            return
+        chosen = Scenario.from_dict(content, source=source)
         folder = out if out is not None else free_folder(Path("runs") / f"{file_name(chosen.name)}-seed{seed}", force)
         check_target(folder, force=force)
         result = _play(chosen, seed, data)
@@ -92,6 +99,7 @@ def run(
 
 app.command()(compare)
 app.command()(audit)
+app.command()(dashboard)
 
 
 @app.command()

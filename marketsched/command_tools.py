@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -68,3 +68,25 @@ def free_folder(folder: Path, force: bool) -> Path:
         number += 1
         free = folder.with_name(f"{folder.name}-{number}")
     return free
+
+
+def print_view(view: Any) -> None:
+    """Print what rich can render, at least 110 characters wide where nobody's terminal says how wide."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 110)
+    console.print(view)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Any]:
+    """Give a function of (done, total, what) that shows a bar, on standard error and only where somebody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)

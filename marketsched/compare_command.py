@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +18,8 @@ from marketsched.command_tools import (
     file_name,
     free_folder,
     one_line_errors,
+    print_view,
+    progress_bar,
     stop,
 )
 
@@ -36,12 +35,21 @@ def compare(
         typer.Argument(help="A built-in scenario or a YAML file. With --adversary: one of kind jobs, or none."),
     ] = None,
     mechanisms: Annotated[
-        str, typer.Option(help="Names, separated by commas; rules behind a colon, as in reduction:eviction=running.")
-    ] = "exponential,first-come",
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; rules behind a colon, as in reduction:eviction=running. "
+            "(default: exponential,first-come; of a cluster: its policies)",
+            show_default=False,
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=1)] = 20,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     optimum_seconds: Annotated[
-        float, typer.Option(help="How long the exact optimum of a run may take; 0: bounds alone.", min=0.0)
+        float,
+        typer.Option(
+            help="How long the exact optimum of a run may take; 0: bounds alone (cluster: no best fixed allocation).",
+            min=0.0,
+        ),
     ] = 10.0,
     adversary: Annotated[
         bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
@@ -50,20 +58,40 @@ def compare(
     random_jobs: Annotated[
         bool, typer.Option("--random-jobs", help="With --adversary: jobs may have two arrivals or durations.")
     ] = False,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a cluster: compare once for each value, as in cluster.instance.contention=0.1,1,10.",
+            metavar="KEY=VALUE,VALUE,...",
+            show_default=False,
+        ),
+    ] = None,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Compare mechanisms on the same jobs, with intervals; or find the jobs they are worst at."""
+    """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
     with one_line_errors():
+        from marketsched.cluster_command import compare_clusters
+        from marketsched.cluster_scenario import is_cluster
         from marketsched.mechanisms.errors import InvalidParameterError
+        from marketsched.scenario import Scenario
 
-        names = [name.strip() for name in mechanisms.split(",") if name.strip()]
-        if not names:
+        names = None if mechanisms is None else [name.strip() for name in mechanisms.split(",") if name.strip()]
+        if names == []:
             raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
-        base = _read(scenario, changes) if scenario is not None else None
+        content, source = _content(scenario, changes) if scenario is not None else (None, "")
+        if is_cluster(content):
+            if adversary:
+                raise InvalidParameterError("--adversary: expected a scenario of kind jobs, not a cluster")
+            compare_clusters(content, source, names, runs, seed, optimum_seconds > 0, over, out, force, data, as_json)
+            return
+        if over is not None:
+            raise InvalidParameterError(f"--over {over}: expected a cluster scenario")
+        base = Scenario.from_dict(content, source=source) if content is not None else None
+        names = names or ["exponential", "first-come"]
         if adversary:
             _search(base, names, steps, seed, random_jobs, out, force, as_json)
         elif base is None:
@@ -72,11 +100,12 @@ def compare(
             _compare(base, names, runs, seed, optimum_seconds, out, force, data, as_json)
 
 
-def _read(scenario: str, changes: list[str] | None) -> Scenario:
-    from marketsched.scenario import Scenario, read_scenario, with_changes
+def _content(scenario: str, changes: list[str] | None) -> tuple[Any, str]:
+    """Return what the scenario says, changed and unchecked, and what to call it."""
+    from marketsched.scenario import read_scenario, with_changes
 
     content, source = read_scenario(scenario)
-    return Scenario.from_dict(with_changes(content, changes or []), source=source)
+    return with_changes(content, changes or []), source
 
 
 def _compare(
@@ -96,7 +125,7 @@ def _compare(
 
     folder = out if out is not None else free_folder(Path("runs") / f"{file_name(base.name)}-compared", force)
     check_target(folder, force=force)
-    with _progress() as tell:
+    with progress_bar() as tell:
         found = compare_mechanisms(
             base,
             names,
@@ -121,7 +150,7 @@ def _show(found: Comparison, as_json: bool) -> None:
         return
     from marketsched.comparison_view import comparison_view
 
-    _print(comparison_view(found))
+    print_view(comparison_view(found))
 
 
 def _search(
@@ -150,7 +179,7 @@ def _search(
     check_target(folder, force=force)
     found: dict[str, HardInstance] = {}
     for label, start, mechanism in starts:
-        with _progress() as tell:
+        with progress_bar() as tell:
             found[label] = search_hard_instance(
                 start,
                 mechanism,
@@ -171,7 +200,7 @@ def _search(
 
         typer.echo(json.dumps(plain({n: hard_instance_data(x) for n, x in found.items()}), indent=2, allow_nan=False))
     else:
-        _print(hard_instances_view(found, folder))
+        print_view(hard_instances_view(found, folder))
     typer.echo(f"written to {folder}", err=as_json)
     if any(each.stopped == "interrupt" for each in found.values()):
         stop(f"interrupted: {folder} has what was found until then", INTERRUPTED)
@@ -198,24 +227,3 @@ _NO_JOBS = {
         ],
     },
 }  # where no scenario is given: only its default rules are used
-
-
-def _print(view: Any) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 110)
-    console.print(view)
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Give a function of (done, total, what) that shows a bar, on standard error and only where somebody looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)

@@ -78,6 +78,8 @@ class Scenario(Strict):
         InvalidParameterError
             If a key is unknown or missing, or a value is out of range.
         """
+        if isinstance(data, Mapping) and "cluster" in data:
+            raise InvalidParameterError(f"{source}: a cluster scenario: expected one of jobs, with a workload")
         return validated(cls, data, source)
 
     @classmethod
@@ -105,7 +107,7 @@ class Scenario(Strict):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the resolved scenario as plain data: all defaults written out."""
-        data: dict[str, Any] = _without_none(self.model_dump(mode="python"))
+        data: dict[str, Any] = without_none(self.model_dump(mode="python"))
         data["mechanism"] = {"name": self.mechanism.name, **data["mechanism"]}  # a reader looks for the name first
         return data
 
@@ -266,8 +268,11 @@ def _folder() -> Traversable:
     return files("marketsched") / "scenarios"
 
 
-def _without_none(data: Any) -> Any:
-    """Leave out what is None, that is, not said. Lists stay as they are: a job's ``arrival: null`` means something."""
+def without_none(data: Any) -> Any:
+    """Leave out of mappings what is None, that is, not said.
+
+    Lists stay as they are: a job's ``arrival: null`` means something.
+    """
     if isinstance(data, dict):
-        return {key: _without_none(value) for key, value in data.items() if value is not None}
+        return {key: without_none(value) for key, value in data.items() if value is not None}
     return list(data) if isinstance(data, tuple) else data

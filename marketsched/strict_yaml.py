@@ -208,7 +208,7 @@ def _describe(fault: Any, data: object) -> str:
         legal = f"one of {context['expected_tags']}" if "expected_tags" in context else "it to say which"
         return f"{_join([*path, context['discriminator'].strip(chr(39))])}{seen}: expected {legal}"
     if kind == "value_error" and isinstance(context["error"], MarketschedError):
-        return placed(name, str(context["error"]))  # names what was seen itself
+        return placed(name, str(context["error"])) if path else str(context["error"])  # names what was seen itself
     if kind == "value_error":
         legal = str(context["error"])
     elif kind == "string_too_short":
@@ -236,7 +236,7 @@ def _path(location: Sequence[int | str], data: object) -> list[int | str]:
     here, tag_taken = data, False
     for step in location:
         if isinstance(here, Mapping):
-            if not tag_taken and here.get("kind") == step:
+            if not tag_taken and step in (here.get("kind"), here.get("core")):
                 tag_taken = True
                 continue
             path.append(step)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.auctions.spot import Spot as Spot
     from marketsched.mechanisms.auctions.vcg import Vcg as Vcg
     from marketsched.mechanisms.auctions.vcg import vcg_outcome as vcg_outcome
+    from marketsched.mechanisms.errors import DecisionError as DecisionError
     from marketsched.mechanisms.errors import EventError as EventError
     from marketsched.mechanisms.errors import InvalidParameterError as InvalidParameterError
     from marketsched.mechanisms.errors import InvalidReportError as InvalidReportError
@@ -52,6 +53,7 @@ _LAZY = {
         "InvalidParameterError",
         "UnknownNameError",
         "EventError",
+        "DecisionError",
         "TooLargeError",
         "SolverError",
         "TraceError",

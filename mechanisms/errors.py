@@ -31,6 +31,10 @@ class EventError(MarketschedError, ValueError):
     """An event does not fit the state of the market: wrong round, unknown or finished job."""
 
 
+class DecisionError(MarketschedError, ValueError):
+    """A policy's decision of a slot is malformed, or outside what the environment allows."""
+
+
 class TooLargeError(MarketschedError, MemoryError):
     """An exact computation would need more memory than allowed; the message names the way out."""
 

@@ -1,0 +1,86 @@
+"""OPM: one slot against one pass over the shares, and the time of the paper's whole set-up.
+
+Size: 1,000 machines and 100 jobs in the cluster; the paper's 50,000 slots of Gamma availability.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from harness import Row, benchmark, time_interleaved
+from marketsched.mechanisms.allocation import GammaAvailability, MachineEnvironment, Opm, PowerUtility, play_slots
+from marketsched.mechanisms.allocation.machine_jobs import MachineJobs, published_jobs
+
+MACHINES, JOBS, SLOTS = 1000, 100, 50_000
+MEAN_RATE = 0.6970  # of the paper's Gamma periods and speeds; its price is twice that
+
+
+def steady(primal_step: float | None) -> tuple[Opm, NDArray[np.float64]]:
+    """Return a scheduler with 100 jobs after 300 slots, and the work of a slot."""
+    rng = np.random.default_rng(0)
+    opm = Opm(rng.uniform(0.5, 1.0, MACHINES), SLOTS, primal_step=primal_step, rng=1)
+    for job in range(JOBS):
+        opm.add_job(job, SLOTS, rng.uniform(2.0, 100.0) * SLOTS, PowerUtility(rng.uniform(1.0, 5.0), 0.5))
+    work = rng.random(MACHINES)
+    for _ in range(300):
+        opm.allocate()
+        opm.update(work)
+    return opm, work
+
+
+@njit(cache=True)
+def one_pass(shares):  # type: ignore[no-untyped-def]
+    """Go over the (jobs, machines) array once, reading and writing."""
+    for j in range(shares.shape[0]):
+        for i in range(shares.shape[1]):
+            shares[j, i] = 0.999 * shares[j, i]
+
+
+@benchmark
+def slot_over_pass() -> Iterator[Row]:
+    """One slot (estimates, dual and primal step, projection, draw, budgets, learning) over one pass."""
+    worst = 0.0
+    for name, step in (("theory", None), ("1.0", 1.0)):
+        opm, work = steady(step)
+        shares = np.random.default_rng(2).random((JOBS, MACHINES))
+
+        def slot(opm: Opm = opm, work: NDArray[np.float64] = work) -> None:
+            opm.allocate()
+            opm.update(work)
+
+        def go_over(shares: NDArray[np.float64] = shares) -> None:
+            one_pass(shares)
+
+        seconds, below = time_interleaved([slot, go_over])
+        worst = max(worst, seconds / below)
+        yield Row(f"opm.slot, step {name}", seconds * 1e6, "us")
+    yield Row("opm.slot_over_pass", worst, "x", at_most=20)
+
+
+def paper_jobs(n_jobs: int, mean_stay: float, slots: int) -> MachineJobs:
+    """Return jobs that arrive uniformly and stay exponentially long, with the paper's budgets and utilities."""
+    rng = np.random.default_rng(0)
+    arrivals = np.sort(rng.integers(0, slots - 1, n_jobs))
+    deadlines = np.minimum(slots, arrivals + np.maximum(1, rng.exponential(mean_stay, n_jobs).astype(np.int64)))
+    return published_jobs(arrivals, deadlines, 0.7, 1)
+
+
+def seconds_of_paper_setup(n_jobs: int, mean_stay: float, slots: int) -> float:
+    """Return the time of a run of the paper's set-up, environment and record included."""
+    jobs, prices = paper_jobs(n_jobs, mean_stay, slots), np.full(MACHINES, 2 * MEAN_RATE)
+    world = MachineEnvironment(jobs, prices, GammaAvailability(MACHINES, 3), 4, slots=slots)
+    begin = time.perf_counter()
+    play_slots(Opm(prices, slots, rng=5), world)
+    return time.perf_counter() - begin
+
+
+@benchmark
+def paper_setup() -> Iterator[Row]:
+    """1,000 machines and 50,000 slots with 740 jobs of 10 hours, about 10 in the cluster at a time."""
+    seconds_of_paper_setup(20, 100.0, 200)  # compiles
+    yield Row("opm.paper_setup", seconds_of_paper_setup(740, 700.0, SLOTS), "s", at_most=300)

@@ -1,0 +1,190 @@
+"""The policies that a cluster scenario names: what each takes, and how one is made.
+
+A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
+comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, StrictBool, model_validator
+
+from marketsched.configuration import Count, PositiveShare
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.strict_yaml import Strict, number, parse_yaml, validated
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.slot_loop import Policy
+
+
+def _step(x: object) -> str | float:
+    if x == "theory" and isinstance(x, str):
+        return x
+    try:
+        return number("(0, inf)")(x)
+    except ValueError:
+        raise ValueError("'theory' or a finite number in (0, inf)") from None
+
+
+class OgaSchedRules(Strict):
+    """Online gradient ascent. Decides before it sees who has arrived; ``peek`` is the ablation that looks first.
+
+    ``step`` is ``theory``, OgaSched (26), or the step eta of the raw gradient, which then shrinks by
+    ``decay`` from slot to slot: the authors' published code has 25 and 0.9999.
+    """
+
+    knows_horizon: ClassVar[bool] = True  # it decides otherwise when it will be played for longer
+
+    step: Annotated[str | float, BeforeValidator(_step)] = "theory"
+    decay: PositiveShare = 1.0
+    peek: StrictBool = False
+    threads: Count = 1
+
+    @model_validator(mode="after")
+    def _only_a_step_decays(self) -> Self:
+        if self.step == "theory" and self.decay != 1.0:
+            raise InvalidParameterError(f"decay = {self.decay!r}: expected 1 with step = 'theory', or a step to shrink")
+        return self
+
+    def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
+        """Return the policy in its first slot."""
+        from marketsched.mechanisms.allocation import OgaSched
+
+        first, decay = self.step, self.decay
+        step: Any = first
+        if not isinstance(first, str) and decay != 1.0:
+            step = lambda t: first * decay**t  # noqa: E731
+        return OgaSched(cluster, horizon, step=step, peek=self.peek, threads=self.threads)
+
+
+class DrfRules(Strict):
+    """Dominant resource fairness: arrived ports in ascending order of their dominant share.
+
+    ``demand`` is what a job asks for: at most its requirement on every instance, or as much in total.
+    """
+
+    knows_horizon: ClassVar[bool] = False
+
+    demand: Literal["per-node", "total"] = "per-node"
+
+    def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
+        """Return the policy."""
+        from marketsched.mechanisms.allocation import Drf
+
+        return Drf(cluster, demand=self.demand)
+
+
+class FairnessRules(Strict):
+    """Every port's share of each resource: among the ports that have arrived, or among all."""
+
+    knows_horizon: ClassVar[bool] = False
+
+    share_over: Literal["arrived", "all"] = "arrived"
+
+    def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
+        """Return the policy."""
+        from marketsched.mechanisms.allocation import Fairness
+
+        return Fairness(cluster, share_over=self.share_over)
+
+
+class BinPackingRules(Strict):
+    """The most used instances first. With demand per node it equals `SpreadingRules` exactly."""
+
+    knows_horizon: ClassVar[bool] = False
+
+    demand: Literal["per-node", "total"] = "per-node"
+
+    def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
+        """Return the policy."""
+        from marketsched.mechanisms.allocation import BinPacking
+
+        return BinPacking(cluster, demand=self.demand)
+
+
+class SpreadingRules(Strict):
+    """The least used instances first."""
+
+    knows_horizon: ClassVar[bool] = False
+
+    demand: Literal["per-node", "total"] = "per-node"
+
+    def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
+        """Return the policy."""
+        from marketsched.mechanisms.allocation import Spreading
+
+        return Spreading(cluster, demand=self.demand)
+
+
+Rules = OgaSchedRules | DrfRules | FairnessRules | BinPackingRules | SpreadingRules
+
+OGASCHED_POLICIES: dict[str, type[Rules]] = {
+    "ogasched": OgaSchedRules,
+    "drf": DrfRules,
+    "fairness": FairnessRules,
+    "binpacking": BinPackingRules,
+    "spreading": SpreadingRules,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """A policy by its label, as it was written, with all its rules."""
+
+    label: str
+    name: str
+    rules: Rules
+
+    def said(self) -> str:
+        """Return every rule in words: ``"step=theory decay=1.0 peek=false threads=1"``."""
+        told = {key: str(value).lower() for key, value in self.rules.model_dump().items()}
+        return " ".join(f"{key}={value}" for key, value in told.items())
+
+
+def policy_choices(tokens: Sequence[str]) -> list[PolicyChoice]:
+    """Return the policies that ``tokens`` name, in their order.
+
+    Parameters
+    ----------
+    tokens : sequence of str
+        ``name`` or ``name:key=value:key=value``; values are YAML.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no token, two are equal, or one is malformed.
+    UnknownNameError
+        If there is no such policy.
+
+    Examples
+    --------
+    >>> policy_choices(["ogasched:step=25", "drf"])[0].rules.step
+    25.0
+    """
+    if isinstance(tokens, str) or not tokens:
+        raise InvalidParameterError(f"policies = {tokens!r}: expected at least one name")
+    found: list[PolicyChoice] = []
+    for token in tokens:
+        if any(token == other.label for other in found):
+            raise InvalidParameterError(f"policy {token!r} is named twice: expected different ones")
+        found.append(_choice(token))
+    return found
+
+
+def _choice(token: str) -> PolicyChoice:
+    name, *pairs = token.split(":")
+    if name not in OGASCHED_POLICIES:
+        raise UnknownNameError(f"policy {name!r} is unknown: expected one of {', '.join(OGASCHED_POLICIES)}")
+    rules: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise InvalidParameterError(f"policy {token!r}: {pair!r}: expected name:key=value, as in ogasched:step=25")
+        if key in rules:
+            raise InvalidParameterError(f"policy {token!r} says {key} twice: expected it once")
+        rules[key] = parse_yaml(text, f"policy {token!r}")
+    return PolicyChoice(token, name, validated(OGASCHED_POLICIES[name], rules, f"policy {token!r}"))

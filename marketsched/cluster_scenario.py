@@ -1,0 +1,187 @@
+"""Cluster scenarios: an allocation core, its cluster, who arrives, and the policies that are compared.
+
+A scenario file with a section ``cluster`` in place of ``workload`` and ``mechanism`` is a cluster
+scenario. Like a market scenario it is plain typed data, checked whole before anything is built.
+
+A further core is one more class beside `OgaSchedCluster` with a ``core`` of its own and a method
+``world`` that returns a `marketsched.cluster_world.World`, named in `AnyCore`: whoever runs, compares,
+prints and draws cluster scenarios asks the world alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from marketsched.cluster_parts import AnyArrivals, AnyInstance, Bernoulli, Published
+from marketsched.cluster_policies import OGASCHED_POLICIES, PolicyChoice, policy_choices
+from marketsched.configuration import Count
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.scenario import Scenario, read_scenario, without_none
+from marketsched.strict_yaml import Strict, dump_yaml, validated
+
+if TYPE_CHECKING:
+    from marketsched.cluster_world import World
+
+
+def _policies(x: object) -> tuple[str, ...]:
+    legal = "a list of policies, as in [ogasched, 'fairness:share_over=all']"
+    if not isinstance(x, (list, tuple)) or not x or not all(isinstance(token, str) for token in x):
+        raise ValueError(legal)
+    try:
+        policy_choices(x)
+    except UnknownNameError as error:  # pydantic lets a KeyError through
+        raise InvalidParameterError(str(error)) from None
+    return tuple(x)
+
+
+class OgaSchedCluster(Strict):
+    """Ports, instances and resources; policies decide who gets how much of what, slot by slot.
+
+    The first of the ``policies`` is the one whose totals are divided by the others'.
+    """
+
+    core: Literal["ogasched"] = "ogasched"
+    instance: AnyInstance = Published(kind="published")
+    arrivals: AnyArrivals = Bernoulli(kind="bernoulli")
+    slots: Count = 2000
+    policies: Annotated[tuple[str, ...], BeforeValidator(_policies)] = tuple(OGASCHED_POLICIES)
+
+    def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
+        """Return the policies that ``tokens`` name; see `policy_choices`."""
+        return policy_choices(tokens)
+
+    def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
+        """Draw the cluster and the arrivals of one seed.
+
+        Parameters
+        ----------
+        seed : int
+            Root of all randomness, >= 0. One stream each is spawned for the instance, the arrivals
+            and the policies, so that no policy and no change to the arrivals moves the instance.
+        data : path, optional
+            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+
+        Raises
+        ------
+        InvalidParameterError
+            If parts do not fit each other.
+        MissingDataError, TraceError
+            If a part needs a trace that is not there or damaged.
+        """
+        from marketsched.cluster_world import OgaSchedWorld
+
+        return OgaSchedWorld(self, seed, data)
+
+
+def _with_core(x: object) -> object:
+    """Name the core where the section does not: pydantic must know it before it reads the rest."""
+    return {"core": "ogasched", **x} if isinstance(x, Mapping) else x
+
+
+# With a second core: Annotated[OgaSchedCluster | EsdpCluster, Field(discriminator="core")].
+AnyCore = OgaSchedCluster
+
+
+class ClusterScenario(Strict):
+    """Everything that determines a cluster run but its seed.
+
+    Examples
+    --------
+    >>> scenario = ClusterScenario.load("cluster-default")
+    >>> scenario.cluster.core, scenario.cluster.slots, scenario.cluster.policies[0]
+    ('ogasched', 2000, 'ogasched')
+    >>> ClusterScenario.from_dict({"name": "x", "cluster": {"slots": 0}})
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.InvalidParameterError: scenario: cluster.slots = 0: expected a whole number >= 1
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    description: str = ""
+    cluster: Annotated[AnyCore, BeforeValidator(_with_core)]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, source: str = "scenario") -> Self:
+        """Return the scenario that ``data`` describes.
+
+        Parameters
+        ----------
+        data : mapping
+            As in a scenario file.
+        source : str
+            What to call it in an error line.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a key is unknown or missing, or a value is out of range.
+        """
+        if isinstance(data, Mapping) and "workload" in data:
+            raise InvalidParameterError(f"{source}: a scenario of jobs: expected one with a cluster")
+        return validated(cls, data, source)
+
+    @classmethod
+    def load(cls, where: str | PathLike[str]) -> Self:
+        """Return a built-in scenario by name, or the one in a YAML file.
+
+        Raises
+        ------
+        UnknownNameError
+            If ``where`` is neither the name of a built-in scenario nor an existing file.
+        InvalidParameterError
+            If the file is not a cluster scenario.
+        OSError
+            If the file cannot be read.
+        """
+        data, source = read_scenario(where)
+        return cls.from_dict(data, source=source)
+
+    @classmethod
+    def of(cls, what: ClusterScenario | str | PathLike[str] | Mapping[str, Any]) -> ClusterScenario:
+        """Return ``what`` if it is a scenario, else load or read it."""
+        if isinstance(what, ClusterScenario):
+            return what
+        return cls.from_dict(what) if isinstance(what, Mapping) else cls.load(what)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the resolved scenario as plain data: all defaults written out."""
+        data: dict[str, Any] = without_none(self.model_dump(mode="python"))
+        cluster = data["cluster"]
+        for part in ("instance", "arrivals"):  # a reader looks for the kind first
+            if part in cluster:
+                cluster[part] = {"kind": cluster[part]["kind"], **cluster[part]}
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
+        return dump_yaml(self.to_dict())
+
+    def choices(self, tokens: Sequence[str] | None = None) -> list[PolicyChoice]:
+        """Return the policies that ``tokens`` name; None: those of the scenario.
+
+        Raises
+        ------
+        InvalidParameterError, UnknownNameError
+            If one is malformed or unknown.
+        """
+        return self.cluster.choices(self.cluster.policies if tokens is None else tokens)
+
+
+def is_cluster(data: Any) -> bool:
+    """Return True if the content of a scenario file is that of a cluster scenario."""
+    return isinstance(data, Mapping) and "cluster" in data
+
+
+def any_scenario(data: Any, *, source: str = "scenario") -> Scenario | ClusterScenario:
+    """Return the scenario that ``data`` describes, of whichever sort.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is neither.
+    """
+    return (ClusterScenario if is_cluster(data) else Scenario).from_dict(data, source=source)

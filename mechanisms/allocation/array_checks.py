@@ -1,0 +1,124 @@
+"""Checks of arrays handed to the allocation cores: made once at the public edge, one clear line each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+def float_array(
+    name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
+) -> NDArray[np.float64]:
+    """Return ``x`` as C-ordered float64 of ``shape``, or say what is wrong.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in the message.
+    x : array_like of float
+        What was given; never changed, and not copied if it is such an array already.
+    shape : tuple of int or None
+        The legal shape; None stands for any size.
+    lowest, highest : float
+        Ends of the legal range of every entry; None, no end.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``x`` is not numeric, has another shape, or an entry is not finite or out of range.
+
+    Examples
+    --------
+    >>> float_array("capacities", [[1, 2]], (None, 2), lowest=0.0)
+    array([[1., 2.]])
+    """
+    raw = _numeric(name, x, "a numeric array")
+    array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
+    check_shape(name, array.shape, shape)
+    legal = np.isfinite(array)
+    if lowest is not None:
+        legal &= array >= lowest
+    if highest is not None:
+        legal &= array <= highest
+    if not legal.all():
+        place = tuple(int(i) for i in np.argwhere(~legal)[0])
+        raise InvalidParameterError(f"{name}{list(place)} = {array[place]}: expected {_range(lowest, highest)}")
+    return array
+
+
+def bool_array(name: str, x: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.bool_]:
+    """Return ``x`` as C-ordered bool of ``shape``; whole 0 and 1 count, anything else raises.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is neither true nor false.
+    """
+    raw = _numeric(name, x, "an array of true and false")
+    check_shape(name, raw.shape, shape)
+    if raw.dtype != np.bool_:
+        odd = np.argwhere((raw != 0) & (raw != 1))
+        if odd.size:
+            place = tuple(int(i) for i in odd[0])
+            raise InvalidParameterError(f"{name}{list(place)} = {raw[place]}: expected true or false")
+    return np.ascontiguousarray(raw, dtype=np.bool_)
+
+
+def count_array(name: str, x: ArrayLike, size: int) -> NDArray[np.int64]:
+    """Return ``x`` as int64 of shape ``(size,)`` with entries >= 0; 1.0 and True count as 1.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is negative, not whole, or not a number.
+
+    Examples
+    --------
+    >>> count_array("arrivals", [True, False], 2)
+    array([1, 0])
+    """
+    raw = _numeric(name, x, "an array of counts")
+    check_shape(name, raw.shape, (size,))
+    if raw.dtype.kind == "f":
+        legal = np.isfinite(raw) & (raw >= 0) & (raw < 2**53) & (np.floor(raw) == raw)
+    else:
+        legal = np.asarray(raw >= 0)
+    if not legal.all():
+        place = int(np.flatnonzero(~legal)[0])
+        raise InvalidParameterError(f"{name}[{place}] = {raw[place]}: expected a whole number >= 0")
+    return np.ascontiguousarray(raw, dtype=np.int64)
+
+
+def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | None, ...]) -> None:
+    """Raise ``InvalidParameterError`` if a shape is not the expected one (None: any size)."""
+    if len(got) != len(expected) or any(want not in (None, size) for want, size in zip(expected, got, strict=True)):
+        sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        shape = f"({sizes},)" if len(expected) == 1 else f"({sizes})"
+        raise InvalidParameterError(f"{name} has shape {got}: expected {shape}")
+
+
+def read_only(array: NDArray[np.generic]) -> None:
+    """Forbid writing to ``array``."""
+    array.flags.writeable = False
+
+
+def _numeric(name: str, x: ArrayLike, expected: str) -> NDArray[Any]:
+    try:
+        raw = np.asarray(x)
+    except ValueError as problem:  # rows of different length
+        raise InvalidParameterError(f"{name} is not an array ({problem}): expected {expected}") from problem
+    if raw.dtype.kind not in "biuf":
+        raise InvalidParameterError(f"{name} has entries of type {raw.dtype}: expected {expected}")
+    return raw
+
+
+def _range(lowest: float | None, highest: float | None) -> str:
+    if lowest is not None and highest is not None:
+        return f"a finite number in [{lowest:g}, {highest:g}]"
+    if lowest is not None:
+        return f"a finite number >= {lowest:g}"
+    return "a finite number" if highest is None else f"a finite number <= {highest:g}"

@@ -1,0 +1,267 @@
+"""Arrival processes: how many jobs come to each port, one slot at a time.
+
+A process hands out the counts of one slot per call and draws nothing ahead, so that a slot's
+arrivals do not exist before somebody asks for them. ``begin`` goes back to the first slot and the
+same arrivals come again: several policies can be played over the same ones. Each process owns a
+child of the generator it was made with, so that no draw elsewhere moves its arrivals.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+_Number = TypeVar("_Number", np.int64, np.float64)
+
+
+class ArrivalProcess(Protocol):
+    """What a cluster environment needs of arrivals; counts are never above `most`."""
+
+    @property
+    def n_ports(self) -> int:
+        """L."""
+        ...
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots there are; None: no last one."""
+        ...
+
+    @property
+    def most(self) -> NDArray[np.int64]:
+        """J_l, the most jobs that can come to a port in one slot; shape (L,)."""
+        ...
+
+    def begin(self) -> None:
+        """Go back to the first slot."""
+        ...
+
+    def draw(self) -> NDArray[np.int64]:
+        """Return the counts of the next slot, shape (L,), an array of the caller's own."""
+        ...
+
+
+class BinomialArrivals:
+    """Every port has its own number of users, and each sends a job with the port's probability.
+
+    Parameters
+    ----------
+    most : array_like of int, shape (L,)
+        J_l, users of each port, >= 0.
+    probabilities : float or array_like of float, shape (L,)
+        In [0, 1].
+    rng : numpy.random.Generator
+        Only a child of it is drawn from: two processes made with one generator are independent.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no port, shapes disagree, or a number is out of range.
+
+    Examples
+    --------
+    >>> arrivals = BinomialArrivals([2, 3], 1.0, np.random.default_rng(0))
+    >>> arrivals.draw()
+    array([2, 3])
+    """
+
+    slots: int | None = None
+
+    def __init__(self, most: ArrayLike, probabilities: ArrayLike, rng: np.random.Generator) -> None:
+        self.most = _counts("most", most, 1)
+        self.n_ports = len(self.most)
+        self.probabilities = _probabilities(probabilities, self.n_ports)
+        self._first = _child(rng)
+        self.begin()
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same arrivals come again."""
+        self._rng = deepcopy(self._first)
+
+    def draw(self) -> NDArray[np.int64]:
+        """Return the counts of the next slot, shape (L,)."""
+        return self._rng.binomial(self.most, self.probabilities)
+
+
+class BernoulliArrivals:
+    """At most one job per port and slot: x_l(t) is 1 with the port's probability (OgaSched (1)).
+
+    Parameters
+    ----------
+    probabilities : float or array_like of float, shape (L,)
+        In [0, 1]; one number is the probability of every port.
+    rng : numpy.random.Generator
+        Only a child of it is drawn from: two processes made with one generator are independent.
+    n_ports : int, optional
+        L; needed if ``probabilities`` is one number.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the number of ports is missing or contradicts ``probabilities``, or a number is out of range.
+
+    Examples
+    --------
+    >>> arrivals = BernoulliArrivals([1.0, 0.0], np.random.default_rng(0))
+    >>> arrivals.draw()
+    array([1, 0])
+    """
+
+    slots: int | None = None
+
+    def __init__(self, probabilities: ArrayLike, rng: np.random.Generator, n_ports: int | None = None) -> None:
+        if n_ports is None:
+            if np.ndim(probabilities) == 0:
+                raise InvalidParameterError("n_ports = None: expected the number of ports beside a single probability")
+            n_ports = len(np.atleast_1d(np.asarray(probabilities)))
+        self.n_ports = whole_parameter("n_ports", n_ports, 1)
+        self.probabilities = _probabilities(probabilities, self.n_ports)
+        self.most = _read_only(np.ones(self.n_ports, dtype=np.int64))
+        self._first = _child(rng)
+        self.begin()
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same arrivals come again."""
+        self._rng = deepcopy(self._first)
+
+    def draw(self) -> NDArray[np.int64]:
+        """Return who has a job in the next slot: zeros and ones, shape (L,)."""
+        return np.asarray(self._rng.random(self.n_ports) < self.probabilities, dtype=np.int64)
+
+
+class RecordedArrivals:
+    """Arrivals that are known beforehand to whoever made this object, for instance from a trace.
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (T, L)
+        Jobs per slot and port, >= 0; copied.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``counts`` is not such an array, or has no slot or no port.
+
+    Examples
+    --------
+    >>> arrivals = RecordedArrivals([[1, 0], [2, 1]])
+    >>> arrivals.most, arrivals.at_most_one().counts.tolist()
+    (array([2, 1]), [[1, 0], [1, 1]])
+    """
+
+    def __init__(self, counts: ArrayLike) -> None:
+        self.counts = _counts("counts", counts, 2)
+        self.n_ports = self.counts.shape[1]
+        self.slots: int | None = self.counts.shape[0]
+        self.most = _read_only(self.counts.max(axis=0))
+        self.begin()
+
+    def begin(self) -> None:
+        """Go back to the first slot."""
+        self._next = 0
+
+    def draw(self) -> NDArray[np.int64]:
+        """Return the counts of the next slot, shape (L,).
+
+        Raises
+        ------
+        InvalidParameterError
+            After the last slot.
+        """
+        if self._next == self.slots:
+            raise InvalidParameterError(f"slot {self._next + 1}: expected at most {self.slots} slots, as recorded")
+        self._next += 1
+        return np.array(self.counts[self._next - 1], dtype=np.int64)
+
+    def at_most_one(self) -> RecordedArrivals:
+        """Return whether there was a job at all, per slot and port: what OgaSched (1) can represent."""
+        return RecordedArrivals(self.counts > 0)
+
+
+def count_arrivals(
+    times: ArrayLike, ports: ArrayLike, *, slot_length: float, n_ports: int, slots: int | None = None
+) -> NDArray[np.int64]:
+    """Count jobs per slot and port from a list of arrival times.
+
+    Parameters
+    ----------
+    times : array_like of float, shape (n,)
+        When each job came, >= 0, in any order; slot t (from 1) covers
+        [(t - 1) * slot_length, t * slot_length).
+    ports : array_like of int, shape (n,)
+        Port of each job, in [0, n_ports).
+    slot_length : float
+        In the unit of ``times``.
+    n_ports : int
+        L.
+    slots : int, optional
+        T; by default as many as there are up to the last arrival. Later jobs are left out.
+
+    Returns
+    -------
+    array of int, shape (T, L)
+        For `RecordedArrivals`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If shapes disagree, a time or port is out of range, or there is neither a job nor ``slots``.
+
+    Examples
+    --------
+    >>> count_arrivals([0.0, 59.0, 60.0], [0, 0, 1], slot_length=60.0, n_ports=2)
+    array([[2, 0],
+           [0, 1]])
+    """
+    length = finite_parameter("slot_length", slot_length, "(0, inf)")
+    n_ports = whole_parameter("n_ports", n_ports, 1)
+    where = _counts("ports", ports, 1, allow_empty=True)
+    when = float_array("times", times, where.shape, lowest=0.0)
+    if len(where) and where.max() >= n_ports:
+        raise InvalidParameterError(f"ports has {where.max()}: expected port numbers below {n_ports}")
+    if slots is None and not len(when):
+        raise InvalidParameterError("times is empty: expected at least one job, or the number of slots")
+    slot = np.floor(when / length).astype(np.int64)
+    total = whole_parameter("slots", int(slot.max()) + 1 if slots is None else slots, 1)
+    kept = slot < total
+    counts = np.bincount(slot[kept] * n_ports + where[kept], minlength=total * n_ports)
+    return np.asarray(counts.reshape(total, n_ports), dtype=np.int64)
+
+
+def _counts(name: str, x: ArrayLike, n_axes: int, *, allow_empty: bool = False) -> NDArray[np.int64]:
+    """Return whole numbers >= 0 as a read-only copy with ``n_axes`` axes, or say what is wrong."""
+    given = np.asarray(x)
+    if given.size == 0 and allow_empty:
+        given = given.astype(np.int64)
+    if given.ndim != n_axes or (given.size == 0 and not allow_empty):
+        raise InvalidParameterError(f"{name} has shape {given.shape}: expected {n_axes} axes, none of them empty")
+    if given.dtype.kind not in "biuf":
+        raise InvalidParameterError(f"{name} has dtype {given.dtype}: expected whole numbers >= 0")
+    bad = np.argwhere(~(np.isfinite(given) & (given >= 0) & (given == np.floor(given))))
+    if len(bad):
+        raise InvalidParameterError(f"{name}{bad[0].tolist()} = {given[tuple(bad[0])]}: expected a whole number >= 0")
+    return _read_only(np.array(given, dtype=np.int64))
+
+
+def _probabilities(x: ArrayLike, n_ports: int) -> NDArray[np.float64]:
+    """Return one probability per port, read-only, or say what is wrong."""
+    given = float_array("probabilities", x, (n_ports,) if np.ndim(x) else (), lowest=0.0, highest=1.0)
+    return _read_only(np.broadcast_to(given, (n_ports,)).copy())
+
+
+def _child(rng: np.random.Generator) -> np.random.Generator:
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameterError(f"rng = {rng!r}: expected a numpy.random.Generator")
+    return rng.spawn(1)[0]
+
+
+def _read_only(x: NDArray[_Number]) -> NDArray[_Number]:
+    x.setflags(write=False)
+    return x

@@ -1,0 +1,246 @@
+"""Utilities of channels, slot by slot: Gaussian as in the ESDP paper, or recorded ones.
+
+A source hands out the utilities of one slot per call and draws nothing ahead; ``begin`` goes back to
+the first slot, and the same utilities come again, whatever was selected. All utilities are net of the
+supply costs and lie in [0, 1], as ESDP (7) asks.
+
+**Recorded speeds as utilities.** `RecordedUtilities` takes one array of utilities per channel; which
+recorded thing becomes a channel is for the caller to say. Two builds fit the traces:
+
+* *Mini-batch times* (columns job, worker, iteration, time): a port is a training job, a server is a
+  worker's machine, channel (job, worker) has one sample per iteration in which the worker has a time,
+  in order of the iterations: ``relative_speeds`` of the job's times, so that the job's fastest batch
+  has utility 1.
+* *Task runs* (columns job, machine, run time, end): a port is a job (or group of jobs) with at least
+  100 finished tasks, a server is a machine; channel (job, machine) has one sample per task of the job
+  that *finished* on the machine, in order of the starts: (job's median run time / run time), divided
+  by the largest of the job or capped at 1. Channels with fewer than a handful of samples are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+class UtilitySource(Protocol):
+    """What a channel environment needs of utilities."""
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """True mean utility of each channel, for the oracle; shape (E,)."""
+        ...
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots there are; None: no last one."""
+        ...
+
+    @property
+    def scaling(self) -> str:
+        """How utilities came to lie in [0, 1], in words for a table's foot."""
+        ...
+
+    def begin(self) -> None:
+        """Go back to the first slot."""
+        ...
+
+    def draw(self) -> NDArray[np.float64]:
+        """Return the utilities of the next slot, shape (E,), in [0, 1]."""
+        ...
+
+
+class GaussianUtilities:
+    """Independent Gaussian computation utilities less supply costs, in some unit, cut off at 0 and 1.
+
+    ``utility = min(max((Z - cost_scale * cost) / unit, 0), 1)`` with ``Z ~ N(mean, deviation)``.
+
+    Parameters
+    ----------
+    means, deviations : array_like of float, shape (E,)
+        Of Z, >= 0.
+    costs : array_like of float, shape (E,)
+        Supply cost of each channel before scaling, >= 0.
+    rng : numpy.random.Generator
+        Only a child of it is drawn from.
+    cost_scale : float
+        What costs are multiplied with, >= 0.
+    unit : float
+        What net utilities are divided by, > 0.
+
+    Attributes
+    ----------
+    means : array of float, shape (E,)
+        Exact mean utilities, the cutting-off included.
+
+    Raises
+    ------
+    InvalidParameterError
+        If shapes disagree or a number is out of range.
+
+    Examples
+    --------
+    >>> source = GaussianUtilities([0.5, 3.0], [0.0, 0.0], [0.1, 0.1], np.random.default_rng(0))
+    >>> source.draw(), source.means
+    (array([0.4, 1. ]), array([0.4, 1. ]))
+    """
+
+    slots: int | None = None
+
+    def __init__(
+        self,
+        means: ArrayLike,
+        deviations: ArrayLike,
+        costs: ArrayLike,
+        rng: np.random.Generator,
+        *,
+        cost_scale: float = 1.0,
+        unit: float = 1.0,
+    ) -> None:
+        mu = float_array("means", means, (None,), lowest=0.0)
+        sigma = float_array("deviations", deviations, mu.shape, lowest=0.0)
+        cost = float_array("costs", costs, mu.shape, lowest=0.0)
+        self.cost_scale = finite_parameter("cost_scale", cost_scale)
+        self.unit = finite_parameter("unit", unit, "(0, inf)")
+        self._centre = (mu - self.cost_scale * cost) / self.unit
+        self._spread = sigma / self.unit
+        self.means = _read_only(_mean_cut_off(self._centre, self._spread))
+        self._first = _child(rng)
+        self.begin()
+
+    @property
+    def scaling(self) -> str:
+        """How utilities came to lie in [0, 1]."""
+        return f"(Z - {self.cost_scale:.4g} * costs) / {self.unit:g}, cut off at 0 and 1"
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same utilities come again."""
+        self._rng = deepcopy(self._first)
+
+    def draw(self) -> NDArray[np.float64]:
+        """Return the utilities of the next slot, shape (E,)."""
+        drawn = self._centre + self._spread * self._rng.standard_normal(len(self.means))
+        return np.asarray(np.clip(drawn, 0.0, 1.0))
+
+
+class RecordedUtilities:
+    """Utilities taken from records: one array of samples per channel.
+
+    Parameters
+    ----------
+    samples : sequence of E array_like of float
+        What was recorded on each channel, in [0, 1], at least one each; copied. (See the module for
+        how traces become such arrays.)
+    rng : numpy.random.Generator, optional
+        With it, every slot draws one sample of each channel, independently, with replacement. Without,
+        samples are replayed in order, each channel from its first again after its last.
+
+    Attributes
+    ----------
+    means : array of float, shape (E,)
+        Means of the samples.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no channel, or one has no sample or one outside [0, 1].
+
+    Examples
+    --------
+    >>> source = RecordedUtilities([[0.25, 0.75], [1.0]])
+    >>> [source.draw().tolist() for _ in range(3)], source.means
+    ([[0.25, 1.0], [0.75, 1.0], [0.25, 1.0]], array([0.5, 1. ]))
+    """
+
+    slots: int | None = None
+
+    def __init__(self, samples: Sequence[ArrayLike], rng: np.random.Generator | None = None) -> None:
+        arrays = [float_array(f"samples[{e}]", one, (None,), lowest=0.0, highest=1.0) for e, one in enumerate(samples)]
+        if not arrays:
+            raise InvalidParameterError("samples is empty: expected one array per channel")
+        self._lengths = np.array([len(one) for one in arrays], dtype=np.int64)
+        if (self._lengths == 0).any():
+            raise InvalidParameterError(
+                f"samples[{int(np.argmin(self._lengths))}] is empty: expected at least one sample of each channel"
+            )
+        self._offsets = np.concatenate(([0], np.cumsum(self._lengths[:-1])))
+        self._flat = np.concatenate(arrays)
+        self.means = _read_only(np.array([float(one.mean()) for one in arrays]))
+        self._first = None if rng is None else _child(rng)
+        self.begin()
+
+    @property
+    def scaling(self) -> str:
+        """How utilities came to lie in [0, 1]."""
+        return "as recorded"
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same utilities come again."""
+        self._rng = deepcopy(self._first)
+        self._slot = 0
+
+    def draw(self) -> NDArray[np.float64]:
+        """Return the utilities of the next slot, shape (E,)."""
+        at = self._slot % self._lengths if self._rng is None else self._rng.integers(self._lengths)
+        self._slot += 1
+        return np.asarray(self._flat[self._offsets + at])
+
+
+def relative_speeds(times: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+    """Turn times for the same piece of work into utilities: the fastest of all has 1, twice its time 1/2.
+
+    Parameters
+    ----------
+    times : sequence of array_like of float
+        Times of one job, one array per channel, > 0.
+
+    Returns
+    -------
+    list of array of float
+        ``min(all times) / time``, in (0, 1].
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no time, or one is not positive and finite.
+
+    Examples
+    --------
+    >>> relative_speeds([[2.0, 4.0], [8.0]])
+    [array([1. , 0.5]), array([0.25])]
+    """
+    arrays = [float_array(f"times[{i}]", one, (None,), lowest=0.0) for i, one in enumerate(times)]
+    shortest = min((float(one.min()) for one in arrays if one.size), default=0.0)
+    if shortest <= 0.0:
+        raise InvalidParameterError(f"times has a shortest of {shortest:g}: expected at least one, all > 0")
+    return [shortest / one for one in arrays]
+
+
+def _mean_cut_off(centre: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return E[min(max(X, 0), 1)] for X ~ N(centre, spread)."""
+    safe = np.where(spread > 0.0, spread, 1.0)
+    low, high = -centre / safe, (1.0 - centre) / safe
+    density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / math.sqrt(2.0 * math.pi)
+    mean = centre * (ndtr(high) - ndtr(low)) + safe * density + ndtr(-high)
+    return np.where(spread > 0.0, np.clip(mean, 0.0, 1.0), np.clip(centre, 0.0, 1.0))
+
+
+def _child(rng: np.random.Generator) -> np.random.Generator:
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameterError(f"rng = {rng!r}: expected a numpy.random.Generator")
+    return rng.spawn(1)[0]
+
+
+def _read_only(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    x.setflags(write=False)
+    return x

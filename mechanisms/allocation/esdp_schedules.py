@@ -1,0 +1,135 @@
+r"""The sequences of ESDP: the slack delta(t) of its rounding, and the weight g(t) of its exploration.
+
+With ``m = alpha * E`` for the largest number of selected channels (the paper's practical choice):
+
+================ ===================================================== ==========================
+``slack``        delta(t)                                              where
+================ ===================================================== ==========================
+``"paper"``      1 / (ln(ln(t+1) + 1) + 1)                             Section 4, default
+``"log"``        1 / (ln(t+1) + 1)                                     Fig. 7, first
+``"loglog"``     1 / ln(ln(t+1) + 1)                                   Fig. 7, second, as printed
+``"logloglog"``  1 / (ln(ln(ln(t+1) + 1) + 1) + 1)                     Fig. 7, third
+``"equation"``   1 / (ln(ln(t+1)) + 1)                                 ESDP (14)
+================ ===================================================== ==========================
+
+================ ===================================================== ==========================
+``exploration``  g(t)                                                  where
+================ ===================================================== ==========================
+``"paper"``      ln(t+1) + 4 ln(ln(t+1) + 1) m                         Section 4 and Fig. 8, first
+``"loglog"``     4 ln(ln(t+1) + 1) m                                   Fig. 8, second
+``"log"``        ln(t+1)                                               Fig. 8, third
+``"equation"``   ln(t) + 4 ln(ln(t) + 1) m                             ESDP (11)
+================ ===================================================== ==========================
+
+Both may also be any function of t. The scale is ``xi(t) = ceil(m / delta(t))``, ESDP (18), and the
+budgets are 0 .. floor(xi(t) m), ESDP (19).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+
+Sequence = Callable[[int], float]
+"""A function of the slot t = 1, 2, ..."""
+
+_LARGEST_SCALE = 2**26  # beyond, squares of it times a variance are no longer exact as float64
+
+SLACKS: dict[str, Sequence] = {
+    "paper": lambda t: 1.0 / (math.log(math.log(t + 1) + 1) + 1),
+    "log": lambda t: 1.0 / (math.log(t + 1) + 1),
+    "loglog": lambda t: 1.0 / math.log(math.log(t + 1) + 1),
+    "logloglog": lambda t: 1.0 / (math.log(math.log(math.log(t + 1) + 1) + 1) + 1),
+    "equation": lambda t: 1.0 / (math.log(math.log(t + 1)) + 1),
+}
+"""The paper's delta(t), by name."""
+
+EXPLORATIONS: dict[str, Callable[[int, float], float]] = {
+    "paper": lambda t, m: math.log(t + 1) + 4 * math.log(math.log(t + 1) + 1) * m,
+    "loglog": lambda t, m: 4 * math.log(math.log(t + 1) + 1) * m,
+    "log": lambda t, m: math.log(t + 1),
+    "equation": lambda t, m: math.log(t) + 4 * math.log(math.log(t) + 1) * m,
+}
+"""The paper's g(t), by name, as functions of t and m."""
+
+
+def slack_sequence(slack: str | Sequence) -> Sequence:
+    """Return delta as a function of t that refuses values which are not positive and finite.
+
+    Raises
+    ------
+    UnknownNameError
+        If the name is not in `SLACKS`.
+    InvalidParameterError
+        If it is neither a name nor a function; from the function, for a value out of range.
+
+    Examples
+    --------
+    >>> round(slack_sequence("equation")(1), 3)
+    1.579
+    """
+    chosen = _chosen("slack", slack, SLACKS)
+
+    def delta(t: int) -> float:
+        return finite_parameter(f"slack({t})", chosen(t), "(0, inf)")
+
+    return delta
+
+
+def exploration_sequence(exploration: str | Sequence, largest: float) -> Sequence:
+    """Return g as a function of t that refuses values which are negative or not finite.
+
+    Parameters
+    ----------
+    exploration : str or callable
+        A name of `EXPLORATIONS`, or a function of t.
+    largest : float
+        m = alpha * E.
+
+    Raises
+    ------
+    UnknownNameError
+        If the name is not in `EXPLORATIONS`.
+    InvalidParameterError
+        If it is neither a name nor a function; from the function, for a value out of range.
+    """
+    named: dict[str, Sequence] = {name: _with_largest(g, largest) for name, g in EXPLORATIONS.items()}
+    chosen = _chosen("exploration", exploration, named)
+
+    def g(t: int) -> float:
+        return finite_parameter(f"exploration({t})", chosen(t), "[0, inf)")
+
+    return g
+
+
+def scale_of(slack: float, largest: float) -> tuple[int, int]:
+    """Return xi, ESDP (18), and the largest budget, ESDP (19).
+
+    Raises
+    ------
+    InvalidParameterError
+        If xi would exceed 2**26.
+    """
+    scale = math.ceil(largest / slack)
+    if scale > _LARGEST_SCALE:
+        raise InvalidParameterError(
+            f"slack = {slack!r} asks for a scale of {scale}: expected a slack >= {largest / _LARGEST_SCALE:g}"
+        )
+    return scale, math.floor(scale * largest)
+
+
+def _with_largest(g: Callable[[int, float], float], largest: float) -> Sequence:
+    return lambda t: g(t, largest)
+
+
+def _chosen(name: str, given: str | Sequence, table: dict[str, Sequence]) -> Sequence:
+    if callable(given):
+        return given
+    if not isinstance(given, str):
+        raise InvalidParameterError(f"{name} = {given!r}: expected one of {', '.join(table)}, or a function of t")
+    if given not in table:
+        raise UnknownNameError(f"{name} = {given!r}: expected one of {', '.join(table)}, or a function of t")
+    return table[given]

@@ -1,0 +1,251 @@
+"""When machines are available, slot by slot: Gamma periods as in the OPM paper, or recorded outages and fleets.
+
+A process has ``n_machines`` and ``slots`` (None: no end), begins anew with ``begin``, and says with
+``next`` which machines are available in the coming slot: numbers in [0, 1], 1 for available.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+PAPER_UP = (0.34, 94.35)
+"""Gamma shape and scale (slots) of available periods in the OPM paper's evaluation."""
+PAPER_DOWN = (0.19, 39.92)
+"""Gamma shape and scale (slots) of unavailable periods."""
+
+
+class AvailabilityProcess(Protocol):
+    """Which machines are available in each slot."""
+
+    @property
+    def n_machines(self) -> int:
+        """M."""
+        ...
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots there are; None: as many as are asked for."""
+        ...
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same randomness comes again."""
+        ...
+
+    def next(self) -> NDArray[np.float64]:
+        """Return the available part of every machine in the coming slot, in [0, 1]; shape (M,)."""
+        ...
+
+
+class GammaAvailability:
+    """Available and unavailable periods in turn, Gamma distributed, each machine on its own.
+
+    Slot t is the time from t - 1 to t; a machine's state in it is that at the slot's middle. The
+    process is stationary from the first slot on: the state is up with probability
+    ``E[up] / (E[up] + E[down])``, and the first period is what is left of one met at random.
+
+    Parameters
+    ----------
+    n_machines : int
+        M.
+    rng : Generator, int or None
+        Owned by the process from now on.
+    up, down : (float, float)
+        Shape and scale (slots) of the periods' lengths.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+
+    def __init__(
+        self,
+        n_machines: int,
+        rng: np.random.Generator | int | None = None,
+        *,
+        up: tuple[float, float] = PAPER_UP,
+        down: tuple[float, float] = PAPER_DOWN,
+    ) -> None:
+        self.n_machines = whole_parameter("n_machines", n_machines, 1)
+        self.slots: int | None = None
+        laws = [
+            [finite_parameter(f"{name} {part}", x, "(0, inf)") for part, x in zip(("shape", "scale"), law, strict=True)]
+            for name, law in (("down", down), ("up", up))
+        ]
+        self._laws = np.array(laws)  # row 0: down, row 1: up
+        self._seed = np.random.default_rng(rng)
+        self.begin()
+
+    @property
+    def share(self) -> float:
+        """Long-run share of time a machine is available."""
+        down, up = self._laws.prod(axis=1)
+        return float(up / (up + down))
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same randomness comes again."""
+        self._rng = copy.deepcopy(self._seed)
+        self._time = 0.5
+        self._up = (self._rng.random(self.n_machines) < self.share).astype(np.int64)
+        shape, scale = self._laws[self._up].T
+        # The period met at random is longer than usual (Gamma of one more in shape), at a uniform place in it.
+        self._until = self._rng.random(self.n_machines) * self._rng.gamma(shape + 1.0, scale)
+
+    def next(self) -> NDArray[np.float64]:
+        """Return 1 for machines that are available in the coming slot, else 0; shape (M,)."""
+        _advance_kernel(self._rng, self._time, self._laws, self._up, self._until)
+        self._time += 1.0
+        return self._up.astype(np.float64)
+
+
+class RecordedAvailability:
+    """Availability as recorded.
+
+    Parameters
+    ----------
+    available : array_like of bool or float, shape (slots, M)
+        Available part of each slot, in [0, 1]; see `availability_from_periods` for how to make it.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is not such an array.
+    """
+
+    def __init__(self, available: ArrayLike) -> None:
+        given = np.asarray(available)
+        if given.dtype == np.bool_:
+            given = given.astype(np.float32)
+        if given.dtype != np.float32:
+            given = float_array("available", given, (None, None), lowest=0.0, highest=1.0)
+        elif given.ndim != 2 or not (given.size and given.min() >= 0.0 and given.max() <= 1.0):
+            float_array("available", given, (None, None), lowest=0.0, highest=1.0)
+        if 0 in given.shape:
+            raise InvalidParameterError(f"available has shape {given.shape}: expected at least one slot and machine")
+        self._available = given
+        self.begin()
+
+    @property
+    def n_machines(self) -> int:
+        """M."""
+        return int(self._available.shape[1])
+
+    @property
+    def slots(self) -> int | None:
+        """Slots recorded."""
+        return int(self._available.shape[0])
+
+    def begin(self) -> None:
+        """Go back to the first slot."""
+        self._at = 0
+
+    def next(self) -> NDArray[np.float64]:
+        """Return the available part of every machine in the coming slot; shape (M,)."""
+        row: NDArray[np.float64] = self._available[self._at].astype(np.float64)
+        self._at += 1
+        return row
+
+
+def availability_from_periods(
+    machines: ArrayLike,
+    starts: ArrayLike,
+    ends: ArrayLike,
+    *,
+    n_machines: int,
+    slots: int,
+    slot_length: float,
+    periods_are: str = "outages",
+) -> NDArray[np.float32]:
+    """Return the available part of every slot and machine from recorded periods.
+
+    What a reader of recorded data hands in, one entry per period:
+
+    - LANL outages: ``machines`` the node number (0 to ``sys_nodes`` - 1) of one system, ``starts``
+      and ``ends`` = ``fail_start`` and ``fail_fixed`` as time since the chosen origin; overlapping
+      outages need not be merged. ``periods_are="outages"``.
+    - Spot fleets: ``machines`` the number of the node in order of its ``add`` event, ``starts`` and
+      ``ends`` the times of ``add`` and ``remove`` (the end of the record where it was never
+      removed). ``periods_are="presence"``.
+
+    Parameters
+    ----------
+    machines : array_like of int, shape (n,)
+        In [0, n_machines).
+    starts, ends : array_like of float, shape (n,)
+        Time since the beginning of slot 1; parts outside the slots are cut off; ends >= starts.
+    n_machines, slots : int
+        M and number of slots.
+    slot_length : float
+        In the unit of the times.
+    periods_are : str
+        "outages" (available outside the periods) or "presence" (available inside them).
+
+    Returns
+    -------
+    ndarray of float32, shape (slots, n_machines)
+        Part of the slot covered, overlaps counted once.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an array or parameter is out of range.
+
+    Examples
+    --------
+    >>> availability_from_periods([0, 1], [10, 0], [25, 40], n_machines=2, slots=4, slot_length=10.0)
+    array([[1. , 0. ],
+           [0. , 0. ],
+           [0.5, 0. ],
+           [1. , 0. ]], dtype=float32)
+    """
+    m, n_slots = whole_parameter("n_machines", n_machines, 1), whole_parameter("slots", slots, 1)
+    length = finite_parameter("slot_length", slot_length, "(0, inf)")
+    if periods_are not in ("outages", "presence"):
+        raise InvalidParameterError(f"periods_are = {periods_are!r}: expected 'outages' or 'presence'")
+    begin, end = float_array("starts", starts, (None,)), float_array("ends", ends, (None,))
+    which = float_array("machines", machines, begin.shape, lowest=0.0, highest=m - 1.0)
+    float_array("ends", end, begin.shape)
+    backward = np.flatnonzero(end < begin)
+    if backward.size:
+        k = int(backward[0])
+        raise InvalidParameterError(f"ends[{k}] = {end[k]:g}: expected at least starts[{k}] = {begin[k]:g}")
+    order = np.lexsort((begin, which))
+    covered = np.zeros((n_slots, m))
+    _cover_kernel(which[order].astype(np.int64), begin[order] / length, end[order] / length, covered)
+    covered = np.minimum(covered, 1.0)
+    return (1.0 - covered if periods_are == "outages" else covered).astype(np.float32)
+
+
+@njit(cache=True)
+def _advance_kernel(rng, time, laws, up, until):  # type: ignore[no-untyped-def]
+    """Bring every machine's state to ``time``; ``until`` is the end of its present period."""
+    for i in range(up.size):
+        while until[i] <= time:
+            up[i] = 1 - up[i]
+            until[i] += rng.gamma(laws[up[i], 0], laws[up[i], 1])
+
+
+@njit(cache=True)
+def _cover_kernel(machines, starts, ends, covered):  # type: ignore[no-untyped-def]
+    """Add the part of each slot that periods cover; sorted by machine and start, times in slots."""
+    n_slots = covered.shape[0]
+    machine, reached = -1, 0.0
+    for k in range(machines.size):
+        if machines[k] != machine:
+            machine, reached = machines[k], 0.0
+        begin, end = max(starts[k], reached), min(ends[k], float(n_slots))
+        if end <= begin:
+            continue
+        reached = end
+        first, last = int(begin), min(int(end), n_slots - 1)
+        for slot in range(first, last + 1):
+            covered[slot, machine] += min(end, slot + 1.0) - max(begin, float(slot))

@@ -1,0 +1,314 @@
+r"""Payments that can be put on top of the allocation cores, which have none of their own.
+
+*OgaSched: capacity prices.* A step with the projection of OgaSched (12) solves, for every slot,
+
+.. math:: \max_{y \in \mathcal{Y}} \; \eta \, g \cdot y - \tfrac12 \lVert y - y(t) \rVert^2 ,
+
+where :math:`g` is the slot's gradient. The dual of :math:`\sum_l y_{(l,r)}^k \le c_r^k` is
+:math:`\rho_r^k / 2` in this problem, :math:`\rho` being that of OgaSched (13). Divided by the step it is in
+credits per device and slot, :math:`p_r^k = \rho_r^k / (2 \eta)`: what one more device would have been worth to
+the ascent. Whoever holds devices in the slot for which this projection settled pays for them, with a
+job or without: a port holds its devices whether its job comes or not. A column that is not full has dual 0,
+so nothing is paid there, and what is paid for a full one is its price times its capacity.
+
+*ESDP: displaced utility.* Selections are whole, capacities have no exact prices. A port pays what the
+channels it holds cost the others: the most the others' present channels could bring with the whole cluster,
+less the most with what this port leaves, at the mean utilities seen so far. A port that holds nothing, or
+that displaces nobody, pays nothing.
+
+*OPM: displaced work, or the budgets themselves.* With one task on a machine, a job that runs there displaces
+one other task, at most. It pays what the work of its machines would have been worth to the jobs that could have used
+it best, by the reported curves, if no machine is idle in the slot; an idle machine means that capacity is slack.
+Or jobs pay what they spend: the machines' own prices, which the budgets are there to pay.
+
+None of this is claimed to be truthful: prices follow the reports of whoever pays them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import bool_array, count_array, float_array
+from marketsched.mechanisms.allocation.channel_policy import Channels
+from marketsched.mechanisms.allocation.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.projection import project_columns
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+
+LARGEST_TABLE = 2**24  # capacity vectors of `displaced_utilities`
+
+
+def capacity_prices(
+    cluster: BipartiteCluster, flat: NDArray[np.float64], arrivals: ArrayLike, step: float
+) -> NDArray[np.float64]:
+    r"""Return the price of every instance's types that a step of online gradient ascent settles at.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+        What the core believes.
+    flat : ndarray of float, shape (layout.size,)
+        y(t), a channel array.
+    arrivals : array_like of int, shape (n_ports,)
+        What the core was told of slot t.
+    step : float
+        :math:`\eta`, the step taken; 0: none, and all prices are 0.
+
+    Returns
+    -------
+    ndarray of float, shape (n_instances, n_types)
+        :math:`\rho_r^k / (2 \eta)`, credits per device and slot.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is not as said here.
+
+    Examples
+    --------
+    Two ports want the single device of an instance, each up to its worth of 1 - 0.25 per device:
+
+    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
+    >>> capacity_prices(cluster, np.array([0.5, 0.5]), [1, 1], step=0.1).round(12)
+    array([[0.75]])
+    """
+    eta = finite_parameter("step", step)
+    if eta == 0.0:
+        return np.zeros((cluster.n_instances, cluster.n_types))
+    layout = cluster.layout
+    gradient = layout.to_channels(cluster.gradient(arrivals, layout.to_dense(flat)))
+    settled = project_columns(flat + eta * gradient, cluster.bounds, cluster.capacities.ravel(), layout.columns)
+    return settled.duals.reshape(cluster.n_instances, cluster.n_types) / (2.0 * eta)
+
+
+def capacity_charges(cluster: BipartiteCluster, flat: NDArray[np.float64], prices: ArrayLike) -> NDArray[np.float64]:
+    """Return what ports pay for what they hold.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+    flat : ndarray of float, shape (layout.size,)
+        What they hold, a channel array.
+    prices : array_like of float, shape (n_instances, n_types)
+        Credits per device and slot, >= 0.
+
+    Returns
+    -------
+    ndarray of float, shape (n_ports,)
+
+    Raises
+    ------
+    InvalidParameterError
+        If the prices are not such an array.
+
+    Examples
+    --------
+    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
+    >>> capacity_charges(cluster, np.array([0.75, 0.25]), [[2.0]])
+    array([1.5, 0.5])
+    """
+    layout = cluster.layout
+    given = float_array("prices", prices, (cluster.n_instances, cluster.n_types), lowest=0.0)
+    held = flat[layout.places]  # (E, K)
+    per_channel = (held * given[layout.instances]).sum(axis=1)
+    return np.bincount(layout.ports, weights=per_channel, minlength=cluster.n_ports).astype(np.float64)
+
+
+def displaced_utilities(
+    channels: Channels, means: ArrayLike, selected: ArrayLike, arrivals: ArrayLike
+) -> NDArray[np.float64]:
+    """Return what each port's channels cost the other ports in one slot.
+
+    Parameters
+    ----------
+    channels : Channels
+        What the core believes.
+    means : array_like of float, shape (E,)
+        Mean utility of each channel as far as it was seen, >= 0.
+    selected : array_like of bool, shape (E,)
+        Channels in use, within the capacities.
+    arrivals : array_like of bool, shape (L,)
+        Ports with a job; the channels of others are worth nothing.
+
+    Returns
+    -------
+    ndarray of float, shape (n_ports,)
+        >= 0, and 0 for a port without a channel in use.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is not such an array, or the selection is beyond the capacities.
+    TooLargeError
+        If there are too many capacity vectors.
+
+    Examples
+    --------
+    The second port's channel fits only because the first port's (0.9) leaves no room for (0.5):
+
+    >>> channels = Channels([[1], [1]], [1], [0, 1])
+    >>> displaced_utilities(channels, [0.9, 0.5], [True, False], [True, True])
+    array([0.5, 0. ])
+    """
+    shape = (channels.n_channels,)
+    values = float_array("means", means, shape, lowest=0.0) * channels.present(arrivals)
+    used = bool_array("selected", selected, shape)
+    if not channels.fits(used):
+        raise InvalidParameterError("selected is beyond the capacities: expected a selection that fits")
+    size = int(np.prod(channels.capacities.astype(np.float64) + 1.0))
+    if size > LARGEST_TABLE:
+        raise TooLargeError(f"{size} capacity vectors: expected at most {LARGEST_TABLE} for displaced utilities")
+    charges = np.zeros(channels.n_ports)
+    sides = channels.capacities + 1
+    strides = np.concatenate((np.cumprod(sides[::-1])[::-1][1:], [1])).astype(np.int64)
+    weights = channels.requests @ strides
+    whole = int(size) - 1
+    for port in np.unique(channels.ports[used]):
+        held = channels.requests[used & (channels.ports == port)].sum(axis=0)
+        if held.any():
+            best = np.zeros(size)
+            others = np.where(channels.ports == port, 0.0, values)
+            _best_values_kernel(channels.requests, weights, others, sides, strides, best)
+            charges[port] = best[whole] - best[whole - int(held @ strides)]
+    return charges
+
+
+def displaced_work(
+    decision: ArrayLike, work: ArrayLike, works: ArrayLike, weights: ArrayLike, exponents: ArrayLike, waiting: ArrayLike
+) -> NDArray[np.float64]:
+    """Return what the machines each job had would have been worth to another job in one slot.
+
+    Parameters
+    ----------
+    decision : array_like of int, shape (M,)
+        Job on each machine, or -1.
+    work : array_like of float, shape (M,)
+        What each machine delivered.
+    works : array_like of float, shape (N,)
+        Work of each job before the slot.
+    weights, exponents : array_like of float, shape (N,)
+        Of the reported curves.
+    waiting : array_like of bool, shape (N,)
+        Jobs that could have used a machine: in the cluster, with budget left.
+
+    Returns
+    -------
+    ndarray of float, shape (N,)
+        Credits, 0 for all if a machine is idle. For each job, machine by machine, the best one first: the most by
+        which its work, added to what another waiting job then has, would have raised that job's reported utility.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is not such an array, or a job is not there.
+
+    Examples
+    --------
+    >>> displaced_work([0, 0], [1.0, 1.0], [9.0, 0.0], [1.0, 3.0], [1.0, 1.0], [True, True])
+    array([6., 0.])
+    >>> displaced_work([0, -1], [1.0, 0.0], [9.0, 0.0], [1.0, 3.0], [0.5, 0.5], [True, True])
+    array([0., 0.])
+    """
+    before = float_array("works", works, (None,), lowest=0.0)
+    scale = float_array("weights", weights, before.shape, lowest=0.0)
+    bend = float_array("exponents", exponents, before.shape, lowest=0.0, highest=1.0)
+    there = bool_array("waiting", waiting, before.shape)
+    jobs = np.asarray(decision)
+    done = float_array("work", work, jobs.shape, lowest=0.0)
+    if jobs.ndim != 1 or jobs.dtype.kind not in "iu" or (jobs.size and (jobs.min() < -1 or jobs.max() >= before.size)):
+        raise InvalidParameterError(f"decision has {jobs.tolist()}: expected -1 or a job below {before.size}")
+    charges = np.zeros(before.size)
+    if (jobs < 0).any() or not there.any():
+        return charges
+    reached = before + np.bincount(jobs, weights=done, minlength=before.size)  # with the slot's own work
+    for holder in np.unique(jobs):
+        others = np.flatnonzero(there & (np.arange(before.size) != holder))
+        works_of_others = reached[others]
+        for amount in np.sort(done[jobs == holder])[::-1] if others.size else ():
+            rises = scale[others] * ((works_of_others + amount) ** bend[others] - works_of_others ** bend[others])
+            neediest = int(rises.argmax())
+            charges[holder] += rises[neediest]
+            works_of_others[neediest] += amount
+    return charges
+
+
+class CapacityPrices:
+    """The capacity prices of a run of OgaSched, slot by slot; the first slot has none.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+        What the core believes.
+
+    Attributes
+    ----------
+    prices : ndarray of float, shape (n_instances, n_types)
+        Of the present slot.
+
+    Examples
+    --------
+    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
+    >>> market = CapacityPrices(cluster)
+    >>> market.charge(np.array([0.5, 0.5])), market.settle(np.array([0.5, 0.5]), [1, 1], step=0.1)
+    (array([0., 0.]), None)
+    >>> market.charge(np.array([0.5, 0.5])).round(12)
+    array([0.375, 0.375])
+    """
+
+    def __init__(self, cluster: BipartiteCluster) -> None:
+        self.cluster = cluster
+        self.prices = np.zeros((cluster.n_instances, cluster.n_types))
+
+    def charge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what ports pay in the present slot for holding ``flat``, shape (n_ports,)."""
+        return capacity_charges(self.cluster, flat, self.prices)
+
+    def settle(self, flat: NDArray[np.float64], arrivals: ArrayLike, step: float) -> None:
+        """End the slot in which ``flat`` was held; see `capacity_prices`."""
+        self.prices = capacity_prices(self.cluster, flat, arrivals, step)
+
+
+def spent_prices(decision: ArrayLike, prices: ArrayLike, n_jobs: int) -> NDArray[np.float64]:
+    """Return what jobs spend in one slot at the machines' own prices, shape (n_jobs,).
+
+    Parameters
+    ----------
+    decision : array_like of int, shape (M,)
+        Job on each machine, or -1.
+    prices : array_like of float, shape (M,)
+        Credits per slot.
+    n_jobs : int
+        N.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is not as said here.
+
+    Examples
+    --------
+    >>> spent_prices([1, -1, 1], [0.5, 0.5, 0.75], 2)
+    array([0.  , 1.25])
+    """
+    per_slot = float_array("prices", prices, (None,), lowest=0.0)
+    jobs = count_array("decision + 1", np.asarray(decision) + 1, per_slot.size)
+    if jobs.max(initial=0) > n_jobs:
+        raise InvalidParameterError(f"decision has job {jobs.max() - 1}: expected a job below {n_jobs}")
+    return np.bincount(jobs, weights=per_slot, minlength=n_jobs + 1)[1:].astype(np.float64)
+
+
+@njit(cache=True)
+def _best_values_kernel(requests, weights, values, sides, strides, best):  # type: ignore[no-untyped-def]
+    """Fill ``best``: the most that channels bring within each capacity vector, each channel used once at most."""
+    n_types = sides.size
+    for e in range(values.size):
+        if values[e] <= 0.0:
+            continue
+        for place in range(best.size - 1, -1, -1):  # from the top: a channel is not used twice
+            fits = True
+            for k in range(n_types):
+                fits = fits and (place // strides[k]) % sides[k] >= requests[e, k]
+            if fits:
+                best[place] = max(best[place], best[place - weights[e]] + values[e])

@@ -1,0 +1,360 @@
+"""The slot loop: one harness for every allocation core, so that no policy can look at what it must not know.
+
+A *policy* decides slot by slot; an *environment* holds what happens. In every slot the loop asks
+
+1. the environment for what the policy has declared it observes (`Policy.observes`),
+2. the policy for its decision, given exactly that,
+3. the environment to play the decision: only now is drawn what was not declared,
+4. the policy to learn from the outcome's feedback.
+
+========== ================================================================================
+observes   what `Policy.allocate` is handed
+========== ================================================================================
+nothing    no arguments: slot t's arrivals are drawn after the decision for slot t
+arrivals   the arrivals of slot t: counts per port, or which ports have a job
+jobs       the jobs that arrive in slot t, with everything a job states about itself
+state      these jobs, and the state of slot t's machines: an upper reference, not a rival
+========== ================================================================================
+
+How the rule is enforced: the declaration is read once, before the first slot, and written into the
+record. What the policy is handed is copied and read-only (`sealed`); an object through which an
+environment could be reached is refused. An environment copies the decision into plain arrays and
+checks it *before* it draws, so that no code of the policy runs between the draw and the feedback
+(a policy has no threads of its own that outlive a call).
+Python cannot hide the memory of a process: a policy that digs through the interpreter's frames, or
+was built around the recorded arrivals, is caught by its behaviour instead (`find_peeking`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
+
+OBSERVATIONS = ("nothing", "arrivals", "jobs", "state")
+"""What a policy may declare to observe, from least to most."""
+
+_REPORTS = 200  # of progress, over a whole run
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """What the loop needs of a policy.
+
+    ``allocate`` takes what `Environment.observation` hands out, ``update`` the feedback of
+    `Environment.play`; both are called once per slot, in this order.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the policy is called in results; an ablation says so in its name."""
+        ...
+
+    @property
+    def observes(self) -> str:
+        """One of `OBSERVATIONS`."""
+        ...
+
+    def allocate(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the decision of the current slot."""
+        ...
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Learn from the outcome of the current slot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOutcome:
+    """What came of one slot.
+
+    Attributes
+    ----------
+    measures : mapping of str to float
+        What is recorded, the same names in every slot; finite.
+    feedback : tuple
+        What is handed to `Policy.update`, sealed by the loop.
+    """
+
+    measures: Mapping[str, float]
+    feedback: tuple[Any, ...] = ()
+
+
+class Environment(Protocol):
+    """What the loop needs of an environment.
+
+    An environment keeps these promises: ``observation`` draws no more than it hands out; ``play``
+    turns the decision into plain arrays of its own and checks it before anything else is drawn,
+    and keeps no reference to it; ``begin`` goes back to the first slot, and the same randomness
+    comes again, so that several policies can be played over the same arrivals.
+
+    An environment whose decisions exist in a compact form may have an attribute
+    ``decision_methods``: names of the policy's methods in order of preference, the last being
+    ``"allocate"``. The loop calls the first that the policy has.
+    """
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots it can play; None: as many as are asked for."""
+        ...
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The observations it can hand out, of `OBSERVATIONS`."""
+        ...
+
+    def begin(self) -> None:
+        """Go back to the first slot."""
+        ...
+
+    def observation(self, observes: str) -> tuple[Any, ...]:
+        """Return what a policy that declared ``observes`` is handed in the current slot."""
+        ...
+
+    def play(self, decision: Any) -> SlotOutcome:
+        """Play the decision of the current slot and go on to the next.
+
+        Raises
+        ------
+        DecisionError
+            If the decision is malformed or not allowed; the slot is then not played.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRecord:
+    """What a policy achieved, slot by slot.
+
+    Attributes
+    ----------
+    policy : str
+        Name of the policy.
+    observes : str
+        What it saw before it decided; to be printed in every row of results.
+    measures : mapping of str to array of float, shape (T,)
+        One read-only array per measure of the environment.
+    """
+
+    policy: str
+    observes: str
+    measures: Mapping[str, NDArray[np.float64]]
+
+    def __getitem__(self, measure: str) -> NDArray[np.float64]:
+        """Return the measure's values, shape (T,)."""
+        return self.measures[measure]
+
+    @property
+    def slots(self) -> int:
+        """T, the number of slots played."""
+        return len(next(iter(self.measures.values())))
+
+    def total(self, measure: str) -> float:
+        """Return the sum of a measure over all slots."""
+        return float(self.measures[measure].sum())
+
+    def running_mean(self, measure: str) -> NDArray[np.float64]:
+        """Return the mean of a measure over slots 1 to t, for every t; shape (T,)."""
+        values = self.measures[measure]
+        return np.asarray(np.cumsum(values) / np.arange(1, len(values) + 1))
+
+
+def play_slots(
+    policy: Policy,
+    environment: Environment,
+    slots: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> SlotRecord:
+    """Play a policy in an environment, from the environment's first slot, and record every slot.
+
+    Parameters
+    ----------
+    policy : Policy
+        A fresh one: the loop cannot take back what it learnt earlier.
+    environment : Environment
+        Begun anew.
+    slots : int, optional
+        T; all slots of the environment by default.
+    progress : callable, optional
+        Told the number of slots done, at most some 200 times in a run and at its end.
+
+    Returns
+    -------
+    SlotRecord
+        One array per measure. Nothing else grows with T.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the policy declares an observation that does not exist or is not offered, or the number
+        of slots is missing or above what the environment has.
+    DecisionError
+        If a decision is not allowed, or a measure comes out not finite.
+    """
+    total = _slots_to_play(environment, slots)
+    observes = declared_observation(policy, environment)
+    every = max(1, total // _REPORTS)
+    arrays: dict[str, NDArray[np.float64]] = {}
+    for t, (_, outcome) in enumerate(_played(policy, environment, total, observes)):
+        if t == 0:
+            arrays = {name: np.empty(total) for name in outcome.measures}
+        _record(policy, arrays, t, outcome.measures)
+        if progress is not None and ((t + 1) % every == 0 or t + 1 == total):
+            progress(t + 1)
+    for values in arrays.values():
+        values.setflags(write=False)
+    return SlotRecord(policy.name, observes, MappingProxyType(arrays))
+
+
+def slot_by_slot(policy: Policy, environment: Environment, slots: int) -> Iterator[tuple[Any, SlotOutcome]]:
+    """Yield decision and outcome of every slot; the policy learns when the next one is asked for.
+
+    For audits that need more than the record. The decision is the policy's own object: look at it
+    before going on, because the policy may change it when it learns.
+
+    Raises
+    ------
+    InvalidParameterError, DecisionError
+        As `play_slots`.
+    """
+    total = _slots_to_play(environment, slots)
+    return _played(policy, environment, total, declared_observation(policy, environment))
+
+
+def _played(policy: Policy, environment: Environment, total: int, observes: str) -> Iterator[tuple[Any, SlotOutcome]]:
+    """Yield decision and outcome of ``total`` slots."""
+    decide = _deciding_method(policy, environment)
+    environment.begin()
+    for _ in range(total):
+        decision = decide(*sealed(environment.observation(observes)))
+        outcome = environment.play(decision)
+        yield decision, outcome
+        policy.update(*sealed(outcome.feedback))
+
+
+def find_peeking(
+    first: tuple[Policy, Environment], second: tuple[Policy, Environment], common_slots: int
+) -> int | None:
+    """Return the first slot in which a policy decides by what it cannot know yet, or None.
+
+    The same policy is played in two worlds that agree in slots 1 to ``common_slots`` and differ
+    in the slot after it. What it decides may differ only once it has been told of a difference:
+    from slot ``common_slots + 2`` on if it observes nothing before it decides, else from
+    ``common_slots + 1`` on. Earlier differences prove that it looked. (None proves nothing beyond
+    these two worlds; try several.)
+
+    Parameters
+    ----------
+    first, second : tuple of Policy and Environment
+        The worlds, each with a fresh policy of the same making (and the same seed).
+    common_slots : int
+        How many slots the two environments have in common.
+
+    Raises
+    ------
+    InvalidParameterError, DecisionError
+        As `play_slots`; or if the two policies declare different observations.
+    """
+    common = whole_parameter("common_slots", common_slots, 0)
+    declared = [declared_observation(policy, environment) for policy, environment in (first, second)]
+    if declared[0] != declared[1]:
+        raise InvalidParameterError(f"the policies declare {declared}: expected one policy in two worlds")
+    blind = common + 1 if declared[0] == "nothing" else common
+    worlds = [_played(*world, _slots_to_play(world[1], blind), declared[0]) for world in (first, second) if blind]
+    for t, ((decision, _), (other, _)) in enumerate(zip(*worlds, strict=True), start=1):
+        if not _same(decision, other):
+            return t
+    return None
+
+
+def declared_observation(policy: Policy, environment: Environment) -> str:
+    """Return what the policy declares to observe, if there is such a thing and the environment offers it.
+
+    Raises
+    ------
+    InvalidParameterError
+        Otherwise.
+    """
+    observes = policy.observes
+    if observes not in OBSERVATIONS:
+        raise InvalidParameterError(
+            f"policy {policy.name!r} observes {observes!r}: expected one of {', '.join(OBSERVATIONS)}"
+        )
+    if observes not in environment.offers:
+        raise InvalidParameterError(
+            f"policy {policy.name!r} observes {observes!r}: this environment offers {', '.join(environment.offers)}"
+        )
+    return observes
+
+
+def sealed(handed: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what may be handed to a policy: arrays as read-only copies, plain values as they are.
+
+    Frozen dataclasses (a job's own description) pass as they are, tuples part by part.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is anything else: through it, a policy might reach more than it declared.
+
+    Examples
+    --------
+    >>> handed = sealed((np.zeros(2), 3))
+    >>> handed[0].flags.writeable, handed[1]
+    (False, 3)
+    """
+    return tuple(map(_seal, handed))
+
+
+def _seal(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        copy = np.array(value, subok=False)
+        copy.setflags(write=False)
+        return copy
+    if isinstance(value, tuple):
+        return tuple(map(_seal, value))
+    if isinstance(value, _PLAIN) or (dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen):  # type: ignore[union-attr]
+        return value
+    raise InvalidParameterError(
+        f"an environment hands out a {type(value).__name__}: expected arrays, numbers, text, tuples, frozen dataclasses"
+    )
+
+
+def _same(decision: Any, other: Any) -> bool:
+    if isinstance(decision, tuple) and isinstance(other, tuple):
+        return len(decision) == len(other) and all(map(_same, decision, other))
+    return np.array_equal(decision, other)
+
+
+def _slots_to_play(environment: Environment, slots: int | None) -> int:
+    if slots is None and environment.slots is None:
+        raise InvalidParameterError("slots = None: expected a number, this environment has no last slot")
+    return whole_parameter("slots", environment.slots if slots is None else slots, 1, environment.slots)
+
+
+def _deciding_method(policy: Policy, environment: Environment) -> Callable[..., Any]:
+    for name in getattr(environment, "decision_methods", ()):
+        method: Callable[..., Any] | None = getattr(policy, name, None)
+        if method is not None:
+            return method
+    return policy.allocate
+
+
+def _record(policy: Policy, arrays: dict[str, NDArray[np.float64]], t: int, measures: Mapping[str, float]) -> None:
+    """Write slot ``t`` (from 0) into the arrays."""
+    if measures.keys() != arrays.keys():
+        raise InvalidParameterError(f"slot {t + 1} measures {sorted(measures)}: expected {sorted(arrays)}")
+    for name, value in measures.items():
+        if not math.isfinite(value):
+            raise DecisionError(f"slot {t + 1}: policy {policy.name!r} has {name} = {value}: expected a finite number")
+        arrays[name][t] = value

@@ -1,0 +1,80 @@
+r"""Step sizes of online gradient ascent: the paper's, and schedules to compare it with.
+
+The *theory* step is :math:`\eta_t = \mathrm{diam}(\mathcal{Y}) / (\|\nabla q\| \sqrt{T})`, OgaSched (26),
+with the bound OgaSched (25) in place of the diameter and the gradient of the slot itself: it does not
+change when all rewards are scaled. Every other schedule is a function of the slot, counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+Schedule = Callable[[int], float]
+THEORY: Final = "theory"
+
+
+def geometric_step(first: float = 25.0, decay: float = 0.9999) -> Schedule:
+    r"""Return :math:`\eta_t = \eta_0 \, \delta^t`, the schedule of the authors' published code.
+
+    Raises
+    ------
+    InvalidParameterError
+        Unless ``first`` >= 0 and ``decay`` is in (0, 1].
+
+    Examples
+    --------
+    >>> geometric_step(8.0, 0.5)(2)
+    2.0
+    """
+    start, factor = finite_parameter("first", first), finite_parameter("decay", decay, "(0, 1]")
+    return lambda t: start * factor**t
+
+
+def root_step(first: float) -> Schedule:
+    r"""Return :math:`\eta_t = \eta_0 / \sqrt{t}`, which needs no horizon.
+
+    Raises
+    ------
+    InvalidParameterError
+        Unless ``first`` >= 0.
+    """
+    start = finite_parameter("first", first)
+    return lambda t: start / float(t) ** 0.5
+
+
+def step_schedule(step: str | float | Schedule) -> Schedule | None:
+    """Return a step as a schedule; None stands for the theory step.
+
+    Parameters
+    ----------
+    step : "theory", float or callable
+        The theory step, the same step in every slot, or the step of each slot, counted from 1.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``step`` is none of these, or a number that is negative or not finite.
+    """
+    if isinstance(step, str):
+        if step != THEORY:
+            raise InvalidParameterError(f"step = {step!r}: expected {THEORY!r}, a number or a function of the slot")
+        return None
+    if callable(step):
+        return step
+    constant = finite_parameter("step", step, hint=f", {THEORY!r} or a function of the slot")
+    return lambda t: constant
+
+
+def step_of(schedule: Schedule, slot: int) -> float:
+    """Return the step of one slot, checked.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the schedule gives a number that is negative or not finite, or no number.
+    """
+    return finite_parameter(f"step of slot {slot}", schedule(slot))

@@ -1,0 +1,145 @@
+"""Measured regret and its fitted growth: worked examples, both directions of the comparison, bad input."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.mechanisms.allocation import (
+    BernoulliArrivals,
+    BipartiteCluster,
+    ClusterEnvironment,
+    Fairness,
+    best_fixed_allocation,
+    fitted_growth,
+    measured_regret,
+    play_slots,
+    published_instance,
+    regret_curve,
+)
+
+ONE = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)  # a slot's best: 1.5
+
+
+def played(policy_of, seed, slots, **options):
+    """Play a policy on a random instance; return the cluster, what was earned, arrival counts per slot."""
+    cluster = published_instance(np.random.default_rng([seed, 0]), **options)
+    arrivals = BernoulliArrivals(0.7, np.random.default_rng([seed, 1]), cluster.n_ports)
+    record = play_slots(policy_of(cluster), ClusterEnvironment(cluster, arrivals), slots)
+    arrivals.begin()
+    return cluster, record["reward"], np.array([arrivals.draw() for _ in range(slots)])
+
+
+# -- worked by hand ----------------------------------------------------------------------------------------
+
+
+def test_regret_is_what_the_best_fixed_allocation_earns_more():
+    measured = measured_regret(ONE, [4.0, 12.0, 15.0], [[4], [9], [10]], tolerance=1e-9)
+    assert measured.best == pytest.approx([6.0, 13.5, 15.0], rel=1e-9)
+    assert measured.regret == pytest.approx([2.0, 1.5, 0.0], abs=1e-7)
+    assert (measured.upper >= measured.regret).all() and (measured.gaps <= 1e-9 * measured.best).all()
+
+
+def test_a_curve_counts_the_arrivals_up_to_each_horizon():
+    rewards, arrivals = [0.0, 1.0, 0.0, 1.5, 1.5], [[1], [1], [0], [1], [1]]
+    horizons, measured = regret_curve(ONE, rewards, arrivals, [1, 3, 5], tolerance=1e-9)
+    assert horizons.tolist() == [1, 3, 5]
+    assert measured.earned.tolist() == [0.0, 1.0, 4.0]
+    assert measured.regret == pytest.approx([1.5, 2.0, 2.0], abs=1e-7)
+
+
+def test_horizons_are_halved_by_default():
+    horizons, _ = regret_curve(ONE, np.ones(100), np.ones((100, 1)))
+    assert horizons.tolist() == [6, 12, 25, 50, 100]
+    assert regret_curve(ONE, np.ones(3), np.ones((3, 1)))[0].tolist() == [1, 3]
+
+
+def test_the_exponent_of_a_power_is_found():
+    horizons = np.array([250, 500, 1000, 2000])
+    fit = fitted_growth(horizons, [3.0 * horizons**0.5, 7.0 * horizons**0.75])
+    assert fit.exponents == pytest.approx([0.5, 0.75], abs=1e-12)
+    assert fit.exponent == pytest.approx(0.625, abs=1e-12)
+
+
+def test_the_interval_is_students():
+    rng = np.random.default_rng(0)
+    horizons = np.array([100, 200, 400])
+    regrets = horizons**0.6 * np.exp(rng.normal(0.0, 0.2, (12, 3)))
+    fit = fitted_growth(horizons, regrets, confidence=0.9)
+    slopes = [stats.linregress(np.log(horizons), np.log(row)).slope for row in regrets]
+    assert fit.exponents == pytest.approx(slopes, abs=1e-12)
+    expected = stats.ttest_1samp(slopes, 0.0).confidence_interval(0.9)
+    assert (fit.low, fit.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+# -- played ------------------------------------------------------------------------------------------------
+
+
+class Fixed:
+    """Plays one allocation in every slot."""
+
+    name, observes = "fixed", "nothing"
+
+    def __init__(self, allocation):
+        self.allocation = allocation
+
+    def allocate(self):
+        return self.allocation
+
+    def update(self, arrivals):
+        pass
+
+
+def test_the_best_fixed_allocation_has_no_regret():
+    small = {"n_ports": 3, "n_instances": 5}
+    _, _, arrivals = played(Fairness, 1, 40, **small)
+    cluster, earned, again = played(
+        lambda c: Fixed(best_fixed_allocation(c, arrivals.sum(axis=0), tolerance=1e-6).allocation), 1, 40, **small
+    )
+    assert np.array_equal(arrivals, again)
+    measured = measured_regret(cluster, [earned.sum()], [arrivals.sum(axis=0)], tolerance=1e-6)
+    assert abs(measured.regret[0]) <= 1e-6 * measured.best[0] and measured.upper[0] >= 0.0
+
+
+@pytest.mark.compiled
+def test_where_all_gains_are_linear_no_fixed_allocation_reaches_a_policy_that_sees_arrivals():
+    """The negative control: what does not see arrivals and wins here, peeks."""
+    shares = []
+    for seed in range(6):
+        cluster, earned, arrivals = played(Fairness, seed, 300, gain="linear")
+        measured = measured_regret(cluster, [earned.sum()], [arrivals.sum(axis=0)])
+        shares.append(measured.upper[0] / earned.sum())
+    interval = stats.ttest_1samp(shares, 0.0).confidence_interval(0.99)
+    assert interval.high < -0.19
+
+
+def test_with_every_port_always_there_a_fixed_allocation_loses_nothing_to_fairness():
+    cluster = published_instance(np.random.default_rng(3), n_ports=4, n_instances=6)
+    slot = cluster.reward(np.ones(4), Fairness(cluster).allocate(np.ones(4)))
+    assert measured_regret(cluster, [50 * slot], [[50] * 4]).upper[0] >= 0.0
+
+
+# -- bad input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: measured_regret(ONE, [1.0, 2.0], [[1]]), "arrival_counts has shape (1, 1): expected (2, 1)"),
+        (lambda: measured_regret(ONE, [1.0], [[-1]]), "arrival_counts[0][0] = -1"),
+        (lambda: measured_regret(ONE, [np.nan], [[1]]), "earned[0] = nan"),
+        (lambda: regret_curve(ONE, [], np.zeros((0, 1))), "rewards has shape (0,): expected at least one slot"),
+        (lambda: regret_curve(ONE, [1.0], [[0.5]]), "arrivals[0][0] = 0.5"),
+        (lambda: regret_curve(ONE, [1.0, 1.0], [[1], [1]], [2, 1]), "horizons = [2, 1]: expected ascending"),
+        (lambda: regret_curve(ONE, [1.0, 1.0], [[1], [1]], [3]), "horizons = [3]: expected ascending slots in [1, 2]"),
+        (lambda: fitted_growth([10, 10], [[1.0, 2.0]] * 2), "expected at least two different ones"),
+        (lambda: fitted_growth([0, 10], [[1.0, 2.0]] * 2), "all > 0"),
+        (lambda: fitted_growth([10, 20], [[1.0, 2.0]]), "expected at least two runs"),
+        (lambda: fitted_growth([10, 20], [[1.0, 2.0], [1.0, -2.0]]), "regrets[1, 1] = -2.0: expected > 0"),
+        (lambda: fitted_growth([10, 20], [[1.0, 2.0]] * 2, confidence=1.0), "confidence = 1.0"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(InvalidParameterError) as caught:
+        call()
+    assert message in str(caught.value)

@@ -1,0 +1,221 @@
+"""The slot loop: who decides when, what a record holds, and what is refused."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from marketsched.mechanisms import DecisionError, InvalidParameterError
+from marketsched.mechanisms.allocation import (
+    BernoulliArrivals,
+    ClusterEnvironment,
+    OgaSched,
+    RecordedArrivals,
+    play_slots,
+    small_integer_instance,
+)
+from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
+from slot_policies import COUNTS, Blind, Sighted, SpiedArrivals, cluster_of
+
+# -- the order of things -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "order"), [(Blind, ["allocate", "draw"]), (Sighted, ["draw", "allocate"])])
+def test_arrivals_are_drawn_after_the_decision_of_a_policy_that_observes_nothing(kind, order):
+    log = []
+
+    class Logged(kind):
+        def allocate(self, *observed):
+            log.append("allocate")
+            return super().allocate(*observed)
+
+    cluster = cluster_of()
+    play_slots(Logged(cluster), ClusterEnvironment(cluster, SpiedArrivals(COUNTS, log)))
+    assert log == order * len(COUNTS)
+
+
+def test_rewards_by_hand():
+    cluster = cluster_of()
+    environment = ClusterEnvironment(cluster, RecordedArrivals(COUNTS))
+    blind, sighted = Blind(cluster), Sighted(cluster)
+    record = play_slots(blind, environment)
+    assert record["reward"].tolist() == [1.5, 0.0, 2.25, 0.75]
+    assert record["gain"].tolist() == [2.0, 0.0, 3.0, 1.0]
+    assert record["overhead"].tolist() == [0.5, 0.0, 0.75, 0.25]
+    assert record["jobs"].tolist() == [2.0, 0.0, 3.0, 1.0]
+    assert (record.policy, record.observes, record.slots, record.total("reward")) == ("blind", "nothing", 4, 4.5)
+    assert record.running_mean("reward").tolist() == [1.5, 0.75, 1.25, 1.125]
+    assert np.array_equal(blind.learnt, COUNTS)
+    assert environment.arrival_counts.tolist() == [2, 2, 2]
+    record = play_slots(sighted, environment)  # the same arrivals come again
+    assert record["reward"].tolist() == [3.0, 0.0, 3.0, 1.5]
+    assert record.observes == "arrivals"
+    assert environment.arrival_counts.tolist() == [2, 2, 2]
+
+
+def test_policies_are_played_over_the_same_random_arrivals():
+    cluster = cluster_of()
+    environment = ClusterEnvironment(cluster, BernoulliArrivals(0.5, np.random.default_rng(3), n_ports=3))
+    first, second = Blind(cluster), Sighted(cluster)
+    play_slots(first, environment, slots=50)
+    play_slots(second, environment, slots=50)
+    assert np.array_equal(first.learnt, second.learnt)
+    assert 0 < np.mean(first.learnt) < 1
+
+
+def test_channel_arrays_are_asked_for_where_a_policy_has_them():
+    class Compact(Blind):
+        def allocate_channels(self):
+            return np.ones(3)
+
+        def allocate(self):
+            raise AssertionError
+
+    cluster = cluster_of()
+    record = play_slots(Compact(cluster), ClusterEnvironment(cluster, RecordedArrivals(COUNTS)))
+    assert record["reward"].tolist() == [1.5, 0.0, 2.25, 0.75]
+
+
+def test_the_first_slots_alone_and_progress():
+    cluster, told = cluster_of(), []
+    environment = ClusterEnvironment(cluster, RecordedArrivals(COUNTS * 300))
+    assert play_slots(Blind(cluster), environment, slots=3, progress=told.append).slots == 3
+    assert told == [1, 2, 3]
+    told.clear()
+    play_slots(Blind(cluster), environment, progress=told.append)
+    assert told[-1] == 1200
+    assert len(told) <= 201
+
+
+def test_policies_are_recognised():
+    assert isinstance(Blind(cluster_of()), Policy)
+    assert isinstance(OgaSched(cluster_of(), 5), Policy)
+    assert not isinstance(cluster_of(), Policy)
+
+
+def test_memory_does_not_grow_with_the_number_of_slots():
+    cluster = cluster_of()
+
+    class Forgetful(Blind):
+        def update(self, arrivals):
+            pass
+
+    environment = ClusterEnvironment(cluster, BernoulliArrivals(0.5, np.random.default_rng(3), n_ports=3))
+    play_slots(Forgetful(cluster), environment, slots=10)
+    peaks = []
+    for slots in (200, 5000):
+        tracemalloc.start()
+        play_slots(Forgetful(cluster), environment, slots=slots)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    record = 4 * 8 * 4800  # four measures
+    assert peaks[1] - peaks[0] < record + 40 * 4800  # less than one small object per slot is left over
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (2.5, r"slot 1: allocation of port 0.*expected a number in \[0, 2\]"),
+        (-0.5, "slot 1: .*port 0"),
+        (np.nan, "slot 1"),
+    ],
+)
+@pytest.mark.parametrize("compact", [True, False])
+def test_illegal_allocations_stop_the_run(entry, message, compact):
+    class Greedy(Blind):
+        def allocate(self):
+            decision = np.ones(self.shape)
+            decision[0] = entry
+            return decision.ravel() if compact else decision
+
+    log, cluster = [], cluster_of()
+    with pytest.raises(DecisionError, match=message):
+        play_slots(Greedy(cluster), ClusterEnvironment(cluster, SpiedArrivals(COUNTS, log)))
+    assert log == []  # refused before anything was drawn
+
+
+@pytest.mark.parametrize("decision", [np.full((3, 1, 1), 1.5), np.full(3, 1.5)])
+def test_more_than_an_instance_has_is_refused(decision):
+    class Overbooking(Blind):
+        def allocate(self):
+            return decision
+
+    with pytest.raises(DecisionError, match=r"sums to 4.5: expected <= 4"):
+        play_slots(Overbooking(cluster_of()), ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS)))
+
+
+@pytest.mark.parametrize("decision", [None, "all", np.ones(2), np.ones((3, 1)), np.ones(3, int), [[1.0], 2.0]])
+def test_what_is_no_allocation_is_refused(decision):
+    class Confused(Blind):
+        def allocate(self):
+            return decision
+
+    with pytest.raises(DecisionError, match="slot 1: "):
+        play_slots(Confused(cluster_of()), ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS)))
+
+
+def test_declarations_and_lengths_are_checked():
+    cluster = cluster_of()
+    recorded = ClusterEnvironment(cluster, RecordedArrivals(COUNTS))
+    endless = ClusterEnvironment(cluster, BernoulliArrivals(0.5, np.random.default_rng(0), 3))
+    for observes, message in [("jobs", "offers nothing, arrivals"), ("everything", "expected one of nothing")]:
+        blind = Blind(cluster)
+        blind.observes = observes
+        with pytest.raises(InvalidParameterError, match=message):
+            play_slots(blind, recorded)
+    for environment, slots, message in [
+        (recorded, 5, r"in \[1, 4\]"),
+        (recorded, 0, r"in \[1, 4\]"),
+        (endless, None, "no last slot"),
+    ]:
+        with pytest.raises(InvalidParameterError, match=message):
+            play_slots(Blind(cluster), environment, slots)
+
+
+@pytest.mark.parametrize("arrivals", [RecordedArrivals([[1, 2, 0]]), RecordedArrivals([[1, 1]])])
+def test_arrivals_must_suit_the_cluster(arrivals):
+    with pytest.raises(InvalidParameterError, match=r"at most 1 |as the cluster"):
+        ClusterEnvironment(cluster_of(), arrivals)
+
+
+class Scripted:
+    """An environment that measures what it is told to."""
+
+    offers = ("nothing",)
+
+    def __init__(self, measures):
+        self.measures, self.slots = measures, len(measures)
+
+    def begin(self):
+        self.rest = iter(self.measures)
+
+    def observation(self, observes):
+        return ()
+
+    def play(self, decision):
+        return SlotOutcome(next(self.rest), (np.zeros(1),))
+
+
+def test_measures_are_the_same_and_finite_in_every_slot():
+    blind = Blind(cluster_of())
+    assert play_slots(blind, Scripted([{"work": 1.0}, {"work": 2.0}]))["work"].tolist() == [1.0, 2.0]
+    with pytest.raises(InvalidParameterError, match="slot 2 measures"):
+        play_slots(blind, Scripted([{"work": 1.0}, {"toil": 2.0}]))
+    with pytest.raises(DecisionError, match="slot 2: policy 'blind' has work = nan"):
+        play_slots(blind, Scripted([{"work": 1.0}, {"work": np.nan}]))
+
+
+def test_slot_by_slot_shows_what_was_decided():
+    cluster = small_integer_instance(np.random.default_rng(1))
+    policy = OgaSched(cluster, 20)
+    environment = ClusterEnvironment(cluster, BernoulliArrivals(0.7, np.random.default_rng(2), cluster.n_ports))
+    rewards = []
+    for decision, outcome in slot_by_slot(policy, environment, 20):
+        cluster.check_channel_array(decision)
+        (counts,) = outcome.feedback
+        rewards.append(cluster.reward(counts, cluster.layout.to_dense(decision)))
+    record = play_slots(OgaSched(cluster, 20), environment, 20)
+    assert np.array_equal(rewards, record["reward"])
