@@ -213,7 +213,7 @@ class Market(mesa.Model):
             owner = self._owners.pop(event.job)
             owner.observe(event)
             self._log.event(event.round, Kind.CLOSE, owner.index, owner.resubmitted)
-            owner.remove()
+            owner.leave()
 
     def _hear(self, event: Event, now: int) -> None:
         """Hand one event to its owner, and do what follows from it in the real world."""
@@ -233,7 +233,7 @@ class Market(mesa.Model):
         if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
             self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)
         else:
-            owner.remove()
+            owner.leave()
 
     def _prices(self, now: int, count: int) -> NDArray[np.float64] | None:
         """Prices of slots ``now .. now + count - 1``, if the mechanism has slot prices."""

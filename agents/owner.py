@@ -112,3 +112,10 @@ class JobOwner(mesa.Agent):
         if event.kind is EventKind.COMPLETE and event.completion is not None:
             self.value = self.worth(event.completion)
             self.payment = event.payment
+
+    def leave(self) -> None:
+        """Leave the market for good; a strategy that learns (it has ``hear``) is told the utility."""
+        hear = getattr(self.strategy, "hear", None)
+        if hear is not None:
+            hear(self.utility)
+        self.remove()

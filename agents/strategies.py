@@ -61,7 +61,8 @@ class Strategy(Protocol):
     """What every strategy offers.
 
     A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
-    submits (0 if absent). The report must be born in the round in which it is submitted.
+    submits (0 if absent). The report must be born in the round in which it is submitted. One that
+    learns may have ``hear(utility)``, which is called when the job leaves the market.
     """
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:

@@ -1,4 +1,4 @@
-"""How the owners of a scenario report: all truthfully, or a share of them with one simple misreport."""
+"""How the owners of a scenario report: all truthfully, or a share of them with one simple misreport, or learning."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from marketsched.strict_yaml import Strict, whole
 
 if TYPE_CHECKING:
     from marketsched.agents.job import Job
+    from marketsched.agents.learning import Learning
     from marketsched.agents.strategies import Strategy
 
 Rounds = Annotated[int, BeforeValidator(whole(-10_000, 10_000))]
@@ -95,19 +96,47 @@ class DelaySubmissionChoice(Strict):
         return DelaySubmission(self.delay)
 
 
+AtBirth = Annotated[
+    ScaleValueChoice | ShiftDeadlineChoice | ScaleDurationChoice | InflateConcurrencyChoice, Field(discriminator="kind")
+]
+
+
+def _shades() -> list[AtBirth]:
+    return [ScaleValueChoice(kind="scale-value", factor=factor) for factor in (0.2, 0.4, 0.6, 0.8)]
+
+
+class LearningChoice(Strict):
+    """Each of the owners learns, job after job, whether the truth or one of the lies of ``menu`` pays best."""
+
+    kind: Literal["learning"]
+    learner: Literal["exp3", "ucb1"] = "exp3"
+    menu: Annotated[list[AtBirth], Field(min_length=1)] = Field(default_factory=_shades)
+
+    def owners(self, names: Sequence[str], rng: np.random.Generator) -> dict[str, Learning]:
+        """Return a learning owner for each name, with a stream of its own."""
+        from marketsched.agents.learning import Learning, Menu
+
+        lies = [(choice, choice.model_dump(exclude={"kind"})) for choice in self.menu]
+        menu = Menu({f"{c.kind} {' '.join(map(str, told.values()))}": c.strategy() for c, told in lies})
+        return {
+            name: Learning(menu, self.learner, rng=own) for name, own in zip(names, rng.spawn(len(names)), strict=True)
+        }
+
+
 Choice = Annotated[
     TruthfulChoice
     | ScaleValueChoice
     | ShiftDeadlineChoice
     | ScaleDurationChoice
     | InflateConcurrencyChoice
-    | DelaySubmissionChoice,
+    | DelaySubmissionChoice
+    | LearningChoice,
     Field(discriminator="kind"),
 ]
 
 
 class OwnerMix(Strict):
-    """A share of the owners misreports, all in the same way; the others report truthfully."""
+    """A share of the owners misreports, all in the same way (or learns to); the others report truthfully."""
 
     misreporting: Share = 0.0
     strategy: Choice = TruthfulChoice(kind="truthful")
@@ -126,5 +155,9 @@ class OwnerMix(Strict):
 
         order = rng.permutation(len(owners))
         chosen = {owners[i] for i in order[: round(self.misreporting * len(owners))]}
-        honest, other = Truthful(), self.strategy.strategy()
+        honest = Truthful()
+        if isinstance(self.strategy, LearningChoice):
+            minds = self.strategy.owners(owners, rng)
+            return lambda job: minds[job.owner].next_job() if job.owner in chosen else honest
+        other = self.strategy.strategy()
         return lambda job: other if job.owner in chosen else honest

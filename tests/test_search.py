@@ -88,6 +88,15 @@ def test_the_best_shading_is_found_within_one_per_cent():
     assert best.misreport.factor * 10 == pytest.approx(bid, rel=0.01)
 
 
+@pytest.mark.parametrize("max_plays", [300, 600, 1200, 2400])
+def test_a_small_budget_finds_shading_though_it_cannot_go_through_all_worlds(max_plays):
+    """Sixteen values of two rivals are 256 worlds: few enough to list, too many to go through."""
+    coarse = [(k / 2, 1 / 16) for k in range(1, 17)]
+    found = search(auction("first", coarse, coarse), budget_seconds=None, max_plays=max_plays)
+    assert found.tried
+    assert max(tried.gain for tried in found.tried) > 1.0
+
+
 @pytest.mark.slow
 def test_the_best_shading_is_found_where_worlds_have_to_be_drawn():
     """Against two rivals there are 1600 worlds: sampled, not gone through. The found bid is scored in closed form."""

@@ -48,7 +48,7 @@ class MechanismAudit:
     @property
     def regret_lower(self) -> float:
         """The largest gain that is sure, by an exact certificate or a confirmed lie, credits."""
-        return max([self._exact_lower.max(initial=0.0), *(lie.gain_low for lie in self.lies)])
+        return max([float(self._exact_lower.max(initial=0.0)), *(lie.gain_low for lie in self.lies)])
 
     @property
     def _exact_lower(self) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from marketsched.truthfulness.staging import Played, World
 
 MOST_WORLDS = 256  # that are enumerated
 ROUNDING = 1e-9  # of the truth's utility and 1 credit: smaller gains are none
+WORTH_ENUMERATING = 4  # candidates that the budget must take through all worlds, or worlds are drawn
 REMEMBERED = 500_000  # plays
 
 SEARCH, FRESH = range(2)  # seeds of a search
@@ -144,7 +145,7 @@ class Evaluator:
         self._seeds = _seeds(seed, SEARCH)
 
     def enumerate(self, first: Iterable[Candidate]) -> None:
-        """Find out whether all worlds can be gone through: few of them, and no draws of the mechanism.
+        """Find out whether all worlds can be gone through: few of them, within the budget, and no draws.
 
         ``first`` are candidates to look at; should the mechanism draw later, `gain` still notices.
         """
@@ -163,6 +164,8 @@ class Evaluator:
                     return
                 if drew:
                     return
+        if len(listed) > 1 and len(listed) * WORTH_ENUMERATING > self.budget.affordable():
+            return  # the budget would end before the first candidates have been through all worlds
         self._worlds = [world for world, _ in listed]
         self.weights = np.array([weight for _, weight in listed])
 

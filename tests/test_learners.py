@@ -1,0 +1,214 @@
+"""Learners keep what their theorems promise, on utilities chosen against them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from marketsched.agents.learners import LEARNERS, AdaHedge, Draw, Exp3, Hedge, Ucb1, make_learner
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+
+NOTHING = Draw(0, 1.0)
+
+
+def expected_regret(learner, utilities):
+    """Return the best action's sum less the expected utility of the learner's own probabilities."""
+    earned = 0.0
+    for row in utilities:
+        earned += float(learner.probabilities @ row)
+        learner.learn(NOTHING, row)
+    return float(np.sum(utilities, axis=0).max()) - earned
+
+
+tables = st.integers(2, 6).flatmap(
+    lambda n: st.lists(st.lists(st.floats(-3, 5), min_size=n, max_size=n), min_size=1, max_size=60)
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(tables, st.booleans(), st.sampled_from([Hedge, AdaHedge]))
+def test_full_information_regret_is_within_the_theorem(rows, known, kind):
+    utilities = np.array(rows)
+    horizon = len(utilities) if known else None
+    learner = kind(utilities.shape[1], low=-3, high=5, horizon=horizon)
+    regret = expected_regret(learner, utilities)
+    assert regret <= learner.regret_bound(len(utilities)) + 1e-9
+
+
+@pytest.mark.parametrize("kind", [Hedge, AdaHedge])
+@pytest.mark.parametrize("known", [True, False])
+def test_full_information_regret_against_one_who_looks(kind, known):
+    """The adversary sees the probabilities and pays the action that is least likely."""
+    T, n = 400, 4
+    learner = kind(n, horizon=T if known else None)
+    total, earned = np.zeros(n), 0.0
+    for _ in range(T):
+        p = learner.probabilities
+        row = np.zeros(n)
+        row[np.argmin(p)] = 1.0
+        earned += float(p @ row)
+        total += row
+        learner.learn(NOTHING, row)
+    assert 0 < total.max() - earned <= learner.regret_bound(T)
+
+
+def test_the_bound_of_hedge_is_nearly_reached():
+    """Two actions, fair coins: every learner's expected regret is E |S_T| / 2 = sqrt(T / 2 pi), two thirds of it."""
+    T = 1000
+    rng = np.random.default_rng(1)
+    regrets = []
+    for _ in range(30):
+        row = rng.integers(0, 2, T).astype(float)
+        regrets.append(expected_regret(Hedge(2, horizon=T), np.stack([row, 1 - row], axis=1)))
+    bound = Hedge(2, horizon=T).regret_bound(T)
+    assert bound == pytest.approx(math.sqrt(T * math.log(2) / 2))
+    reach = stats.t.ppf(0.995, len(regrets) - 1) * stats.sem(regrets)
+    assert abs(np.mean(regrets) - math.sqrt(T / (2 * math.pi))) < reach
+    assert math.sqrt(T / (2 * math.pi)) > 0.6 * bound
+
+
+def test_a_learner_that_follows_the_leader_breaks_the_bound():
+    """Negative control: the same adversary makes Follow the Leader lose in proportion to T."""
+    T = 400
+    total, earned = np.array([0.5, 0.0]), 0.0
+    for _ in range(T):
+        leader = int(np.argmax(total))
+        row = np.zeros(2)
+        row[1 - leader] = 1.0
+        earned += row[leader]
+        total += row
+    assert total.max() - earned > Hedge(2, horizon=T).regret_bound(T)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_expected_regret_of_exp3_is_within_the_theorem(known):
+    """Utilities that were fixed beforehand, one action a little better. 99 % interval over 100 runs."""
+    T, n = 400, 3
+    utilities = (np.random.default_rng(4).random((T, n)) < [0.5, 0.5, 0.7]).astype(float)
+    best, rng, regrets = utilities.sum(axis=0).max(), np.random.default_rng(5), []
+    for _ in range(100):
+        learner, earned = Exp3(n, horizon=T if known else None), 0.0
+        for row in utilities:
+            draw = learner.choose(rng)
+            earned += row[draw.action]
+            learner.learn(draw, row[draw.action])
+        regrets.append(best - earned)
+    reach = stats.t.ppf(0.995, len(regrets) - 1) * stats.sem(regrets)
+    assert np.mean(regrets) + reach <= learner.regret_bound(T)
+    assert np.mean(regrets) - reach > 0  # the sequence is not easy
+
+
+def test_the_estimated_losses_of_exp3_are_unbiased():
+    rng, n = np.random.default_rng(3), 4
+    utilities = np.array([0.1, 0.4, 0.8, 0.5])
+    estimates = []
+    for _ in range(4000):
+        learner = Exp3(n)
+        draw = learner.choose(rng)
+        learner.learn(draw, utilities[draw.action])
+        estimates.append(learner._lost.copy())
+    mean, reach = np.mean(estimates, axis=0), 4 * stats.sem(estimates, axis=0)
+    assert (np.abs(mean - (1 - utilities)) < reach).all()
+
+
+def test_ucb1_takes_a_bad_action_no_more_often_than_the_theorem_says():
+    """Coins of 0.7, 0.5 and 0.3, as utilities in [-2, 2]; 99 % intervals over 40 runs."""
+    T, means = 1000, np.array([0.7, 0.5, 0.3])
+    rng, taken = np.random.default_rng(9), []
+    for _ in range(40):
+        learner = Ucb1(3, low=-2, high=2)
+        for _ in range(T):
+            draw = learner.choose(rng)
+            learner.learn(draw, 4 * float(rng.random() < means[draw.action]) - 2)
+        taken.append(learner.taken)
+    reach = stats.t.ppf(0.995, len(taken) - 1) * stats.sem(taken, axis=0)
+    high = np.mean(taken, axis=0) + reach
+    for action in (1, 2):
+        assert high[action] <= Ucb1(3, low=-2, high=2).pulls_bound(T, 4 * (0.7 - means[action]))
+    assert np.mean(taken, axis=0)[0] > T / 2
+
+
+def test_ucb1_tries_every_action_first():
+    learner, rng, seen = Ucb1(5), np.random.default_rng(0), []
+    for _ in range(5):
+        draw = learner.choose(rng)
+        seen.append(draw.action)
+        learner.learn(draw, 0.5)
+    assert sorted(seen) == list(range(5))
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_draws_follow_the_probabilities(name):
+    learner, rng = make_learner(name, 3), np.random.default_rng(2)
+    for utility in (0.9, 0.2, 0.6, 0.1):
+        draw = learner.choose(rng)
+        learner.learn(draw, [utility, 0.5, 0.1] if learner.sees == "all" else utility)
+    p, draws = learner.probabilities, [learner.choose(rng) for _ in range(3000)]
+    assert p.sum() == pytest.approx(1)
+    assert all(draw.probability == pytest.approx(p[draw.action]) for draw in draws)
+    counts = np.bincount([draw.action for draw in draws], minlength=3)
+    live = p > 0
+    assert not counts[~live].any()
+    assert live.sum() == 1 or stats.chisquare(counts[live], 3000 * p[live]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_one_action_and_equal_utilities_are_no_trouble(name):
+    for n in (1, 3):
+        learner, rng = make_learner(name, n, low=-1, high=1), np.random.default_rng(0)
+        for _ in range(50):
+            draw = learner.choose(rng)
+            learner.learn(draw, np.zeros(n) if learner.sees == "all" else 0.0)
+        assert np.isfinite(learner.probabilities).all() and learner.probabilities.sum() == pytest.approx(1)
+
+
+def test_adahedge_settles_on_an_action_that_stands_out():
+    learner = AdaHedge(5)
+    hedge = Hedge(5, low=-10, high=10)
+    for _ in range(100):
+        for one in (learner, hedge):
+            one.learn(NOTHING, [0.5, 0.5, 0.9, 0.5, 0.5])
+    assert learner.probabilities[2] > 0.999
+    assert hedge.probabilities[2] < 0.9  # cautious: the range it was told is wide
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Hedge(0), "n_actions = 0"),
+        (lambda: Hedge(2, low=1, high=1), "expected low < high"),
+        (lambda: Exp3(2, horizon=0), "horizon = 0"),
+        (lambda: Hedge(2).learn(NOTHING, 0.5), r"shape \(\): expected \(2,\)"),
+        (lambda: Exp3(2).learn(NOTHING, [0.5, 0.5]), r"shape \(2,\): expected \(\)"),
+        (lambda: Exp3(2).learn(NOTHING, 1.5), r"utility 1.5: expected numbers in \[0, 1\], the range low and high"),
+        (lambda: Hedge(2).learn(NOTHING, [0.0, math.nan]), "utility"),
+    ],
+)
+def test_what_is_wrong_is_said(make, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        make()
+
+
+def test_nothing_is_learned_from_a_refused_utility():
+    learner = Exp3(2)
+    before = learner.probabilities
+    with pytest.raises(InvalidParameterError):
+        learner.learn(Draw(0, 0.5), -7.0)
+    assert (learner.probabilities == before).all() and learner.rounds == 0
+
+
+def test_unknown_learners_are_refused():
+    with pytest.raises(UnknownNameError, match="learner 'hodge' is unknown: expected one of adahedge, exp3"):
+        make_learner("hodge", 2)
+
+
+def test_adahedge_asks_for_no_range():
+    learner = AdaHedge(2)
+    learner.learn(NOTHING, [-700.0, 300.0])
+    # Half and half has lost 500 to the better one, so the rate is ln 2 / 500, and weights are 1 to exp(2 ln 2).
+    assert learner.probabilities == pytest.approx([0.2, 0.8]) and learner.spread == 1000
+    with pytest.raises(InvalidParameterError, match="expected finite numbers"):
+        learner.learn(NOTHING, [0.0, math.inf])
