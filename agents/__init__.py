@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from marketsched.agents.cluster_channels import ChannelGame as ChannelGame
+    from marketsched.agents.cluster_games import play_out as play_out
+    from marketsched.agents.cluster_jobs import JobGame as JobGame
+    from marketsched.agents.cluster_market import ClusterMarket as ClusterMarket
+    from marketsched.agents.cluster_market import ClusterResult as ClusterResult
+    from marketsched.agents.cluster_ports import PortGame as PortGame
     from marketsched.agents.job import Job as Job
+    from marketsched.agents.learning import Learning as Learning
+    from marketsched.agents.learning import Menu as Menu
+    from marketsched.agents.learning import misreport_menu as misreport_menu
+    from marketsched.agents.learning import value_menu as value_menu
     from marketsched.agents.market import Market as Market
     from marketsched.agents.owner import JobOwner as JobOwner
     from marketsched.agents.result import RunResult as RunResult
@@ -35,7 +45,13 @@ _LAZY = {
         "InflateConcurrency",
         "DelaySubmission",
     ),
+    "learning": ("Learning", "Menu", "value_menu", "misreport_menu"),
     "market": ("Market",),
+    "cluster_market": ("ClusterMarket", "ClusterResult"),
+    "cluster_games": ("play_out",),
+    "cluster_ports": ("PortGame",),
+    "cluster_channels": ("ChannelGame",),
+    "cluster_jobs": ("JobGame",),
     "result": ("RunResult",),
 }
 __all__ = [name for names in _LAZY.values() for name in names]

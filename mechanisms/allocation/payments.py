@@ -9,7 +9,8 @@ where :math:`g` is the slot's gradient. The dual of :math:`\sum_l y_{(l,r)}^k \l
 credits per device and slot, :math:`p_r^k = \rho_r^k / (2 \eta)`: what one more device would have been worth to
 the ascent. Whoever holds devices in the slot for which this projection settled pays for them, with a
 job or without: a port holds its devices whether its job comes or not. A column that is not full has dual 0,
-so nothing is paid there, and what is paid for a full one is its price times its capacity.
+so nothing is paid there, and what is paid for a full one is its price times its capacity. Where several duals fit,
+the projection finds the lowest: a port that has all of a column pays what the next one would give for it.
 
 *ESDP: displaced utility.* Selections are whole, capacities have no exact prices. A port pays what the
 channels it holds cost the others: the most the others' present channels could bring with the whole cluster,
@@ -32,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.array_checks import bool_array, count_array, float_array
 from marketsched.mechanisms.allocation.channel_policy import Channels
-from marketsched.mechanisms.allocation.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.projection import project_columns
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
@@ -237,6 +238,10 @@ def displaced_work(
 class CapacityPrices:
     """The capacity prices of a run of OgaSched, slot by slot; the first slot has none.
 
+    The gradient is taken anew from what OgaSched held. Where two types dominate a port's overhead equally, rounding may
+    have made OgaSched take the other one, and then its projection was another: a column that has room left has price 0
+    whatever this one says.
+
     Parameters
     ----------
     cluster : BipartiteCluster
@@ -263,6 +268,8 @@ class CapacityPrices:
 
     def charge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what ports pay in the present slot for holding ``flat``, shape (n_ports,)."""
+        slack = self.cluster.used(flat) < self.cluster.capacities - TOLERANCE * np.maximum(1.0, self.cluster.capacities)
+        self.prices[slack] = 0.0
         return capacity_charges(self.cluster, flat, self.prices)
 
     def settle(self, flat: NDArray[np.float64], arrivals: ArrayLike, step: float) -> None:

@@ -1,0 +1,391 @@
+"""What owners tell an allocation core about themselves, and the lies they can tell.
+
+A lie is a map ``report = lie.report(truth, public)``: pure, the truth is never changed, and what
+it returns is legal. Reports are of three kinds, one for each core; an owner of the OPM core may have
+several jobs, and then tells the same lie of each.
+
+============================= ========================================================================
+`PortReport` (OgaSched)       requirements a_l, edges, and how much its jobs are worth
+`ChannelReport` (ESDP)        requests of its channels, which of them it offers, and its utilities
+`JobReport` (OPM)             deadline, budget, weight and exponent of the utility curve
+============================= ========================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+
+
+@dataclass(frozen=True, slots=True)
+class PortReport:
+    """What the owner of a port says to OgaSched.
+
+    Attributes
+    ----------
+    requirements : ndarray of float, shape (n_types,)
+        a_l.
+    channels : ndarray of bool, shape (n_instances,)
+        Its edges; at least one.
+    worth : float
+        The core believes that a job of this port is worth ``worth`` times gain less overhead.
+    coefficient : float
+        The coefficients alpha that it reports, as a multiple of the true ones.
+    """
+
+    requirements: NDArray[np.float64]
+    channels: NDArray[np.bool_]
+    worth: float = 1.0
+    coefficient: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelReport:
+    """What the owner of a port says to ESDP.
+
+    Attributes
+    ----------
+    requests : ndarray of int, shape (n_channels, n_types)
+        Of its channels.
+    offered : ndarray of bool, shape (n_channels,)
+        Which of them the core is told of.
+    worth : float
+        What it reports of a utility it has seen, as a multiple of the truth, cut off at 1.
+    """
+
+    requests: NDArray[np.int64]
+    offered: NDArray[np.bool_]
+    worth: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What the owner of a job says to OPM; the arrival is public.
+
+    Attributes
+    ----------
+    arrival, deadline : int
+        a_j and d_j, slots.
+    budget : float
+        B_j, credits.
+    weight, exponent : float
+        v_j and beta_j of the utility v_j X^beta_j.
+    """
+
+    arrival: int
+    deadline: int
+    budget: float
+    weight: float
+    exponent: float
+
+
+Report = PortReport | ChannelReport | tuple[JobReport, ...]
+_Kind = TypeVar("_Kind", PortReport, ChannelReport)
+
+
+@dataclass(frozen=True, slots=True)
+class CorePublic:
+    """What every owner knows.
+
+    Attributes
+    ----------
+    capacities : ndarray of float
+        Shape (n_instances, n_types) for OgaSched, (n_types,) for ESDP, (n_machines,) for OPM (ones).
+    slots : int
+        T.
+    crowds : ndarray of int, shape (n_instances,)
+        Ports with an edge to each instance (OgaSched), else empty.
+    """
+
+    capacities: NDArray[np.float64]
+    slots: int
+    crowds: NDArray[np.int64]
+
+
+class CoreLie(ABC):
+    """How an owner reports. ``factor``, where there is one, is what a search may change."""
+
+    family: ClassVar[str]
+
+    @abstractmethod
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return what the owner says.
+
+        Raises
+        ------
+        InvalidReportError
+            If the lie is none for this kind of truth.
+        """
+
+    def words(self) -> str:
+        """Return the lie in words: its family and its numbers."""
+        numbers = [f"{getattr(self, field.name):g}" for field in fields(self)]  # type: ignore[arg-type]
+        return " ".join([self.family, *numbers])
+
+
+@dataclass(frozen=True)
+class Honest(CoreLie):
+    """The truth."""
+
+    family: ClassVar[str] = "truth"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return the truth."""
+        return truth
+
+
+@dataclass(frozen=True)
+class _Scaling(CoreLie):
+    """A lie with one number, by which something is multiplied."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", finite_parameter("factor", self.factor, "(0, inf)"))
+
+
+class ScaledRequirements(_Scaling):
+    """Needs ``factor`` times as much of every type as it really does (OgaSched)."""
+
+    family = "requirements"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return scaled requirements."""
+        port = _expect(truth, PortReport, self)
+        return replace(port, requirements=port.requirements * self.factor)
+
+
+class ScaledWorth(_Scaling):
+    """Says that its utility is ``factor`` times what it is (OgaSched: of every job; ESDP: of every use)."""
+
+    family = "utility"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return a scaled worth."""
+        if isinstance(truth, ChannelReport):
+            return replace(truth, worth=self.factor)
+        return replace(_expect(truth, PortReport, self), worth=self.factor)
+
+
+class ScaledCoefficient(_Scaling):
+    """Reports ``factor`` times the true coefficients alpha (OgaSched, which pools what ports report)."""
+
+    family = "alpha"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return a scaled coefficient."""
+        return replace(_expect(truth, PortReport, self), coefficient=self.factor)
+
+
+@dataclass(frozen=True)
+class HiddenChannels(CoreLie):
+    """Conceals a share of its channels, at least one and never all.
+
+    With OgaSched those to the most crowded instances (ports per instance) go first, with ESDP those with the
+    largest requests; equals from the last.
+    """
+
+    share: float
+    family: ClassVar[str] = "hidden edges"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", finite_parameter("share", self.share, "(0, 1)"))
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return a report with fewer channels; a port with a single one keeps it."""
+        if isinstance(truth, ChannelReport):
+            sizes = truth.requests.sum(axis=1).astype(np.float64)
+            return replace(truth, offered=self._kept(truth.offered, sizes))
+        port = _expect(truth, PortReport, self)
+        return replace(port, channels=self._kept(port.channels, public.crowds.astype(np.float64)))
+
+    def _kept(self, channels: NDArray[np.bool_], burden: NDArray[np.float64]) -> NDArray[np.bool_]:
+        own = np.flatnonzero(channels)
+        count = min(max(1, round(self.share * own.size)), own.size - 1)
+        worst = own[np.argsort(burden[own], kind="stable")][own.size - count :] if count > 0 else own[:0]
+        kept = channels.copy()
+        kept[worst] = False
+        return kept
+
+
+@dataclass(frozen=True)
+class ClaimedChannels(CoreLie):
+    """Claims a share of the edges that it does not have (OgaSched): what it gets there is worth nothing."""
+
+    share: float
+    family: ClassVar[str] = "claimed edges"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", finite_parameter("share", self.share, "(0, 1]"))
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return a report with more edges, to the least crowded instances first."""
+        port = _expect(truth, PortReport, self)
+        missing = np.flatnonzero(~port.channels)
+        order = missing[np.argsort(public.crowds[missing], kind="stable")]
+        claimed = port.channels.copy()
+        claimed[order[: math.ceil(self.share * missing.size)]] = True
+        return replace(port, channels=claimed)
+
+
+@dataclass(frozen=True)
+class ShiftedRequests(CoreLie):
+    """Asks for ``units`` more (or less) of every type on every channel (ESDP), up to what there is.
+
+    Where it needs a type it asks for 1 at least: without, the channel would do nothing.
+    """
+
+    units: int
+    family: ClassVar[str] = "requests"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", whole_parameter("units + 2**20", self.units + 2**20, 0) - 2**20)
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return shifted requests."""
+        own = _expect(truth, ChannelReport, self)
+        most = public.capacities.astype(np.int64)
+        return replace(own, requests=np.clip(own.requests + self.units, np.minimum(own.requests, 1), most))
+
+
+class ScaledBudget(_Scaling):
+    """Claims ``factor`` times its budget (OPM)."""
+
+    family = "budget"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return scaled budgets."""
+        return tuple(replace(job, budget=job.budget * self.factor) for job in _jobs(truth, self))
+
+
+class ScaledDeadline(_Scaling):
+    """Claims a stay ``factor`` times as long (OPM), one slot at least.
+
+    Work after the true deadline is worth nothing.
+    """
+
+    family = "deadline"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return other deadlines."""
+        stays = [(job, max(1, round((job.deadline - job.arrival) * self.factor))) for job in _jobs(truth, self)]
+        return tuple(replace(job, deadline=job.arrival + stay) for job, stay in stays)
+
+
+class ScaledWeight(_Scaling):
+    """Claims a utility ``factor`` times as high (OPM)."""
+
+    family = "weight"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return scaled weights."""
+        return tuple(replace(job, weight=job.weight * self.factor) for job in _jobs(truth, self))
+
+
+class ScaledExponent(_Scaling):
+    """Claims a utility with ``factor`` times the exponent, at most 1 (OPM): less curved, if ``factor`` > 1."""
+
+    family = "exponent"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return other exponents."""
+        return tuple(replace(job, exponent=min(1.0, job.exponent * self.factor)) for job in _jobs(truth, self))
+
+
+@dataclass(frozen=True)
+class Several(CoreLie):
+    """Several lies at once, one after the other."""
+
+    lies: tuple[CoreLie, ...]
+    family: ClassVar[str] = "several"
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return the report with all lies."""
+        told = truth
+        for lie in self.lies:
+            told = lie.report(told, public)
+        return told
+
+    def words(self) -> str:
+        """Return all lies in words."""
+        return " and ".join(lie.words() for lie in self.lies)
+
+
+def refined(lie: CoreLie, ratio: float) -> CoreLie | None:
+    """Return the lie with its factor multiplied by ``ratio``, or None if it has none.
+
+    Examples
+    --------
+    >>> refined(ScaledBudget(2.0), 1.5)
+    ScaledBudget(factor=3.0)
+    """
+    if not isinstance(lie, _Scaling):
+        return None
+    return replace(lie, factor=lie.factor * finite_parameter("ratio", ratio, "(0, inf)"))
+
+
+def lies_for(core: str) -> list[CoreLie]:
+    """Return the coarse grid of lies to try on a core, the most telling of each family first.
+
+    Parameters
+    ----------
+    core : {"ogasched", "esdp", "opm"}
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no such core.
+    """
+    if core not in _LIES:
+        raise InvalidParameterError(f"core = {core!r}: expected one of {', '.join(_LIES)}")
+    return list(_LIES[core])
+
+
+def _scalings(kind: type[_Scaling], *factors: float) -> list[CoreLie]:
+    return [kind(factor) for factor in factors]
+
+
+_LIES: dict[str, list[CoreLie]] = {
+    "ogasched": [
+        *_scalings(ScaledRequirements, 2.0, 0.5, 4.0, 0.8, 1.25, 0.25, 16.0),
+        *_scalings(ScaledWorth, 2.0, 0.5, 5.0),
+        *_scalings(ScaledCoefficient, 2.0, 0.5, 5.0),
+        *(HiddenChannels(share) for share in (0.25, 0.5, 0.75)),
+        *(ClaimedChannels(share) for share in (0.5, 1.0)),
+    ],
+    "esdp": [
+        *(ShiftedRequests(units) for units in (-1, 1, -2)),
+        *_scalings(ScaledWorth, 2.0, 0.5, 5.0),
+        *(HiddenChannels(share) for share in (0.25, 0.5, 0.75)),
+    ],
+    "opm": [
+        *_scalings(ScaledBudget, 2.0, 0.5, 5.0, 0.25),
+        *_scalings(ScaledDeadline, 0.5, 1.5, 2.0, 0.75),
+        *_scalings(ScaledWeight, 2.0, 0.5, 5.0, 20.0),
+        *_scalings(ScaledExponent, 1.25, 0.8, 1.5),
+    ],
+}
+
+
+def _expect(truth: Report, kind: type[_Kind], lie: CoreLie) -> _Kind:
+    if not isinstance(truth, kind):
+        raise InvalidReportError(f"{lie.words()}: truth is a {_named(truth)}, expected a {kind.__name__}")
+    return truth
+
+
+def _jobs(truth: Report, lie: CoreLie) -> tuple[JobReport, ...]:
+    if not isinstance(truth, tuple):
+        raise InvalidReportError(f"{lie.words()}: truth is a {_named(truth)}, expected a tuple of JobReport")
+    return truth
+
+
+def _named(truth: Any) -> str:
+    return type(truth).__name__
