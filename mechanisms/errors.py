@@ -53,3 +53,7 @@ class MissingDataError(MarketschedError, FileNotFoundError):
     def __str__(self) -> str:
         """Return the message alone."""
         return str(self.args[0]) if self.args else ""
+
+
+class SweepError(MarketschedError, OSError):
+    """What a sweep stands on failed it: disk, folder, worker processes or cluster; finished runs are kept."""

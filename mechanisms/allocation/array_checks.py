@@ -46,7 +46,8 @@ def float_array(
         legal &= array <= highest
     if not legal.all():
         place = tuple(int(i) for i in np.argwhere(~legal)[0])
-        raise InvalidParameterError(f"{name}{list(place)} = {array[place]}: expected {_range(lowest, highest)}")
+        where = f"{name}{list(place)}" if place else name
+        raise InvalidParameterError(f"{where} = {array[place]}: expected {_range(lowest, highest)}")
     return array
 
 

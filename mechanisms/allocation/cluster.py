@@ -35,6 +35,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.fixed_allocation import FixedAllocation
 
+LARGEST = 1e100  # requirement or capacity, so that no sum or square overflows
+ALPHAS = (1e-50, 1e50)  # legal, for the same reason
 TOLERANCE = 1e-9  # an allocation may leave Y by this share of the bound it leaves, or of 1 if that is more
 
 
@@ -52,7 +54,7 @@ class BipartiteCluster:
     gain : str or array_like of str, shape (n_instances, n_types)
         ``linear``, ``log``, ``reciprocal`` or ``poly`` (see `gains`); one name stands for all.
     alpha : float or array_like of float, shape (n_instances, n_types)
-        Coefficient of the gain, > 0.
+        Coefficient of the gain, in [1e-50, 1e50].
     overhead : float or array_like of float, shape (n_types,)
         :math:`\beta_k` in [0, 1].
 
@@ -91,15 +93,17 @@ class BipartiteCluster:
         alpha: ArrayLike,
         overhead: ArrayLike,
     ) -> None:
-        self.requirements = float_array("requirements", requirements, (None, None), lowest=0.0).copy()
+        self.requirements = float_array("requirements", requirements, (None, None), lowest=0.0, highest=LARGEST).copy()
         self.n_ports, self.n_types = self.requirements.shape
-        self.capacities = float_array("capacities", capacities, (None, self.n_types), lowest=0.0).copy()
+        self.capacities = float_array(
+            "capacities", capacities, (None, self.n_types), lowest=0.0, highest=LARGEST
+        ).copy()
         self.n_instances = self.capacities.shape[0]
         self.layout = ChannelLayout(_channels(channels, self.n_ports, self.n_instances), self.n_types)
         self.channels = self.layout.channels
         self.gain = gain_codes(gain, self.n_instances, self.n_types)
-        self.alpha = _spread("alpha", alpha, (self.n_instances, self.n_types), None)
-        self.overhead = _spread("overhead", overhead, (self.n_types,), 1.0)
+        self.alpha = _spread("alpha", alpha, (self.n_instances, self.n_types), *ALPHAS)
+        self.overhead = _spread("overhead", overhead, (self.n_types,), 0.0, 1.0)
         for array in (self.requirements, self.capacities, self.gain, self.alpha, self.overhead):
             read_only(array)
 
@@ -299,12 +303,7 @@ def _channels(channels: ArrayLike, n_ports: int, n_instances: int) -> ArrayLike:
     return channels
 
 
-def _spread(name: str, x: ArrayLike, shape: tuple[int, ...], highest: float | None) -> NDArray[np.float64]:
-    """Return a coefficient for every entry of ``shape``; alpha > 0, overhead in [0, highest]."""
-    full = np.full(shape, np.nan)
-    given = float_array(name, x, shape if np.ndim(x) else (), lowest=0.0, highest=highest)
-    full[...] = given
-    if highest is None and not (full > 0.0).all():
-        place = [int(i) for i in np.argwhere(full <= 0.0)[0]]
-        raise InvalidParameterError(f"{name}{place if np.ndim(x) else ''} = 0.0: expected a finite number > 0")
-    return full
+def _spread(name: str, x: ArrayLike, shape: tuple[int, ...], lowest: float, highest: float) -> NDArray[np.float64]:
+    """Return a coefficient, one number for all or one for each, as an array of ``shape``."""
+    given = float_array(name, x, shape if np.ndim(x) else (), lowest=lowest, highest=highest)
+    return np.broadcast_to(given, shape).copy()

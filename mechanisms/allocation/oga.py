@@ -9,10 +9,11 @@ published code looks at the arrivals first; ``peek=True`` does that, as an ablat
 
 How a slot is computed: the sums per port and type that the previous pass left give the dominant type of
 each port and the norm of the gradient, hence the step; then one pass over the channels writes new
-amounts, slopes and sums (see `oga_kernels`). Instances are cut into blocks once, whatever the number of
-threads; each block has sums of its own, which are added in order, so results are the same, bit by bit,
-with any number of threads. Threads come from an executor and run compiled code that releases the
-interpreter's lock: numba's own layers either do not survive a fork or abort when entered twice.
+amounts, slopes and sums (see `oga_kernels`; what lies where, `oga_lanes`). The pass is cut into blocks once,
+whatever the number of threads; each block has sums of its own, which are added in order, so results are the
+same, bit by bit, with any number of threads. Threads come from an executor and run compiled code that
+releases the interpreter's lock: numba's own layers either do not survive a fork or abort when entered twice.
+Small clusters are one block: handing over would take longer than the pass.
 
 References
 ----------
@@ -22,8 +23,9 @@ References
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,11 +33,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.array_checks import count_array
 from marketsched.mechanisms.allocation.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga_kernels import aim_kernel
-from marketsched.mechanisms.allocation.oga_states import state_of
+from marketsched.mechanisms.allocation.oga_kernels import aim_kernel, pass_kernel, slot_kernel
+from marketsched.mechanisms.allocation.oga_lanes import LaneState
 from marketsched.mechanisms.allocation.step_sizes import Schedule, step_of, step_schedule
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+
+_COUNTS = np.dtype(np.int64)
 
 
 class OgaSched:
@@ -64,6 +68,8 @@ class OgaSched:
         What results print; ``observes`` is "nothing", or "arrivals" with ``peek``.
     last_step : float
         The step taken last.
+    n_blocks : int
+        Parts of the cluster that threads can share.
 
     Raises
     ------
@@ -99,14 +105,19 @@ class OgaSched:
         self.last_step = 0.0
         self._schedule = step_schedule(step)
         self._reach = cluster.diameter() / self.horizon**0.5 if self._schedule is None else 0.0
-        self._shape = (cluster.n_ports,)
         self._slots = 0
         self._decided = False
         self._executor: ThreadPoolExecutor | None = None
-        self._tables = np.zeros((2, cluster.n_types * cluster.n_ports))
-        self._moves, self._cuts = self._tables
-        self._state = state_of(cluster)
+        self._process = os.getpid()
+        self._tables = np.zeros(2 * cluster.n_types * cluster.n_ports)
+        self._state = LaneState(cluster)
         self._state.put(self._first(initial))
+        state = self._state
+        arrays = (*state.fixed, state.amounts, state.slopes, self._tables, state.sums)
+        self._read = (*arrays, np.uint64(cluster.n_ports))  # by both kernels, in their order
+        self._counts, self._betas = np.zeros(cluster.n_ports, dtype=np.int64), cluster.overhead.copy()
+        self.n_blocks = state.sums.shape[0]
+        self._scratch = [state.scratch() for _ in range(min(self.threads, self.n_blocks))]
         self._pass()
 
     def allocate(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -126,7 +137,7 @@ class OgaSched:
         return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
 
     def allocate_channels(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return y(t) as a channel array: a read-only view of the state, which the next slot changes.
+        """Return y(t) as a read-only channel array, good until it is asked for again.
 
         Raises
         ------
@@ -136,16 +147,16 @@ class OgaSched:
         if not self.peek:
             if arrivals is not None:
                 raise InvalidParameterError("arrivals given to a policy that observes nothing: expected none")
-            return self._state.show()
+            return self._state.channels()
         if self._decided:
             raise EventError("allocate called twice in a slot: expected update in between")
         counts = count_array("arrivals", () if arrivals is None else arrivals, self.cluster.n_ports)
-        self._state.put(self._state.show() * self._present(counts))
+        self._state.put(self._state.channels() * self._present(counts))
         self._tables[:] = 0.0
         self._pass()
         self._ascend(counts)
         self._decided = True
-        return self._state.show()
+        return self._state.channels()
 
     def update(self, arrivals: ArrayLike) -> None:
         """Learn the arrivals of the slot; with ``peek``, end the slot.
@@ -160,8 +171,10 @@ class OgaSched:
         InvalidParameterError
             If ``arrivals`` are no counts, or the schedule gives no legal step.
         """
-        plain = type(arrivals) is np.ndarray and arrivals.dtype == np.int64 and arrivals.shape == self._shape
-        counts = arrivals if plain else count_array("arrivals", arrivals, self.cluster.n_ports)
+        if type(arrivals) is np.ndarray and arrivals.dtype is _COUNTS and arrivals.shape == self._counts.shape:
+            counts: NDArray[np.int64] = arrivals  # the kernel refuses negative ones
+        else:
+            counts = count_array("arrivals", arrivals, self.cluster.n_ports)
         if self.peek:
             self._decided = False
         else:
@@ -170,31 +183,36 @@ class OgaSched:
     def _ascend(self, counts: NDArray[np.int64]) -> None:
         """Take one step along the gradient of the slot."""
         given = 0.0 if self._schedule is None else step_of(self._schedule, self._slots + 1)
-        step = aim_kernel(
-            counts, self.cluster.overhead, self._state.sums, self._reach, given, self._moves, self._cuts
-        )
+        self._counts[:] = counts  # one layout, so that nothing is compiled twice
+        if len(self._scratch) == 1:
+            step = slot_kernel(self._counts, self._betas, self._reach, given, self._scratch[0], *self._read)
+        else:
+            step = aim_kernel(self._counts, self._betas, self._reach, given, self._tables, self._state.sums)
         if step < 0.0:
             count_array("arrivals", counts, self.cluster.n_ports)  # raises: a count is negative
+        if len(self._scratch) > 1 and step > 0.0:
+            self._share_pass()
         self._slots += 1
         self.last_step = step
-        if step > 0.0:
-            self._pass()
 
-    def _pass(self) -> None:
-        """Run the pass over all blocks, on all threads."""
-        last = self._state.sums.shape[0]
-        threads = min(self.threads, last)
-        if threads == 1:
-            self._state.run(0, last, self._moves, self._cuts)
-            return
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(threads - 1, "ogasched")
-        cut = [last * part // threads for part in range(threads + 1)]
-        run, tables = self._state.run, (self._moves, self._cuts)
-        others = [self._executor.submit(run, a, b, *tables) for a, b in pairwise(cut[1:])]
-        run(cut[0], cut[1], *tables)
+    def _share_pass(self) -> None:
+        """Run the pass on several threads: each takes the next block until none is left."""
+        if self._executor is None or self._process != os.getpid():  # threads do not survive a fork
+            self._executor, self._process = ThreadPoolExecutor(len(self._scratch) - 1, "ogasched"), os.getpid()
+        blocks = iter(range(self.n_blocks))  # shared: the interpreter's lock guards each step of it
+        mine, *rest = self._scratch
+        others = [self._executor.submit(self._take_blocks, blocks, scratch) for scratch in rest]
+        self._take_blocks(blocks, mine)
         for other in others:
             other.result()
+
+    def _take_blocks(self, blocks: Iterator[int], scratch: NDArray[np.float64]) -> None:
+        for block in blocks:
+            pass_kernel(block, block + 1, scratch, *self._read)
+
+    def _pass(self) -> None:
+        """Take the step that the tables say, on one thread."""
+        pass_kernel(0, self.n_blocks, self._scratch[0], *self._read)
 
     def _first(self, initial: ArrayLike | None) -> NDArray[np.float64]:
         """Return y(1) as a channel array of our own."""
@@ -215,8 +233,3 @@ class OgaSched:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out threads: a copy starts its own."""
         return {**self.__dict__, "_executor": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a state; the tables are one array."""
-        self.__dict__.update(state)
-        self._moves, self._cuts = self._tables

@@ -4,8 +4,9 @@ For one column (one instance, one type) the nearest point to :math:`z` with :mat
 :math:`\sum y \le c` is :math:`y = \min(\max(z - \lambda, 0), a)`, where :math:`\lambda = \rho / 2` is zero
 if the clipped point already fits, and otherwise solves :math:`\sum y = c` (the KKT conditions of OgaSched
 (12)). The sum falls piecewise linearly in :math:`\lambda`, so a Newton step from the right piece is exact
-(OgaSched (13) is that step); steps that leave the bracket, or find no port strictly inside its bounds, become
-bisections. The paper's own procedure sorts, and repeats with one port fewer until nothing is negative.
+(OgaSched (13) is that step). A step that leaves the bracket around the solution, or has no port strictly
+inside its bounds to go by, becomes a step to a kink, which about halves the bracket. The paper's own
+procedure sorts, and repeats with one port fewer until nothing is negative.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.array_checks import check_shape, float_array, read_only
-from marketsched.mechanisms.allocation.oga_kernels import SLACK, project_columns_kernel
 from marketsched.mechanisms.errors import InvalidParameterError
 
-_DIGITS = 60  # binary digits of a column's sum in whole numbers; two are left free
+DIGITS = 60  # binary digits of a column's sum in whole numbers; two are left free
+NOTHING = 1e-250  # a capacity below it counts as none
+SLACK = 1 << 62  # capacity, in whole numbers, of a column that its bounds keep within capacity
+HARD = 8  # Newton steps of a column before every other step goes to a kink
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,12 @@ class Projected:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLimits:
-    """Bounds and capacities of columns, as the compiled projection wants them; read-only."""
+    """Bounds and capacities of columns, as the compiled projection wants them; read-only.
+
+    Sums along a column are taken in whole numbers: amounts are multiplied by a power of two that belongs to
+    the column and cut to 64-bit integers. Whole numbers may be added in any order, hence several at a time, and
+    the sum is the same on every machine; the cut costs less than the rounding of a float sum.
+    """
 
     limits: NDArray[np.float64]  # (n,), min(a, c): the same set, and no amount is ever beyond it
     scales: NDArray[np.float64]  # (n_columns,), powers of two that turn sums into whole numbers
@@ -43,13 +52,14 @@ def column_limits(
     bounds: NDArray[np.float64], capacities: NDArray[np.float64], columns: NDArray[np.int64]
 ) -> ColumnLimits:
     """Return bounds and capacities of columns for the kernels; arguments as in `project_columns`, trusted."""
+    capacities = np.where(capacities < NOTHING, 0.0, capacities)
     limits = np.minimum(bounds, np.repeat(capacities, np.diff(columns)))
     sums = np.zeros(capacities.size)
     filled = np.flatnonzero(np.diff(columns))
     if filled.size:
         sums[filled] = np.add.reduceat(limits, columns[filled])
-    exponents = np.maximum(np.frexp(sums)[1], -900)  # sums < 2 ** exponent; tiny ones are not worth an overflow
-    scales = np.ldexp(1.0, _DIGITS - exponents)
+    exponents = np.maximum(np.frexp(sums)[1], -900)  # sums < 2 ** exponent; the scale of smaller ones would overflow
+    scales = np.ldexp(1.0, DIGITS - exponents)
     binding = capacities < sums
     caps = np.full(capacities.size, SLACK, dtype=np.int64)
     caps[binding] = np.floor(capacities[binding] * scales[binding]).astype(np.int64)
@@ -66,7 +76,7 @@ def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike,
     points, bounds : array_like of float, shape (n,)
         :math:`z` and :math:`a \ge 0`, all columns.
     capacities : array_like of float, shape (n_columns,)
-        :math:`c \ge 0`.
+        :math:`c \ge 0`; below 1e-250 it counts as zero.
     columns : array_like of int, shape (n_columns + 1,)
         Column ``j`` is ``points[columns[j]:columns[j + 1]]``; columns may be empty.
 
@@ -94,5 +104,86 @@ def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike,
     c = float_array("capacities", capacities, (starts.size - 1,), lowest=0.0)
     duals = np.zeros(c.size)
     given = column_limits(a, c, starts)
-    project_columns_kernel(z, given.limits, starts.astype(np.uint64), given.scales, given.caps, duals)
+    _project_columns_kernel(z, given.limits, starts.astype(np.uint64), given.scales, given.caps, duals)
     return Projected(z, duals)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _project_columns_kernel(points, limits, columns, scales, caps, duals):  # type: ignore[no-untyped-def]
+    """Project columns in place; add rho of each column to ``duals``. ``columns`` are unsigned."""
+    for j in range(caps.size):
+        begin = columns[j]
+        n = columns[j + 1] - begin
+        duals[j] += 2.0 * _settle(points, limits, begin, n, scales[j], caps[j])
+        for i in range(n):
+            points[begin + i] = min(max(points[begin + i], 0.0), limits[begin + i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _settle(z, limits, at, n, scale, cap):  # type: ignore[no-untyped-def]
+    """Lower ``z[at:at+n]`` by the number at which the clipped column fits its capacity exactly; return it.
+
+    The column itself moves, not a level: near the end its numbers are as small as the amounts, so the
+    capacity is met to their rounding, however far away the point was. The wanted shift stays between
+    ``low`` and ``high``. A step to a kink leaves one kink less between these, and with none left the Newton
+    step is exact, so the end is reached after few steps (usually two) and always.
+    """
+    total, inside = _fill(z, limits, at, n, scale)
+    if total <= cap:
+        return 0.0
+    enough = np.int64(n) * (2 + (cap >> 52))  # rounding of n numbers, in units of the scale
+    low, high, level = 0.0, 0.0, 0.0
+    for i in range(n):
+        high = max(high, z[at + i])  # nothing is left above it
+    for attempt in range(8 * np.int64(n) + HARD):
+        excess = total - cap
+        if -enough <= excess <= enough:
+            break
+        if excess > 0:
+            low = 0.0
+        else:
+            high = 0.0
+        shift = (excess / scale) / inside if inside > 0 else (high if excess > 0 else low)
+        if inside == 0 or not (shift > low and shift < high) or (attempt >= HARD and attempt % 2 == 0):
+            shift = _kink(z, limits, at, n, low, high, shift)
+        total, inside = _lower(z, limits, at, n, scale, shift)
+        low -= shift
+        high -= shift
+        level += shift
+    return level
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _kink(z, limits, at, n, low, high, shift):  # type: ignore[no-untyped-def]
+    """Return the kink within the bracket that is nearest to its middle, or ``shift`` if there is none."""
+    middle, nearest = low + 0.5 * (high - low), high - low
+    for i in range(n):
+        for kink in (z[at + i], z[at + i] - limits[at + i]):
+            if kink > low and kink < high and abs(kink - middle) < nearest:
+                shift, nearest = kink, abs(kink - middle)
+    return shift
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(z, limits, at, n, scale):  # type: ignore[no-untyped-def]
+    """Return the clipped column's sum in whole numbers, and how many ports lie within their bounds."""
+    total, inside = np.int64(0), 0
+    for i in range(n):
+        free = z[at + i]
+        kept = min(max(free, 0.0), limits[at + i])
+        total += np.int64(kept * scale)
+        inside += kept == free
+    return total, inside
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _lower(z, limits, at, n, scale, shift):  # type: ignore[no-untyped-def]
+    """Lower the column by ``shift``, then return what `_fill` does."""
+    total, inside = np.int64(0), 0
+    for i in range(n):
+        free = z[at + i] - shift
+        z[at + i] = free
+        kept = min(max(free, 0.0), limits[at + i])
+        total += np.int64(kept * scale)
+        inside += kept == free
+    return total, inside

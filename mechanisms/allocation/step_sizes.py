@@ -2,7 +2,9 @@ r"""Step sizes of online gradient ascent: the paper's, and schedules to compare 
 
 The *theory* step is :math:`\eta_t = \mathrm{diam}(\mathcal{Y}) / (\|\nabla q\| \sqrt{T})`, OgaSched (26),
 with the bound OgaSched (25) in place of the diameter and the gradient of the slot itself: it does not
-change when all rewards are scaled. Every other schedule is a function of the slot, counted from 1.
+change when all rewards are scaled. The proof of the bound OgaSched (14) takes one step for all slots, which
+this one is only as long as the norm of the gradient stays the same; what is measured is far below the bound.
+Every other schedule is a function of the slot, counted from 1.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 Schedule = Callable[[int], float]
 THEORY: Final = "theory"
+LARGEST: Final = 1e100  # step, so that no point overflows
 
 
 def geometric_step(first: float = 25.0, decay: float = 0.9999) -> Schedule:
@@ -57,7 +60,7 @@ def step_schedule(step: str | float | Schedule) -> Schedule | None:
     Raises
     ------
     InvalidParameterError
-        If ``step`` is none of these, or a number that is negative or not finite.
+        If ``step`` is none of these, or a number outside [0, 1e100].
     """
     if isinstance(step, str):
         if step != THEORY:
@@ -65,7 +68,7 @@ def step_schedule(step: str | float | Schedule) -> Schedule | None:
         return None
     if callable(step):
         return step
-    constant = finite_parameter("step", step, hint=f", {THEORY!r} or a function of the slot")
+    constant = finite_parameter("step", step, f"[0, {LARGEST:g}]", hint=f", {THEORY!r} or a function of the slot")
     return lambda t: constant
 
 
@@ -75,6 +78,6 @@ def step_of(schedule: Schedule, slot: int) -> float:
     Raises
     ------
     InvalidParameterError
-        If the schedule gives a number that is negative or not finite, or no number.
+        If the schedule gives a number outside [0, 1e100], or no number.
     """
-    return finite_parameter(f"step of slot {slot}", schedule(slot))
+    return finite_parameter(f"step of slot {slot}", schedule(slot), f"[0, {LARGEST:g}]")

@@ -1,0 +1,56 @@
+"""The regret of OgaSched: below the bound for any arrivals, a few percent of the best fixed allocation in practice."""
+
+import numpy as np
+import pytest
+
+from marketsched.mechanisms.allocation import OgaSched, pai_like_instance, published_instance
+from naive_allocation import random_cluster
+
+MACHINES = [[96.0, 64.0, 2.0], [64.0, 64.0, 8.0], [96.0, 48.0, 0.0], [32.0, 16.0, 1.0]]  # memory in units of 8 GB
+
+
+def regret_of(cluster, arrivals):
+    """Regret of the theory step over recorded arrivals, at most, and what the best fixed allocation earns."""
+    policy, earned = OgaSched(cluster, len(arrivals)), 0.0
+    for counts in arrivals:
+        gain, overhead = cluster.channel_rewards(counts, policy.allocate_channels())
+        earned += gain.sum() - overhead.sum()
+        policy.update(counts)
+    best = cluster.best_fixed_allocation(arrivals.sum(axis=0))
+    return best.upper - earned, best.value
+
+
+def bernoulli(rng, horizon, n_ports):
+    return (rng.random((horizon, n_ports)) < 0.7).astype(np.int64)
+
+
+def taking_turns(rng, horizon, n_ports):
+    """Ports come in long turns, so that what was learnt is wrong as soon as it is learnt."""
+    turn = np.arange(horizon) // max(1, horizon // 12) % n_ports
+    return (turn[:, None] == np.arange(n_ports)).astype(np.int64)
+
+
+@pytest.mark.parametrize("draw", [bernoulli, taking_turns])
+@pytest.mark.parametrize("gain", ["linear", None])
+def test_regret_stays_below_the_bound_for_any_arrivals(draw, gain):
+    rng = np.random.default_rng(14)
+    for horizon in (1, 7, 60):
+        cluster = random_cluster(rng, 4, 5, 3, gain=gain)
+        regret, _ = regret_of(cluster, draw(rng, horizon, 4))
+        assert regret <= cluster.regret_bound(horizon)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("family", ["published", "machines", "linear", "three channels"])
+def test_regret_is_below_three_percent_of_the_best_fixed_allocation_after_8000_slots(family):
+    rng = np.random.default_rng(15)
+    if family == "machines":
+        cluster = pai_like_instance(rng, MACHINES)
+    else:
+        gain, channels = ("linear" if family == "linear" else "mixed"), (3 if family == "three channels" else None)
+        cluster = published_instance(rng, gain=gain, ports_per_instance=channels)
+    arrivals = bernoulli(rng, 8000, cluster.n_ports)
+    regret, best = regret_of(cluster, arrivals)
+    early, best_early = regret_of(cluster, arrivals[:500])
+    assert regret < 0.03 * best and regret < cluster.regret_bound(8000)
+    assert regret / best < early / best_early  # sublinear: what is lost per slot falls
