@@ -1,15 +1,15 @@
 """Compare policies of a cluster scenario over many seeds: ratios with their spread, regret, and its growth.
 
 One instance says little: ratios differ by tens of per cent from seed to seed. So every seed draws a
-cluster and arrivals of its own, all policies meet the same ones, ratios are taken seed by seed, and
-beside every ratio stands what the best fixed allocation y* of the same seed reaches.
+world of its own, all policies meet the same one, ratios are taken seed by seed, and beside every ratio
+stands what the core's yardstick reaches in the same seed: of OgaSched the best fixed allocation y*.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.cluster_growth import growth_table, horizons_of, regret_rows
-from marketsched.cluster_running import Played, play, summary_rows
+from marketsched.cluster_running import Played, jobs_table, play, summary_rows
 from marketsched.cluster_scenario import ClusterScenario
 from marketsched.cluster_tables import CONFIDENCE, comparison_summary, curves_table
 from marketsched.mechanisms.checks import whole_parameter
@@ -42,7 +42,7 @@ class ClusterComparison:
     curves : DataFrame
         Per seed and policy the reward so far, at most 400 slots of it.
     regrets : DataFrame
-        ``seed, policy, observes, slots, reward, best_fixed, best_fixed_gap, regret``: one row per
+        ``seed, policy, observes, slots, reward, reference, reference_gap, regret``: one row per
         seed, policy and horizon; empty if growth was not asked for.
     summary : DataFrame
         One row per policy; see `comparison_summary`.
@@ -50,6 +50,8 @@ class ClusterComparison:
         False if it was interrupted; it then holds the seeds that were finished.
     meta : dict
         What is needed to do it again, and the sizes of the first seed's world.
+    jobs : DataFrame
+        One row per seed, policy and job, of a core that tells jobs apart; else empty.
     """
 
     scenario: ClusterScenario
@@ -59,6 +61,7 @@ class ClusterComparison:
     summary: pd.DataFrame
     complete: bool
     meta: dict[str, Any]
+    jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows of ``summary``, one dictionary per policy."""
@@ -101,9 +104,10 @@ def compare_cluster(
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum : bool
-        Whether the best fixed allocation of every seed is looked for.
+        Whether the yardstick of every seed is looked for.
     growth : bool
-        Whether regret is measured at shorter horizons, too, to tell how it grows; needs ``optimum``.
+        Whether regret is measured at shorter horizons, too, to tell how it grows; needs ``optimum``, and a
+        core whose regret is a matter of horizons.
     progress : function of (int, int, str), optional
         Called before each step with how many are done, how many there are, and what comes now.
     keep_interrupted : bool
@@ -124,7 +128,8 @@ def compare_cluster(
     base = ClusterScenario.of(scenario)
     choices = base.choices(policies)
     n_runs, first = whole_parameter("runs", runs, 1), checked_seed(seed)
-    horizons = horizons_of(base.cluster.slots) if optimum and growth else [base.cluster.slots]
+    grows = optimum and growth and base.cluster.words.grows
+    horizons = horizons_of(base.cluster.slots) if grows else [base.cluster.slots]
     tell = _Tell(progress, n_runs * (len(choices) + optimum * len(horizons)))
     found = _Tables()
     complete, began = True, time.perf_counter()
@@ -152,9 +157,10 @@ def compare_cluster(
         "versions": versions(),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    summary = comparison_summary(table, labels, growth_table(regrets, labels, CONFIDENCE))
+    summary = comparison_summary(table, labels, growth_table(regrets, labels, CONFIDENCE), base.cluster.words.columns)
     curves = pd.concat(found.curves, ignore_index=True)
-    return ClusterComparison(base, table, curves, regrets, summary, complete, meta)
+    jobs = pd.concat(found.jobs, ignore_index=True)
+    return ClusterComparison(base, table, curves, regrets, summary, complete, meta, jobs)
 
 
 @dataclass(slots=True)
@@ -162,6 +168,7 @@ class _Seed:
     runs: list[dict[str, Any]]
     regrets: list[dict[str, Any]]
     curves: list[pd.DataFrame]
+    jobs: pd.DataFrame
     sizes: dict[str, Any]
 
 
@@ -172,12 +179,14 @@ class _Tables:
         self.runs: list[dict[str, Any]] = []
         self.regrets: list[dict[str, Any]] = []
         self.curves: list[pd.DataFrame] = []
+        self.jobs: list[pd.DataFrame] = []
         self.sizes: dict[str, Any] = {}
 
     def add(self, seed: _Seed) -> None:
         self.runs += seed.runs
         self.regrets += seed.regrets
         self.curves += seed.curves
+        self.jobs.append(seed.jobs)
         self.sizes = self.sizes or seed.sizes
 
 
@@ -210,13 +219,14 @@ def _seed(
         played.append(play(world, choice, world.slots))
     references = {}
     for slots in horizons if optimum else ():
-        tell(f"seed {seed}, best fixed allocation of {slots} slots")
+        tell(f"seed {seed}, {base.cluster.words.reference} of {slots} slots")
         references[slots] = world.reference(slots)
     best = references.get(world.slots)
     value, gap = (np.nan, np.nan) if best is None else (best.value, best.gap)
     about = {"scenario": base.name, "seed": seed}
-    summary = zip(summary_rows(world, played, value, gap), played, strict=True)
+    summary = zip(summary_rows(world, played, value, gap, baseline=base.cluster.words.baseline), played, strict=True)
     rows = [{**about, **row, "seconds": each.seconds} for row, each in summary]
     regrets = regret_rows(world, seed, played, references) if len(horizons) > 1 else []
     curves = [curves_table(seed, each.choice.label, each.record, world.goal) for each in played]
-    return _Seed(rows, regrets, curves, world.sizes())
+    jobs = jobs_table(played)
+    return _Seed(rows, regrets, curves, jobs if jobs.empty else jobs.assign(seed=seed), world.sizes())

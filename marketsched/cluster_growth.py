@@ -1,8 +1,8 @@
-"""How regret against the best fixed allocation grows with the number of slots.
+"""How regret against the yardstick grows with the number of slots.
 
 A horizon is a run of its own: the step of OgaSched (26) depends on how many slots there will be, so a
 policy that knows its horizon is played anew for each. All horizons share their first slots'
-arrivals, and each has a best fixed allocation of its own.
+arrivals, and each has a yardstick of its own (of OgaSched the best fixed allocation y*).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def regret_rows(
     played : sequence of Played
         Over all slots.
     references : mapping of int to Reference
-        The best fixed allocation at every horizon, the whole length among them.
+        The yardstick at every horizon, the whole length among them.
     """
     from marketsched.cluster_running import play
 
@@ -58,17 +58,16 @@ def regret_rows(
         for slots, best in references.items():
             again = each.choice.rules.knows_horizon and slots < each.record.slots
             record = play(world, each.choice, slots).record if again else each.record
-            reward = float(record[world.goal][:slots].sum())
             rows.append(
                 {
                     "seed": seed,
                     "policy": each.choice.label,
                     "observes": record.observes,
                     "slots": slots,
-                    "reward": reward,
-                    "best_fixed": best.value,
-                    "best_fixed_gap": best.gap,
-                    "regret": best.value - reward,
+                    "reward": float(record[world.goal][:slots].sum()),
+                    "reference": best.value,
+                    "reference_gap": best.gap,
+                    "regret": best.value - world.earned(record, slots),
                 }
             )
     return rows

@@ -1,7 +1,7 @@
 """Pictures of cluster runs and comparisons, in the manner of Fig. 2 of the OgaSched paper.
 
 Policies keep their colours; the leading one is drawn on top and thicker. Whatever shows a ratio
-shows beside it what the best fixed allocation y* would have reached.
+shows beside it what the core's yardstick would have reached: of OgaSched the best fixed allocation y*.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from marketsched.plots import GREY, INK, OKABE_ITO, STYLE
 if TYPE_CHECKING:
     from marketsched.cluster_comparing import ClusterComparison
     from marketsched.cluster_running import ClusterRun
+    from marketsched.cluster_words import Words
 
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (5, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)), "-")
 SETTLED = 0.02  # share of the slots after which averages no longer decide the range of an axis
 MUTED = "#555555"
+STARS = {"y*": "y*, best fixed"}  # what is too long for a legend
 
 
 def look(place: int) -> dict[str, Any]:
     """Return colour and dashes of the policy at a place; later ones are dashed, as equal lines lie on each other."""
-    return {"color": OKABE_ITO[place % len(OKABE_ITO)], "linestyle": DASHES[place % len(DASHES)]}
+    again = 3 * (place // len(OKABE_ITO))  # a colour that comes again comes with other dashes
+    return {"color": OKABE_ITO[place % len(OKABE_ITO)], "linestyle": DASHES[(place + again) % len(DASHES)]}
 
 
 def run_figure(run: ClusterRun) -> Figure:
@@ -41,12 +44,12 @@ def run_figure(run: ClusterRun) -> Figure:
     Figure
         12 x 4.6 inches; write it with :func:`marketsched.plots.save_figure`.
     """
-    meta, rows = run.meta, run.records()
+    meta, rows, words = run.meta, run.records(), run.scenario.cluster.words
     labels = [row["policy"] for row in rows]
     tables = {label: run.slots[run.slots["policy"] == label] for label in labels}
-    best = rows[0]["best_fixed"] / rows[0]["slots"]
+    best = rows[0]["reference"] / rows[0]["slots"]
     with matplotlib.rc_context(STYLE):
-        figure, panels = _frame(3, f"{meta['scenario']}, seed {meta['seed']}", _sizes(meta))
+        figure, panels = _frame(3, f"{meta['scenario']}, seed {meta['seed']}", words.sizes.format(**meta))
         for place, label in reversed(list(enumerate(labels))):
             table, width = tables[label], 2.4 if label == meta["lead"] else 1.5
             panels[0].plot(table["slot"], table["average_reward"], linewidth=width, **look(place))
@@ -58,14 +61,16 @@ def run_figure(run: ClusterRun) -> Figure:
                 [0, meta["slots"]], [0, best * meta["slots"]], color=INK, linewidth=1.2, linestyle=(0, (1, 1.5))
             )
         _draw_ratio_curves(panels[2], tables, rows, meta["lead"])
-        for axes, title in zip(panels, ("reward a slot, average so far", "reward so far", ""), strict=True):
+        for axes, title in zip(
+            panels, (f"{words.goal} a slot, average so far", f"{words.goal} so far", ""), strict=True
+        ):
             axes.set_title(title or f"{meta['lead']} over the others, so far", fontsize=12, loc="left")
             axes.set_xlabel("slots")
             axes.set_xlim(0, meta["slots"] * (1.03 if axes is panels[2] else 1))
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for axes in panels[:2]:
             axes.yaxis.set_major_formatter(FuncFormatter(short))
-        _legend(figure, labels, rows, y_star=np.isfinite(best))
+        _legend(figure, labels, rows, words, known=bool(np.isfinite(best)))
     return figure
 
 
@@ -82,10 +87,10 @@ def _draw_ratio_curves(axes: Axes, tables: dict[str, pd.DataFrame], rows: Sequen
         curve = np.divide(leading, other, out=np.full(len(other), np.nan), where=both)
         axes.plot(tables[row["policy"]]["slot"], curve, linewidth=1.5, **look(place))
         curves.append(curve)
-        if np.isfinite(row["best_fixed_ratio"]):
-            axes.plot(len(curve) * 1.015, row["best_fixed_ratio"], "D", markersize=6, color=look(place)["color"],
+        if np.isfinite(row["reference_ratio"]):
+            axes.plot(len(curve) * 1.015, row["reference_ratio"], "D", markersize=6, color=look(place)["color"],
                       markerfacecolor="white", clip_on=False, zorder=5)  # fmt: skip
-            ends.append(row["best_fixed_ratio"])
+            ends.append(row["reference_ratio"])
     _around(curves, [1.0, *ends], axes)
 
 
@@ -97,24 +102,26 @@ def comparison_figure(found: ClusterComparison) -> Figure:
     Figure
         12 x 4.6 inches; write it with :func:`marketsched.plots.save_figure`.
     """
-    meta, rows = found.meta, found.records()
+    meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
     labels = [row["policy"] for row in rows]
     grows = not found.regrets.empty
-    known = bool(found.runs["best_fixed"].gt(0).all())
+    known = bool(found.runs["reference"].gt(0).all())
     with matplotlib.rc_context(STYLE):
         runs = f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed"
-        figure, panels = _frame(2 + grows, f"{meta['scenario']}, {runs}", _sizes(meta))
-        _draw_mean_curves(panels[0], found, labels, known)
+        figure, panels = _frame(2 + grows, f"{meta['scenario']}, {runs}", words.sizes.format(**meta))
+        _draw_mean_curves(panels[0], found, labels, known, words)
         _draw_ratio_dots(panels[1], found.runs, rows, meta["lead"])
         if grows:
-            _draw_growth(panels[2], found.regrets, rows, meta["lead"])
-        _legend(figure, labels, rows, y_star=known)
+            _draw_growth(panels[2], found.regrets, rows, meta["lead"], words)
+        if max(map(len, labels)) > 16:  # names of the middle panel need room
+            figure.subplots_adjust(wspace=0.45)
+        _legend(figure, labels, rows, words, known=known)
     return figure
 
 
-def _draw_mean_curves(axes: Axes, found: ClusterComparison, labels: Sequence[str], known: bool) -> None:
+def _draw_mean_curves(axes: Axes, found: ClusterComparison, labels: Sequence[str], known: bool, words: Words) -> None:
     """Draw the mean over seeds, and one standard deviation around the leading policy's."""
-    unit = found.runs.groupby("seed")["best_fixed"].first() / found.meta["slots"] if known else None
+    unit = found.runs.groupby("seed")["reference"].first() / found.meta["slots"] if known else None
     means = []
     for place, label in reversed(list(enumerate(labels))):
         own = found.curves[found.curves["policy"] == label]
@@ -129,7 +136,8 @@ def _draw_mean_curves(axes: Axes, found: ClusterComparison, labels: Sequence[str
     _around(means, [1.0] if known else [], axes)
     if known:
         axes.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
-    axes.set_title("average reward so far" + (", share of y*" if known else " a slot"), fontsize=12, loc="left")
+    told = f", share of {words.star}" if known else " a slot"
+    axes.set_title(f"average {words.goal} so far{told}", fontsize=12, loc="left")
     axes.set_xlabel(f"slots (band: one sd of {labels[0]})" if found.meta["runs"] > 1 else "slots")
     axes.set_xlim(0, found.meta["slots"])
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -142,7 +150,7 @@ def _draw_ratio_dots(axes: Axes, runs: pd.DataFrame, rows: Sequence[dict[str, An
     """
     others = [(place, row) for place, row in enumerate(rows) if row["policy"] != lead]
     dots = {row["policy"]: runs.loc[runs["policy"] == row["policy"], "ratio"].dropna().to_numpy() for _, row in others}
-    shown = [row[name] for _, row in others for name in ("ratio", "ratio_low", "ratio_high", "best_fixed_ratio")]
+    shown = [row[name] for _, row in others for name in ("ratio", "ratio_low", "ratio_high", "reference_ratio")]
     shown += [x for each in dots.values() if each.size for x in (each.min(), np.quantile(each, 0.9))]
     shown = [1.0, *(x for x in shown if np.isfinite(x))]
     furthest = max([each.max() for each in dots.values() if each.size], default=1.0)
@@ -163,25 +171,26 @@ def _draw_ratio_dots(axes: Axes, runs: pd.DataFrame, rows: Sequence[dict[str, An
         if np.isfinite(row["ratio_low"]):
             axes.plot([row["ratio_low"], row["ratio_high"]], [y, y], color=colour, linewidth=2)
         axes.plot(row["ratio"], y, "o", markersize=8, color=colour)
-        axes.text(row["ratio"], y - 0.17, f"{row['ratio']:.3f}", ha="center", va="bottom", fontsize=11, color=INK)
-        if np.isfinite(row["best_fixed_ratio"]):
-            axes.plot(row["best_fixed_ratio"], y, "D", markersize=7, color=colour, markerfacecolor="white", zorder=5)
+        axes.text(row["ratio"], y - 0.17, f"{row['ratio']:.3f}", ha="center", va="bottom",
+                  fontsize=11 if len(others) <= 6 else 8, color=INK)  # fmt: skip
+        if np.isfinite(row["reference_ratio"]):
+            axes.plot(row["reference_ratio"], y, "D", markersize=7, color=colour, markerfacecolor="white", zorder=5)
     axes.set_xlim(left, right)
     axes.set_ylim(len(others) - 0.4, -0.7)
-    axes.set_yticks(range(len(others)), [_wrapped(row["policy"]) for _, row in others],
-                    fontsize=12 if all(len(row["policy"]) <= 11 for _, row in others) else 9.5)  # fmt: skip
+    size = 8 if len(others) > 6 else 12 if all(len(row["policy"]) <= 11 for _, row in others) else 9.5
+    axes.set_yticks(range(len(others)), [_wrapped(row["policy"]) for _, row in others], fontsize=size)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("small dots: seeds; line: 95 % of the mean")
     axes.set_title(f"{lead} over the others", fontsize=12, loc="left")
 
 
-def _draw_growth(axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any]], lead: str) -> None:
+def _draw_growth(axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any]], lead: str, words: Words) -> None:
     """Draw regret over the horizon: on log scales, or where the leading policy beats y* as a share of it."""
     means = regrets.groupby(["policy", "slots"])["regret"].mean()
     horizons = sorted(regrets["slots"].unique())
     logs = bool((means[lead] > 0).all())
-    best = regrets[regrets["policy"] == lead].groupby("slots")["best_fixed"].mean()
+    best = regrets[regrets["policy"] == lead].groupby("slots")["reference"].mean()
     told: list[float] = []
     for place, row in enumerate(rows):
         own = means[row["policy"]] if logs else means[row["policy"]] / best
@@ -199,9 +208,9 @@ def _draw_growth(axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.axhline(0.0, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
-    axes.set_title(
-        "regret to y*, mean over seeds" if logs else "mean regret to y*, share of y*", fontsize=12, loc="left"
-    )
+    star = words.star
+    told_title = f"regret to {star}, mean over seeds" if logs else f"mean regret to {star}, share of {star}"
+    axes.set_title(told_title, fontsize=12, loc="left")
     axes.set_xlabel("slots of the run")
     axes.set_xscale("log")
     axes.set_xlim(horizons[0] / 1.1, horizons[-1] * 1.45)
@@ -218,25 +227,23 @@ def _frame(n_panels: int, title: str, about: str) -> tuple[Figure, list[Axes]]:
     return figure, panels
 
 
-def _sizes(meta: dict[str, Any]) -> str:
-    return (
-        f"{meta['ports']:,} ports, {meta['instances']:,} instances, {meta['types']} resources, {meta['slots']:,} slots"
-    )
-
-
-def _legend(figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], *, y_star: bool) -> None:
+def _legend(
+    figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], words: Words, *, known: bool
+) -> None:
     """Name the policies in one row, and say who sees what before deciding."""
     handles = [Line2D([], [], linewidth=2, label=label, **look(place)) for place, label in enumerate(labels)]
-    if y_star:
+    if known:
         star: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1.5)), "markerfacecolor": "white"}
-        handles.append(Line2D([], [], label="y*, best fixed", marker="D", **star))
-    size = 11 if sum(map(len, labels)) < 60 else 9
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.915), ncols=len(handles), frameon=False,
-                  fontsize=size, handlelength=1.8, columnspacing=1.1, handletextpad=0.5)  # fmt: skip
+        handles.append(Line2D([], [], label=STARS.get(words.star, words.reference), marker="D", **star))
+    letters = sum(map(len, labels))
+    size, rows_of_names = 11 if letters < 60 else 9, 1 if letters < 90 else 2
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.915), frameon=False, fontsize=size,
+                  ncols=-(-len(handles) // rows_of_names), handlelength=1.8, columnspacing=1.1,
+                  handletextpad=0.5)  # fmt: skip
     seen = {row["observes"] for row in rows}
     groups = [f"{what}: {', '.join(row['policy'] for row in rows if row['observes'] == what)}" for what in sorted(seen)]
-    told = "seen before deciding: " + "; ".join(reversed(groups))
-    figure.text(0.988, 0.012, told, fontsize=9.5, va="bottom", ha="right", color=MUTED)
+    told = "seen before deciding: " + ("; ".join(reversed(groups)) if len(seen) > 1 else f"{seen.pop()}, by all")
+    figure.text(0.988, 0.012, told, fontsize=9.5 if len(told) < 150 else 8, va="bottom", ha="right", color=MUTED)
 
 
 def _around(curves: Sequence[Any], others: Sequence[float], axes: Axes) -> None:

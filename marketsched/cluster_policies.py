@@ -6,7 +6,7 @@ comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -30,14 +30,20 @@ def _step(x: object) -> str | float:
         raise ValueError("'theory' or a finite number in (0, inf)") from None
 
 
-class OgaSchedRules(Strict):
+class PolicyRules(Strict):
+    """What every policy's rules are; ``knows_horizon``: it decides otherwise when it will be played for longer."""
+
+    knows_horizon: ClassVar[bool] = False
+
+
+class OgaSchedRules(PolicyRules):
     """Online gradient ascent. Decides before it sees who has arrived; ``peek`` is the ablation that looks first.
 
     ``step`` is ``theory``, OgaSched (26), or the step eta of the raw gradient, which then shrinks by
     ``decay`` from slot to slot: the authors' published code has 25 and 0.9999.
     """
 
-    knows_horizon: ClassVar[bool] = True  # it decides otherwise when it will be played for longer
+    knows_horizon: ClassVar[bool] = True
 
     step: Annotated[str | float, BeforeValidator(_step)] = "theory"
     decay: PositiveShare = 1.0
@@ -61,13 +67,11 @@ class OgaSchedRules(Strict):
         return OgaSched(cluster, horizon, step=step, peek=self.peek, threads=self.threads)
 
 
-class DrfRules(Strict):
+class DrfRules(PolicyRules):
     """Dominant resource fairness: arrived ports in ascending order of their dominant share.
 
     ``demand`` is what a job asks for: at most its requirement on every instance, or as much in total.
     """
-
-    knows_horizon: ClassVar[bool] = False
 
     demand: Literal["per-node", "total"] = "per-node"
 
@@ -78,10 +82,8 @@ class DrfRules(Strict):
         return Drf(cluster, demand=self.demand)
 
 
-class FairnessRules(Strict):
+class FairnessRules(PolicyRules):
     """Every port's share of each resource: among the ports that have arrived, or among all."""
-
-    knows_horizon: ClassVar[bool] = False
 
     share_over: Literal["arrived", "all"] = "arrived"
 
@@ -92,10 +94,8 @@ class FairnessRules(Strict):
         return Fairness(cluster, share_over=self.share_over)
 
 
-class BinPackingRules(Strict):
+class BinPackingRules(PolicyRules):
     """The most used instances first. With demand per node it equals `SpreadingRules` exactly."""
-
-    knows_horizon: ClassVar[bool] = False
 
     demand: Literal["per-node", "total"] = "per-node"
 
@@ -106,10 +106,8 @@ class BinPackingRules(Strict):
         return BinPacking(cluster, demand=self.demand)
 
 
-class SpreadingRules(Strict):
+class SpreadingRules(PolicyRules):
     """The least used instances first."""
-
-    knows_horizon: ClassVar[bool] = False
 
     demand: Literal["per-node", "total"] = "per-node"
 
@@ -137,7 +135,7 @@ class PolicyChoice:
 
     label: str
     name: str
-    rules: Rules
+    rules: PolicyRules
 
     def said(self) -> str:
         """Return every rule in words: ``"step=theory decay=1.0 peek=false threads=1"``."""
@@ -145,13 +143,17 @@ class PolicyChoice:
         return " ".join(f"{key}={value}" for key, value in told.items())
 
 
-def policy_choices(tokens: Sequence[str]) -> list[PolicyChoice]:
+def policy_choices(
+    tokens: Sequence[str], policies: Mapping[str, type[PolicyRules]] = OGASCHED_POLICIES
+) -> list[PolicyChoice]:
     """Return the policies that ``tokens`` name, in their order.
 
     Parameters
     ----------
     tokens : sequence of str
         ``name`` or ``name:key=value:key=value``; values are YAML.
+    policies : mapping of str to type
+        Those that a core has, by name; default: OgaSched's.
 
     Raises
     ------
@@ -171,14 +173,30 @@ def policy_choices(tokens: Sequence[str]) -> list[PolicyChoice]:
     for token in tokens:
         if any(token == other.label for other in found):
             raise InvalidParameterError(f"policy {token!r} is named twice: expected different ones")
-        found.append(_choice(token))
+        found.append(_choice(token, policies))
     return found
 
 
-def _choice(token: str) -> PolicyChoice:
+def policy_list(policies: Mapping[str, type[PolicyRules]]) -> BeforeValidator:
+    """Return a validator of lists of policies as a scenario writes them."""
+
+    def read(x: object) -> tuple[str, ...]:
+        legal = "a list of policies, as in [ogasched, 'fairness:share_over=all']"
+        if not isinstance(x, (list, tuple)) or not x or not all(isinstance(token, str) for token in x):
+            raise ValueError(legal)
+        try:
+            policy_choices(x, policies)
+        except UnknownNameError as error:  # pydantic lets a KeyError through
+            raise InvalidParameterError(str(error)) from None
+        return tuple(x)
+
+    return BeforeValidator(read)
+
+
+def _choice(token: str, policies: Mapping[str, type[PolicyRules]]) -> PolicyChoice:
     name, *pairs = token.split(":")
-    if name not in OGASCHED_POLICIES:
-        raise UnknownNameError(f"policy {name!r} is unknown: expected one of {', '.join(OGASCHED_POLICIES)}")
+    if name not in policies:
+        raise UnknownNameError(f"policy {name!r} is unknown: expected one of {', '.join(policies)}")
     rules: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -187,4 +205,4 @@ def _choice(token: str) -> PolicyChoice:
         if key in rules:
             raise InvalidParameterError(f"policy {token!r} says {key} twice: expected it once")
         rules[key] = parse_yaml(text, f"policy {token!r}")
-    return PolicyChoice(token, name, validated(OGASCHED_POLICIES[name], rules, f"policy {token!r}"))
+    return PolicyChoice(token, name, validated(policies[name], rules, f"policy {token!r}"))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from marketsched.output import INCOMPLETE, META, whole_folder, write_json, write_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from marketsched.cluster_comparing import ClusterComparison
     from marketsched.cluster_running import ClusterRun
 
@@ -17,7 +19,8 @@ def write_cluster_run(folder: Path, run: ClusterRun, *, force: bool = False) -> 
 
     ``slots.parquet`` (one row per policy and slot), ``summary.parquet`` and ``summary.json`` (one row
     per policy), ``scenario.yaml`` (resolved: it runs again), ``figure.png``, ``meta.json``, and a file
-    ``INCOMPLETE`` if it was interrupted.
+    ``INCOMPLETE`` if it was interrupted. Where jobs are told apart ``jobs.parquet`` (one row per policy
+    and job) and ``jobs.png``.
 
     Parameters
     ----------
@@ -46,10 +49,21 @@ def write_cluster_run(folder: Path, run: ClusterRun, *, force: bool = False) -> 
         (partial / "scenario.yaml").write_text(run.scenario.to_yaml(), encoding="utf-8")
         write_json(run.to_dict()["policies"], partial / "summary.json")
         save_figure(run_figure(run), partial / "figure.png")
+        _write_jobs(run.jobs, f"{meta['scenario']}, seed {meta['seed']}", meta["lead"], partial, about)
         if not run.complete:
             text = f"interrupted after {len(run.summary)} of {len(meta['policies'])} policies; the tables hold these\n"
             (partial / INCOMPLETE).write_text(text, encoding="utf-8")
         write_json(meta, partial / META)
+
+
+def _write_jobs(jobs: pd.DataFrame, title: str, lead: str, partial: Path, about: dict[str, Any]) -> None:
+    """Write what became of single jobs, if they are told apart."""
+    from marketsched.cluster_job_plots import jobs_figure
+    from marketsched.plots import save_figure
+
+    if not jobs.empty:
+        write_table(jobs, partial / "jobs.parquet", about)
+        save_figure(jobs_figure(jobs, title=title, lead=lead), partial / "jobs.png")
 
 
 def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: bool = False) -> None:
@@ -58,7 +72,9 @@ def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: b
     ``runs.parquet`` (one row per seed and policy), ``curves.parquet`` (reward so far, at most 400 slots
     per seed and policy), ``regrets.parquet`` (per seed, policy and horizon, if growth was asked
     for), ``summary.parquet`` and ``summary.json`` (one row per policy), ``scenario.yaml``,
-    ``figure.png``, ``meta.json``, and a file ``INCOMPLETE`` if it was interrupted.
+    ``figure.png``, ``meta.json``, and a file ``INCOMPLETE`` if it was interrupted. Where jobs are told
+    apart ``jobs.parquet`` (one row per seed, policy and job) and ``jobs.png``; ``migrations.png`` if
+    policies differ in their primal step.
 
     Raises
     ------
@@ -67,6 +83,7 @@ def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: b
     OSError
         If the disk does not take it; nothing is left then.
     """
+    from marketsched.cluster_job_plots import migration_figure, steps_of
     from marketsched.cluster_plots import comparison_figure
     from marketsched.plots import save_figure
 
@@ -77,6 +94,12 @@ def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: b
         for name, table in tables.items():
             if not table.empty:
                 write_table(table, partial / f"{name}.parquet", about)
+        seeds = f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed"
+        _write_jobs(found.jobs, f"{meta['scenario']}, {seeds}", meta["lead"], partial, about)
+        if steps_of(found.runs):
+            words = found.scenario.cluster.words
+            pictured = migration_figure(found.runs, title=f"{meta['scenario']}, {seeds}", baseline=words.baseline)
+            save_figure(pictured, partial / "migrations.png")
         (partial / "scenario.yaml").write_text(found.scenario.to_yaml(), encoding="utf-8")
         write_json(found.to_dict()["policies"], partial / "summary.json")
         save_figure(comparison_figure(found), partial / "figure.png")

@@ -1,4 +1,4 @@
-"""Run a cluster scenario: every policy on the same cluster and the same arrivals, and the best fixed allocation.
+"""Run a cluster scenario: every policy in the same world, and the core's yardstick beside them.
 
 What a policy saw before it decided is declared by the policy, enforced by the slot loop, and stands
 in every row: policies that see the arrivals and one that does not play different games.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
 from marketsched.running import checked_seed, versions
 
 if TYPE_CHECKING:
-    from marketsched.cluster_world import World
+    from marketsched.cluster_world import Outcome, World
 
 Progress = Callable[[int, int, str], None]  # slots done, slots in all, what is being done
 
@@ -31,8 +31,9 @@ Progress = Callable[[int, int, str], None]  # slots done, slots in all, what is 
 class ClusterRun:
     """What came out. ``slots``: one row per policy and slot; ``summary``: one row per policy.
 
-    ``complete`` is False if it was interrupted; it then holds the policies that were finished, and
-    no best fixed allocation if it was not found yet.
+    ``jobs``: one row per policy and job, of a core that tells jobs apart; else empty. ``complete`` is
+    False if it was interrupted; it then holds the policies that were finished, and no yardstick if it
+    was not found yet.
     """
 
     scenario: ClusterScenario
@@ -40,6 +41,7 @@ class ClusterRun:
     summary: pd.DataFrame
     complete: bool
     meta: dict[str, Any]
+    jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows of ``summary``, one dictionary per policy."""
@@ -56,11 +58,12 @@ class ClusterRun:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One policy's record, and how long it took."""
+    """One policy's record, what else its core tells of it, and how long it took."""
 
     choice: PolicyChoice
     record: SlotRecord
     seconds: float
+    outcome: Outcome
 
 
 def run_cluster(
@@ -87,7 +90,7 @@ def run_cluster(
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum : bool
-        Whether the best fixed allocation is looked for.
+        Whether the yardstick (of OgaSched: the best fixed allocation) is looked for.
     progress : function of (int, int, str), optional
         Told how many slots of all policies are done, how many there are, and what comes now.
     keep_interrupted : bool
@@ -126,7 +129,7 @@ def run_cluster(
             done = len(played) * world.slots
             played.append(play(world, choice, world.slots, lambda t: tell(done + t, total, choice.label)))  # noqa: B023
         if optimum:
-            tell(total, total, "best fixed allocation")
+            tell(total, total, base.cluster.words.reference)
             best = world.reference(world.slots)
             reference = best.value, best.gap
     except KeyboardInterrupt:
@@ -147,19 +150,33 @@ def run_cluster(
         "seconds": round(time.perf_counter() - began, 3),
     }
     slots = pd.concat([slots_table(each.choice.label, each.record, world.goal) for each in played], ignore_index=True)
-    return ClusterRun(base, slots, pd.DataFrame(summary_rows(world, played, *reference)), complete, meta)
+    summary = pd.DataFrame(summary_rows(world, played, *reference, baseline=base.cluster.words.baseline))
+    return ClusterRun(base, slots, summary, complete, meta, jobs_table(played))
 
 
 def play(world: World, choice: PolicyChoice, slots: int, tell: Callable[[int], None] | None = None) -> Played:
     """Play one policy for ``slots`` slots from the first; the time is without that of compiling its kernels."""
     play_slots(world.policy(choice, 1), world.environment(), 1)
     began = time.perf_counter()
-    record = play_slots(world.policy(choice, slots), world.environment(), slots, tell)
-    return Played(choice, record, time.perf_counter() - began)
+    policy, environment = world.policy(choice, slots), world.environment()
+    record = play_slots(policy, environment, slots, tell)
+    seconds = time.perf_counter() - began
+    return Played(choice, record, seconds, world.outcome(policy, environment))
 
 
-def summary_rows(world: World, played: Sequence[Played], best: float, gap: float) -> list[dict[str, Any]]:
-    """Return one row per policy of one world: totals, ratios, and regret against the best fixed allocation.
+def jobs_table(played: Sequence[Played]) -> pd.DataFrame:
+    """Return one row per policy and job, of a core that tells jobs apart; else an empty table."""
+    tables = [each.outcome.jobs.assign(policy=each.choice.label) for each in played if each.outcome.jobs is not None]
+    if not tables:
+        return pd.DataFrame()
+    table = pd.concat(tables, ignore_index=True)
+    return table[["policy", *[name for name in table if name != "policy"]]]
+
+
+def summary_rows(
+    world: World, played: Sequence[Played], best: float, gap: float, *, baseline: str = ""
+) -> list[dict[str, Any]]:
+    """Return one row per policy of one world: totals, ratios, and regret against the yardstick.
 
     Parameters
     ----------
@@ -169,6 +186,8 @@ def summary_rows(world: World, played: Sequence[Played], best: float, gap: float
         The first is the one whose total is divided by the others'.
     best, gap : float
         As in `Reference`; NaN: not known.
+    baseline : str
+        See `with_ratios`.
     """
     rows = []
     for each in played:
@@ -180,12 +199,14 @@ def summary_rows(world: World, played: Sequence[Played], best: float, gap: float
                 "rules": each.choice.said(),
                 "slots": record.slots,
                 **{name: record.total(name) for name in record.measures},
+                **each.outcome.figures,
                 "reward": record.total(world.goal),
                 "reward_per_slot": record.total(world.goal) / record.slots,
-                "best_fixed": best,
-                "best_fixed_gap": gap,
-                "best_fixed_gap_share": gap / best if best > 0 else np.nan,
+                "earned": world.earned(record, record.slots),
+                "reference": best,
+                "reference_gap": gap,
+                "reference_gap_share": gap / best if best > 0 else np.nan,
                 "regret_bound": world.regret_bound(each.choice, record.slots),
             }
         )
-    return with_ratios(rows, played[0].choice.label)
+    return with_ratios(rows, played[0].choice.label, baseline)

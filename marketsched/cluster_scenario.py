@@ -12,30 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
+from marketsched.cluster_esdp import EsdpCluster
+from marketsched.cluster_opm import OpmCluster
 from marketsched.cluster_parts import AnyArrivals, AnyInstance, Bernoulli, Published
-from marketsched.cluster_policies import OGASCHED_POLICIES, PolicyChoice, policy_choices
+from marketsched.cluster_policies import OGASCHED_POLICIES, PolicyChoice, policy_choices, policy_list
+from marketsched.cluster_words import OGASCHED, Words
 from marketsched.configuration import Count
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.scenario import Scenario, read_scenario, without_none
 from marketsched.strict_yaml import Strict, dump_yaml, validated
 
 if TYPE_CHECKING:
     from marketsched.cluster_world import World
-
-
-def _policies(x: object) -> tuple[str, ...]:
-    legal = "a list of policies, as in [ogasched, 'fairness:share_over=all']"
-    if not isinstance(x, (list, tuple)) or not x or not all(isinstance(token, str) for token in x):
-        raise ValueError(legal)
-    try:
-        policy_choices(x)
-    except UnknownNameError as error:  # pydantic lets a KeyError through
-        raise InvalidParameterError(str(error)) from None
-    return tuple(x)
 
 
 class OgaSchedCluster(Strict):
@@ -44,11 +36,13 @@ class OgaSchedCluster(Strict):
     The first of the ``policies`` is the one whose totals are divided by the others'.
     """
 
+    words: ClassVar[Words] = OGASCHED
+
     core: Literal["ogasched"] = "ogasched"
     instance: AnyInstance = Published(kind="published")
     arrivals: AnyArrivals = Bernoulli(kind="bernoulli")
     slots: Count = 2000
-    policies: Annotated[tuple[str, ...], BeforeValidator(_policies)] = tuple(OGASCHED_POLICIES)
+    policies: Annotated[tuple[str, ...], policy_list(OGASCHED_POLICIES)] = tuple(OGASCHED_POLICIES)
 
     def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
         """Return the policies that ``tokens`` name; see `policy_choices`."""
@@ -82,8 +76,7 @@ def _with_core(x: object) -> object:
     return {"core": "ogasched", **x} if isinstance(x, Mapping) else x
 
 
-# With a second core: Annotated[OgaSchedCluster | EsdpCluster, Field(discriminator="core")].
-AnyCore = OgaSchedCluster
+AnyCore = Annotated[OgaSchedCluster | EsdpCluster | OpmCluster, Field(discriminator="core")]
 
 
 class ClusterScenario(Strict):
@@ -122,6 +115,8 @@ class ClusterScenario(Strict):
         """
         if isinstance(data, Mapping) and "workload" in data:
             raise InvalidParameterError(f"{source}: a scenario of jobs: expected one with a cluster")
+        if is_cluster(data):
+            data = {**data, "cluster": _with_core(data["cluster"])}  # an error line then names the right place
         return validated(cls, data, source)
 
     @classmethod
@@ -151,7 +146,7 @@ class ClusterScenario(Strict):
         """Return the resolved scenario as plain data: all defaults written out."""
         data: dict[str, Any] = without_none(self.model_dump(mode="python"))
         cluster = data["cluster"]
-        for part in ("instance", "arrivals"):  # a reader looks for the kind first
+        for part in ("instance", "arrivals", "machines", "jobs"):  # a reader looks for the kind first
             if part in cluster:
                 cluster[part] = {"kind": cluster[part]["kind"], **cluster[part]}
         return data

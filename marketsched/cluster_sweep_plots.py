@@ -1,7 +1,7 @@
 """Pictures of sweeps, in the manner of Figs. 3, 6 and 7 of the OgaSched paper.
 
 Every function takes a tidy table with one row per value, seed and policy: ``value, seed, policy, slots,
-reward, gain, overhead, best_fixed`` (NaN where y* is not known).
+reward, reference`` (NaN where the yardstick is not known), and the measures that are drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from marketsched.plots import GREY, INK, STYLE
 LOWEST = -1.5  # of the axis of shares of y*
 
 
-def sweep_figure(table: pd.DataFrame, *, key: str, title: str) -> Figure:
+def sweep_figure(table: pd.DataFrame, *, key: str, title: str, goal: str = "reward", star: str = "y*") -> Figure:
     """Draw the effect of a parameter (Fig. 3: instances, ports, contention): reward, and ratios to the others.
 
     Left the reward of all slots, mean over seeds, with one standard deviation; right the ratio of
@@ -39,6 +39,8 @@ def sweep_figure(table: pd.DataFrame, *, key: str, title: str) -> Figure:
         What the values are values of.
     title : str
         Headline.
+    goal, star : str
+        What the core calls its goal and its yardstick.
 
     Returns
     -------
@@ -57,17 +59,21 @@ def sweep_figure(table: pd.DataFrame, *, key: str, title: str) -> Figure:
         right.axhline(1.0, color=GREY, linewidth=1)
         for place, label in list(enumerate(labels))[1:]:
             _draw_ratios(right, table, label, values, place, len(labels))
-        left.set_title("reward of all slots (bars: one standard deviation)", fontsize=12, loc="left")
+        left.set_title(f"{goal} of all slots (bars: one standard deviation)", fontsize=12, loc="left")
         right.set_title(f"mean total of {labels[0]} over the others'", fontsize=12, loc="left")
         left.yaxis.set_major_formatter(FuncFormatter(short))
         for axes in (left, right):
             _values_across(axes, values, key)
-        _legend(figure, labels, y_star=bool(table["best_fixed"].notna().any()))
+        _legend(figure, labels, star=star if table["reference"].notna().any() else "")
     return figure
 
 
-def gain_overhead_figure(table: pd.DataFrame, *, key: str, title: str) -> Figure:
+def gain_overhead_figure(
+    table: pd.DataFrame, *, key: str, title: str, pair: Sequence[str] = ("gain", "overhead")
+) -> Figure:
     """Draw mean gain and mean overhead of a slot by a parameter (Fig. 6: contention), policy beside policy.
+
+    ``pair``: the two measures that are drawn, of a core with others.
 
     Returns
     -------
@@ -77,7 +83,7 @@ def gain_overhead_figure(table: pd.DataFrame, *, key: str, title: str) -> Figure
     labels, values = _order(table)
     with matplotlib.rc_context(STYLE):
         figure, panels = _frame(title, f"mean of {table['seed'].nunique()} seeds; lines: one standard deviation")
-        for axes, name in zip(panels, ("gain", "overhead"), strict=True):
+        for axes, name in zip(panels, pair, strict=True):
             per_slot = table.assign(shown=table[name] / table["slots"])
             _bars(axes, per_slot, labels, values)
             axes.set_title(f"{name} a slot", fontsize=12, loc="left")
@@ -103,7 +109,7 @@ def utility_figure(table: pd.DataFrame, *, title: str) -> Figure:
             left.set_yscale("log")
             left.yaxis.set_minor_formatter(NullFormatter())
         left.set_title("reward of all slots", fontsize=12, loc="left")
-        best = table["best_fixed"].to_numpy()
+        best = table["reference"].to_numpy()
         shares = np.divide(table["reward"], best, out=np.full(len(table), np.nan), where=best > 0)
         _bars(right, table.assign(shown=shares), labels, values, decimals=2)
         right.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
@@ -119,11 +125,11 @@ def utility_figure(table: pd.DataFrame, *, title: str) -> Figure:
 def _draw_ratios(axes: Axes, table: pd.DataFrame, label: str, values: Sequence[Any], place: int, n: int) -> None:
     """Draw ratios of mean totals, and of y* over the same policy as diamonds; none where one is not positive."""
     lead = table["policy"].iloc[0]
-    means = table.groupby(["value", "policy"])[["reward", "best_fixed"]].mean()
+    means = table.groupby(["value", "policy"])[["reward", "reference"]].mean()
     x = np.arange(len(values)) + _shift(place, n)
     own = [means.loc[(value, label), "reward"] for value in values]
     leading = [ratio(means.loc[(value, lead), "reward"], below) for value, below in zip(values, own, strict=True)]
-    best = [ratio(means.loc[(value, label), "best_fixed"], below) for value, below in zip(values, own, strict=True)]
+    best = [ratio(means.loc[(value, label), "reference"], below) for value, below in zip(values, own, strict=True)]
     axes.plot(x, leading, linewidth=1.5, marker="o", markersize=4, **look(place))
     axes.plot(x, best, "D", markersize=5.5, color=look(place)["color"], markerfacecolor="white")
 
@@ -162,16 +168,16 @@ def _frame(title: str, about: str) -> tuple[Figure, list[Axes]]:
     return figure, panels
 
 
-def _legend(figure: Figure, labels: Sequence[str], *, bars: bool = False, y_star: bool = False) -> None:
+def _legend(figure: Figure, labels: Sequence[str], *, bars: bool = False, star: str = "") -> None:
     handles: list[Any] = [
         Patch(color=look(place)["color"], label=label)
         if bars
         else Line2D([], [], linewidth=2, label=label, **look(place))
         for place, label in enumerate(labels)
     ]
-    if y_star:
+    if star:
         handles.append(
-            Line2D([], [], linestyle="", marker="D", color=INK, markerfacecolor="white", label="y* over the same")
+            Line2D([], [], linestyle="", marker="D", color=INK, markerfacecolor="white", label=f"{star} over the same")
         )
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.915), ncols=len(handles), frameon=False,
                   fontsize=11, handlelength=1.8, columnspacing=1.3, handletextpad=0.5)  # fmt: skip

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.cluster_view import decimals, figure
+from marketsched.cluster_view import cell, decimals, figure
 from marketsched.output import INCOMPLETE, META, whole_folder, write_json, write_table
 from marketsched.summary import percent
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 def sweep_view(found: ClusterSweep) -> Group:
     """Return the table of a sweep, ready to print with rich: one line per value and policy."""
-    meta = found.meta
+    meta, words = found.meta, found.scenario.cluster.words
+    columns = [column for column in words.columns if column.kind != "total"]  # there is little room
     state = "" if found.complete else f", INTERRUPTED after {len(meta['finished'])} of {len(meta['values'])} values"
     head = Text(f"{meta['scenario']} over {meta['key']}, {meta['runs']} seeds for each value{state}", style="bold")
     table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
-    table.add_column(meta["key"].rpartition(".")[2])
+    table.add_column(meta["key"].rpartition(".")[2], overflow="fold", min_width=4)
     table.add_column("", overflow="fold", min_width=10)
-    table.add_column("observes")
+    table.add_column("observes", no_wrap=True, min_width=8)
     for title in (
-        "reward\na slot",
-        "gain",
-        "overhead",
+        f"{words.goal}\na slot",
+        *(column.title for column in columns),
         f"{meta['lead']}\nover this",
         "± sd",
-        "y* over\nthis",
-        "regret,\n% of y*",
+        f"{words.star} over\nthis",
+        f"regret,\n% of {words.star}",
     ):
         table.add_column(Text(title), justify="right", no_wrap=True)
     last = None
@@ -43,11 +43,10 @@ def sweep_view(found: ClusterSweep) -> Group:
             row["policy"],
             row["observes"],
             figure(row["reward_per_slot"]),
-            figure(row["gain_per_slot"]),
-            figure(row["overhead_per_slot"]),
+            *(cell(column, row[column.shown], 1) for column in columns),
             decimals(row["ratio"]),
             decimals(row["ratio_deviation"]),
-            decimals(row["best_fixed_ratio"]),
+            decimals(row["reference_ratio"]),
             percent(row["regret_share"]) if row["regret_share"] == row["regret_share"] else "-",
         )
         last = row["value"]
@@ -59,7 +58,7 @@ def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = Fals
 
     ``runs.parquet`` (one row per value, seed and policy), ``summary.parquet`` and ``summary.json`` (one
     row per value and policy), ``scenario.yaml`` (before any value is set), ``figure.png``,
-    ``gain-overhead.png``, ``meta.json``, and a file ``INCOMPLETE`` if it was interrupted.
+    ``gain-overhead.png`` (or another pair of measures), ``meta.json``, and a file ``INCOMPLETE`` if it was interrupted.
 
     Raises
     ------
@@ -73,11 +72,11 @@ def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = Fals
 
     meta = {**found.meta, "complete": found.complete}
     about = {name: meta[name] for name in ("scenario", "key", "seed", "runs", "versions", "complete")}
-    key, name = meta["key"].rpartition(".")[2], meta["scenario"]
+    key, name, words = meta["key"].rpartition(".")[2], meta["scenario"], found.scenario.cluster.words
     drawn = (
         utility_figure(found.runs, title=f"{name}: utilities")
         if key == "gain"
-        else sweep_figure(found.runs, key=key, title=f"{name}: effect of {key}")
+        else sweep_figure(found.runs, key=key, title=f"{name}: effect of {key}", goal=words.goal, star=words.star)
     )
     with whole_folder(folder, force=force) as partial:
         # Values may be numbers and words at once; a column on disk is of one kind.
@@ -86,9 +85,10 @@ def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = Fals
         (partial / "scenario.yaml").write_text(found.scenario.to_yaml(), encoding="utf-8")
         write_json(found.to_dict()["policies"], partial / "summary.json")
         save_figure(drawn, partial / "figure.png")
-        save_figure(
-            gain_overhead_figure(found.runs, key=key, title=f"{name}: gain and overhead"), partial / "gain-overhead.png"
-        )
+        if words.pair:
+            told = " and ".join(words.pair)
+            pictured = gain_overhead_figure(found.runs, key=key, title=f"{name}: {told}", pair=words.pair)
+            save_figure(pictured, partial / f"{'-'.join(words.pair)}.png")
         if not found.complete:
             text = f"interrupted after {len(meta['finished'])} of {len(meta['values'])} values; the tables hold these\n"
             (partial / INCOMPLETE).write_text(text, encoding="utf-8")

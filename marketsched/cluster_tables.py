@@ -2,7 +2,7 @@
 
 Ratios are ratios of totals, seed by seed: what the leading policy (the first that is named) earned
 over all slots, divided by what another one earned on the same arrivals. Where a total is not
-positive there is no ratio; the margin, in shares of the best fixed allocation, is always there.
+positive there is no ratio; the margin, in shares of the yardstick, is always there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from marketsched.cluster_words import OGASCHED, Column
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord
 from marketsched.paired_statistics import ratio_of_means
 
@@ -79,35 +80,42 @@ def ratio(above: float, below: float) -> float:
     return above / below if above > 0 and below > 0 else np.nan
 
 
-def with_ratios(rows: Sequence[dict[str, Any]], lead: str) -> list[dict[str, Any]]:
-    """Return the rows of one seed with ``ratio``, ``margin`` and all that compares with the best fixed allocation.
+def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:
+    """Return the rows of one seed with ``ratio``, ``margin`` and all that compares with the yardstick.
 
     Parameters
     ----------
     rows : sequence of dict
-        One per policy: ``policy, reward, best_fixed`` (NaN: not known), ``regret_bound`` (NaN: none), ``...``.
+        One per policy: ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and
+        ``earned`` where something else than the reward counts against the yardstick.
     lead : str
         Label of the policy whose total is divided by the others'.
+    baseline : str
+        Label of the policy that all totals are divided by, too, if it is among them (``over_baseline``).
     """
     (leading,) = [row["reward"] for row in rows if row["policy"] == lead]
+    below = next((row["reward"] for row in rows if row["policy"] == baseline), np.nan)
     found = []
     for row in rows:
-        best, reward = row["best_fixed"], row["reward"]
+        best, reward, earned = row["reference"], row["reward"], row.get("earned", row["reward"])
         positive = best if best > 0 else np.nan
         compared = {
             "lead_reward": leading,
             "ratio": ratio(leading, reward),
-            "best_fixed_ratio": ratio(best, reward),
+            "over_baseline": ratio(reward, below),
+            "reference_ratio": ratio(best, earned),
             "margin": (leading - reward) / positive,
-            "regret": best - reward,
-            "regret_share": (best - reward) / positive,
-            "regret_over_bound": (best - reward) / row["regret_bound"],
+            "regret": best - earned,
+            "regret_share": (best - earned) / positive,
+            "regret_over_bound": (best - earned) / row["regret_bound"],
         }
         found.append({**row, **compared})
     return found
 
 
-def comparison_summary(runs: pd.DataFrame, policies: Sequence[str], exponents: pd.DataFrame) -> pd.DataFrame:
+def comparison_summary(
+    runs: pd.DataFrame, policies: Sequence[str], exponents: pd.DataFrame, columns: Sequence[Column] = OGASCHED.columns
+) -> pd.DataFrame:
     """Return one row per policy over all seeds.
 
     Parameters
@@ -118,37 +126,40 @@ def comparison_summary(runs: pd.DataFrame, policies: Sequence[str], exponents: p
         In the order of the rows.
     exponents : DataFrame
         ``policy, growth, growth_low, growth_high``; may be empty.
+    columns : sequence of Column
+        The core's figures beside the goal; default: OgaSched's.
 
     Returns
     -------
     DataFrame
-        ``policy, observes, rules, runs``; means per slot of reward, gain and overhead; of ``ratio``,
-        ``best_fixed_ratio``, ``margin`` and ``regret_share`` mean, deviation, range (``_least``,
-        ``_most``) and interval (``_low``, ``_high``); ``ratio_of_means``, of the mean totals, with a
+        ``policy, observes, rules, runs``; means of the reward per slot and of the columns; of ``ratio``,
+        ``over_baseline``, ``reference_ratio``, ``margin`` and ``regret_share`` mean, deviation, range
+        (``_least``, ``_most``) and interval (``_low``, ``_high``); ``ratio_of_means``, of the mean totals, with a
         bootstrap interval where all totals are positive; ``growth`` with its interval.
     """
-    rows = [_row(runs[runs["policy"] == policy]) for policy in policies]
+    rows = [_row(runs[runs["policy"] == policy], columns) for policy in policies]
     table = pd.DataFrame(rows)
     if exponents.empty:
         return table.assign(growth=np.nan, growth_low=np.nan, growth_high=np.nan)
     return table.merge(exponents, on="policy", how="left")
 
 
-def _row(runs: pd.DataFrame) -> dict[str, Any]:
+def _row(runs: pd.DataFrame, columns: Sequence[Column]) -> dict[str, Any]:
     first = runs.iloc[0]
     row: dict[str, Any] = {name: first[name] for name in ("policy", "observes", "rules")}
     row["runs"] = len(runs)
     per_slot = runs["reward"] / runs["slots"]
     row |= _named("reward_per_slot", spread(per_slot))
-    for name in ("gain", "overhead"):
-        row[f"{name}_per_slot"] = float((runs[name] / runs["slots"]).mean())
-    for name in ("ratio", "best_fixed_ratio", "margin", "regret_share"):
+    for column in columns:
+        own = runs[column.name] / runs["slots"] if column.kind == "slot" else runs[column.name]
+        row |= _named(column.shown, spread(own))
+    for name in ("ratio", "over_baseline", "reference_ratio", "margin", "regret_share"):
         row |= _named(name, spread(runs[name]))
     row["ratio_runs"] = int(runs["ratio"].notna().sum())
     row |= _ratio_of_means(runs)
     for name in ("regret", "regret_bound", "seconds"):
         row[name] = float(runs[name].mean())
-    for name in ("regret_over_bound", "best_fixed_gap_share"):  # what is said of them must hold in every seed
+    for name in ("regret_over_bound", "reference_gap_share"):  # what is said of them must hold in every seed
         row[name] = float(runs[name].max())
     return row
 

@@ -1,4 +1,4 @@
-"""Cluster runs and comparisons as a person reads them: who earned what, knowing what, beside y*."""
+"""Cluster runs and comparisons as a person reads them: who earned what, knowing what, beside the yardstick."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from marketsched.summary import amount, percent
 if TYPE_CHECKING:
     from marketsched.cluster_comparing import ClusterComparison
     from marketsched.cluster_running import ClusterRun
+    from marketsched.cluster_words import Column, Words
 
 
 def run_view(run: ClusterRun) -> Group:
     """Return the table and remarks of a run, ready to print with rich."""
-    meta, rows = run.meta, run.records()
+    meta, rows, words = run.meta, run.records(), run.scenario.cluster.words
     done = f", INTERRUPTED after {len(rows)} of {len(meta['policies'])} policies" if not run.complete else ""
-    head = Text(f"{_world(meta)}, seed {meta['seed']}{done}", style="bold")
+    head = Text(f"{_world(meta, words)}, seed {meta['seed']}{done}", style="bold")
     table = _table(
         "observes",
-        "reward\na slot",
-        "gain",
-        "overhead",
+        f"{words.goal}\na slot",
+        *(column.title for column in words.columns),
         f"{meta['lead']}\nover this",
-        "y* over\nthis",
-        "regret\nto y*",
-        "in %\nof y*",
+        f"{words.star} over\nthis",
+        f"regret\nto {words.star}",
+        f"in %\nof {words.star}",
         "time a\nslot, µs",
     )
     for row in rows:
@@ -38,47 +38,56 @@ def run_view(run: ClusterRun) -> Group:
             row["policy"],
             row["observes"],
             figure(row["reward_per_slot"]),
-            figure(row["gain"] / row["slots"]),
-            figure(row["overhead"] / row["slots"]),
+            *(cell(column, row[column.name], row["slots"]) for column in words.columns),
             decimals(row["ratio"]),
-            decimals(row["best_fixed_ratio"]),
+            decimals(row["reference_ratio"]),
             figure(row["regret"]),
             percent(row["regret_share"]) if math.isfinite(row["regret_share"]) else "-",
             amount(1e6 * meta["policy_seconds"][row["policy"]] / row["slots"]),
         )
-    remarks = [*_remarks(rows, meta["lead"]), "one seed says little: marketsched compare shows the spread over many"]
+    remarks = [*_remarks(rows, words), "one seed says little: marketsched compare shows the spread over many"]
     return Group(head, table, *(Text(f"- {remark}") for remark in remarks))
 
 
 def comparison_view(found: ClusterComparison) -> Group:
     """Return the table and remarks of a comparison, ready to print with rich."""
-    meta, rows = found.meta, found.records()
+    meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
     runs = meta["runs"]
     state = "" if found.complete else f", INTERRUPTED after {runs} of {meta['runs_asked_for']} seeds"
     seeds = f"seeds {meta['seed']} to {meta['seed'] + runs - 1}" if runs > 1 else f"seed {meta['seed']}"
-    earned = _table("observes", "reward\na slot", "± sd", "gain", "overhead", "regret, %\nof y*", "regret\n~ T^x: x")
+    based = any(math.isfinite(row["over_baseline"]) for row in rows)
+    earned = _table(
+        "observes",
+        f"{words.goal}\na slot",
+        "± sd",
+        *(column.title for column in words.columns),
+        *([f"over\n{words.baseline}"] if based else []),
+        f"regret, %\nof {words.star}",
+        *(["regret\n~ T^x: x"] if words.grows else []),
+    )
     for row in rows:
         earned.add_row(
             row["policy"],
             row["observes"],
             figure(row["reward_per_slot"]),
             figure(row["reward_per_slot_deviation"]),
-            figure(row["gain_per_slot"]),
-            figure(row["overhead_per_slot"]),
+            *(cell(column, row[column.shown], 1) for column in words.columns),
+            *([_plus_minus(row, "over_baseline")] if based else []),
             _percent_cell(row, "regret_share"),
-            _growth_cell(row),
+            *([_growth_cell(row)] if words.grows else []),
         )
-    parts: list[Any] = [Text(f"{_world(meta)}, {seeds}{state}", style="bold"), earned]
+    parts: list[Any] = [Text(f"{_world(meta, words)}, {seeds}{state}", style="bold"), earned]
     if len(rows) > 1:
-        parts += ["", _ratio_table(meta, rows)]
+        parts += ["", _ratio_table(meta, rows, words)]
     return Group(*parts, *(Text(f"- {remark}") for remark in comparison_remarks(found)))
 
 
-def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Table:
-    """What the leading policy earns over every other one, and what y* does."""
+def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: Words) -> Table:
+    """What the leading policy earns over every other one, and what the yardstick does."""
     lead = meta["lead"]
     interval = f"{meta['confidence']:.0%} interval\nof the mean"
-    table = _table("mean ± sd", "range", interval, "of mean\ntotals", "y* over\nthe same", "ahead, %\nof y*")
+    star = words.star
+    table = _table("mean ± sd", "range", interval, "of mean\ntotals", f"{star} over\nthe same", f"ahead, %\nof {star}")
     table.columns[0].header = Text(f"{lead} over ...")
     for row in rows:
         if row["policy"] == lead:
@@ -90,7 +99,7 @@ def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
             f"{row['ratio_least']:.2f} to {row['ratio_most']:.2f}" if several else "-",
             f"{row['ratio_low']:.3f} to {row['ratio_high']:.3f}" if several else "-",
             decimals(row["ratio_of_means"]),
-            _plus_minus(row, "best_fixed_ratio"),
+            _plus_minus(row, "reference_ratio"),
             _percent_cell(row, "margin"),
         )
     return table
@@ -98,8 +107,8 @@ def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
 
 def comparison_remarks(found: ClusterComparison) -> list[str]:
     """Return what a reader of a comparison must be told, one sentence each."""
-    meta, rows = found.meta, found.records()
-    remarks = ["ratios are ratios of totals, seed by seed; every seed has a cluster and arrivals of its own"]
+    meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
+    remarks = [f"ratios are ratios of totals, seed by seed; every seed has {words.seeds} of its own"]
     if meta["runs"] < 20:
         remarks.append(
             f"{meta['runs']} seeds: ratios differ by tens of per cent between seeds, ask for --runs 20 or more"
@@ -116,14 +125,16 @@ def comparison_remarks(found: ClusterComparison) -> list[str]:
     grown = [row["policy"] for row in rows if math.isfinite(row["growth"])]
     if grown:
         told = ", ".join(f"{slots:,}" for slots in meta["horizons"])
+        knowing = any(choice.rules.knows_horizon for choice in found.scenario.choices(meta["policies"]))
+        anew = ", each played with the step of its own horizon" if knowing else ""
         remarks.append(
-            f"x is fitted seed by seed over horizons of {told} slots, each played with the step of its own horizon "
+            f"x is fitted seed by seed over horizons of {told} slots{anew} "
             f"({meta['confidence']:.0%} interval of the mean)"
         )
-    return remarks + _remarks(rows, meta["lead"])
+    return remarks + _remarks(rows, words)
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], lead: str) -> list[str]:
+def _remarks(rows: Sequence[Mapping[str, Any]], words: Words) -> list[str]:
     """Return what holds for a run and for a comparison alike."""
     remarks = []
     seeing = [row["policy"] for row in rows if row["observes"] != "nothing"]
@@ -133,27 +144,35 @@ def _remarks(rows: Sequence[Mapping[str, Any]], lead: str) -> list[str]:
             f"not the same game: {', '.join(blind)} decides before anything of the slot is known, "
             f"{', '.join(seeing)} after seeing who has arrived"
         )
-    gaps = [row["best_fixed_gap_share"] for row in rows if math.isfinite(row["best_fixed_gap_share"])]
+    gaps = [row["reference_gap_share"] for row in rows if math.isfinite(row["reference_gap_share"])]
     if gaps:
-        remarks.append(
-            f"y* is the best allocation in hindsight that never changes, certified to {100 * max(gaps):.2g} %; whoever "
-            "sees the arrivals may beat it"
-        )
+        remarks.append(words.remark.format(gap=f"{100 * max(gaps):.2g}"))
+    elif rows and words.baseline:
+        remarks.append(f"no {words.reference}: not asked for, or its programs would be too large")
+    shown = [row["policy"] for row in rows if row["observes"] == "state"]
+    if shown:
+        remarks.append(f"{', '.join(shown)} is shown which machines are available: an upper reference, no rival")
     for row in rows:
         if math.isfinite(row["regret_over_bound"]):
             held = "within" if row["regret_over_bound"] <= 1 else "BEYOND"
             remarks.append(
-                f"{row['policy']}: the regret is {held} the bound of OgaSched (14), at most "
+                f"{row['policy']}: the regret is {held} the bound of {words.bound}, at most "
                 f"{100 * max(row['regret_over_bound'], 0.0):.2g} % of it"
             )
     return remarks
 
 
-def _world(meta: Mapping[str, Any]) -> str:
-    return (
-        f"{meta['scenario']}: {meta['ports']:,} ports, {meta['instances']:,} instances, {meta['types']} resources, "
-        f"{meta['channels']:,} channels, {meta['slots']:,} slots, {meta['jobs_per_slot']:.3g} jobs a slot"
-    )
+def _world(meta: Mapping[str, Any], words: Words) -> str:
+    return f"{meta['scenario']}: {words.world.format(**meta)}"
+
+
+def cell(column: Column, x: float, slots: int) -> str:
+    """Show a figure of a core: as it is, per slot, or in per cent."""
+    if column.kind == "slot":
+        return figure(x / slots)
+    if column.kind == "total" and abs(x) >= 1e5:
+        return f"{x:.3g}"
+    return figure(x) if column.kind == "total" or not math.isfinite(x) else f"{100 * x:.1f}"
 
 
 def _table(*titles: str) -> Table:

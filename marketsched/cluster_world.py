@@ -7,14 +7,14 @@ in one world meets the same arrivals on the same cluster.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cluster_policies import OgaSchedRules, PolicyChoice
+from marketsched.cluster_policies import OgaSchedRules, PolicyChoice, Rules
 from marketsched.mechanisms.allocation.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.cluster_environment import ClusterEnvironment
 from marketsched.mechanisms.allocation.multiple_arrivals import CopiedArrivals, PortCopies
@@ -23,9 +23,11 @@ from marketsched.running import checked_seed
 from marketsched.strict_yaml import placed
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from marketsched.cluster_scenario import OgaSchedCluster
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
-    from marketsched.mechanisms.allocation.slot_loop import Environment, Policy
+    from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
 TOLERANCE = 1e-4  # gap of the best fixed allocation, as a share of its value: well below a regret of some per cent
 
@@ -39,6 +41,18 @@ class Reference:
 
     value: float
     gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a core tells of a played policy beside the record of its slots.
+
+    ``figures`` are further columns of the policy's row; ``jobs`` has one row per job, where jobs are
+    told apart.
+    """
+
+    figures: dict[str, float] = field(default_factory=dict)
+    jobs: pd.DataFrame | None = None
 
 
 class World(Protocol):
@@ -64,6 +78,14 @@ class World(Protocol):
 
     def reference(self, slots: int) -> Reference:
         """Return the yardstick over the first ``slots`` slots."""
+        ...
+
+    def earned(self, record: SlotRecord, slots: int) -> float:
+        """Return what counts against the yardstick in the first ``slots`` slots of a record."""
+        ...
+
+    def outcome(self, policy: Policy, environment: Environment) -> Outcome:
+        """Return what else there is to tell of a policy that was just played in ``environment``."""
         ...
 
     def regret_bound(self, choice: PolicyChoice, slots: int) -> float:
@@ -119,7 +141,7 @@ class OgaSchedWorld:
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots."""
-        return choice.rules.build(self.cluster, slots)
+        return cast(Rules, choice.rules).build(self.cluster, slots)
 
     def arrival_counts(self, slots: int) -> NDArray[np.int64]:
         """Return how many jobs came to each port in the first ``slots`` slots, shape (n_ports,)."""
@@ -134,6 +156,14 @@ class OgaSchedWorld:
         """Return what the best fixed allocation y* earns in the first ``slots`` slots."""
         found = self.cluster.best_fixed_allocation(self.arrival_counts(slots), tolerance=TOLERANCE)
         return Reference(found.value, found.gap)
+
+    def earned(self, record: SlotRecord, slots: int) -> float:
+        """Return the reward of the first ``slots`` slots."""
+        return float(record[self.goal][:slots].sum())
+
+    def outcome(self, policy: Policy, environment: Environment) -> Outcome:
+        """Return nothing further."""
+        return Outcome()
 
     def regret_bound(self, choice: PolicyChoice, slots: int) -> float:
         """Return the bound of OgaSched (14) for OgaSched with the step of the theory; NaN for all others."""

@@ -26,6 +26,8 @@ SMALL = {
     "name": "small cluster",
     "cluster": {"slots": 60, "instance": FAMILY, "policies": ["ogasched", "drf", "fairness:share_over=all"]},
 }
+pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels
+
 RUN_FILES = {"slots.parquet", "summary.parquet", "summary.json", "scenario.yaml", "figure.png", "meta.json"}
 COMPARED = {"runs.parquet", "curves.parquet", "regrets.parquet", "summary.parquet", "summary.json", "scenario.yaml",
             "figure.png", "meta.json"}  # fmt: skip
@@ -100,7 +102,7 @@ def test_a_comparison_writes_everything(here):
     summary = json.loads((here / "out" / "summary.json").read_text())
     assert [row["policy"] for row in summary] == policies.split(",")
     assert [row["observes"] for row in summary] == ["nothing", "nothing", "arrivals", "arrivals"]
-    assert all(row["best_fixed_ratio"] for row in summary)  # beside every ratio
+    assert all(row["reference_ratio"] for row in summary)  # beside every ratio
     again = call("compare", "small.yaml", "--runs", 2, "--mechanisms", policies, "--json", "--out", "out", "--force")
     assert len(json.loads(again.stdout)["policies"]) == 4
     refused = call("compare", "small.yaml", "--out", "out")

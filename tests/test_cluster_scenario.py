@@ -1,7 +1,9 @@
 """Cluster scenarios as files: strict, named faults, round trips, and one stream of random numbers per purpose."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +31,12 @@ def fault(cluster):
 
 
 def test_the_built_in_ones():
-    assert CLUSTERS == ("cluster-default", "cluster-linear", "cluster-openb", "cluster-pai")
+    ogasched = ("cluster-default", "cluster-linear", "cluster-openb", "cluster-pai")
+    channels, machines = (
+        ("esdp-default", "esdp-google", "esdp-pai"),
+        ("opm-default", "opm-google", "opm-lanl", "opm-spot", "opm-unequal"),
+    )
+    assert (*ogasched, *channels, *machines) == CLUSTERS
     default = ClusterScenario.load("cluster-default").cluster
     instance = default.instance
     paper = (10, 128, 10.0, (1.0, 1.5), (0.3, 0.5), 0.7, 2000)  # Table 1 of the OgaSched paper
@@ -46,8 +53,21 @@ def test_a_built_in_one_round_trips(name):
     found = ClusterScenario.load(name)
     assert found.name == name and found.description and built_in_text(name).startswith("#")
     assert ClusterScenario.from_dict(parse_yaml(found.to_yaml(), "x")) == found
-    assert found.cluster.policies[0] == "ogasched"
+    assert (
+        found.cluster.policies[0]
+        == found.cluster.core
+        == {"cluster": "ogasched"}.get(name.partition("-")[0], name.partition("-")[0])
+    )
     assert any_scenario(found.to_dict()) == found
+
+
+def test_the_page_shows_clusters_that_build():
+    page = (Path(__file__).resolve().parent.parent / "docs" / "scenarios.md").read_text()
+    _, *texts = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    shown = [ClusterScenario.from_dict(parse_yaml(text, "docs/scenarios.md")) for text in texts]
+    assert [each.cluster.core for each in shown] == ["ogasched", "esdp", "opm"]
+    for each in shown:
+        assert each.cluster.world(0).slots == 2000
 
 
 def test_what_is_left_out_is_the_papers():
@@ -59,7 +79,7 @@ def test_what_is_left_out_is_the_papers():
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ({"core": "esd"}, "scenario: cluster.core = 'esd': expected 'ogasched'"),
+        ({"core": "esd"}, "scenario: cluster.core = 'esd': expected one of 'ogasched', 'esdp', 'opm'"),
         ({"instance": {"kind": "cloud"}}, "scenario: cluster.instance.kind = 'cloud': expected one of 'published'"),
         ({"instance": {}}, "scenario: cluster.instance.kind is missing: expected it to say which"),
         ({"instance": {"kind": "published", "ports": 0}}, "cluster.instance.ports = 0: expected a whole"),

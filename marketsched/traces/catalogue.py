@@ -129,6 +129,15 @@ TRACES: dict[str, Trace] = {
             "read_machines",
         ),
         Trace(
+            "pai-minibatches",
+            "Alibaba PAI: mini-batch time per worker and iteration, 4 training jobs",
+            ("pai2020_minibatch_jobs.csv",),
+            "CC BY 4.0",
+            "Alibaba cluster-trace-gpu-v2020; Weng et al., NSDI 2022",
+            "pai",
+            "read_minibatches",
+        ),
+        Trace(
             "philly-jobs",
             "Microsoft Philly deep-learning jobs: time, duration, GPUs, virtual cluster",
             ("philly2017_jobs.csv.gz",),
@@ -155,6 +164,24 @@ TRACES: dict[str, Trace] = {
             f"{_ARCHIVE} Ake Sandgren",
             "swf",
             "read_hpc2n",
+        ),
+        Trace(
+            "lanl-outages",
+            "node outages of 23 systems of Los Alamos National Laboratory, 1996 to 2005",
+            ("lanl_outages_1996_2005.csv.gz",),
+            "public release, recognise LANL",
+            "Los Alamos National Laboratory, LA-UR-05-7318, which we recognise for providing these data",
+            "lanl",
+            "read_outages",
+        ),
+        Trace(
+            "spot-nodes",
+            "spot machines on Amazon joining and leaving two GPU fleets, about 11 h each",
+            ("spot_nodes_aws.csv",),
+            "MIT",
+            "uclasystem/bamboo; Thorpe et al., NSDI 2023",
+            "spot",
+            "read_nodes",
         ),
     )
 }

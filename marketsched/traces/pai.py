@@ -1,4 +1,4 @@
-"""Alibaba PAI GPU cluster 2020 (cluster-trace-gpu-v2020): the machines.
+"""Alibaba PAI GPU cluster 2020 (cluster-trace-gpu-v2020): the machines, and mini-batch times of four training jobs.
 
 Source: CC BY 4.0; Weng et al., "MLaaS in the Wild", NSDI 2022.
 """
@@ -17,6 +17,15 @@ MACHINES = (
     whole("cap_cpu"),
     whole("cap_mem"),
     Column("cap_gpu", "int8", low=0, high=64),
+)
+
+
+MINIBATCHES = (
+    whole("job"),
+    whole("worker"),
+    whole("gpu"),
+    whole("time"),
+    Column("batch_time_norm", "float64", low=0.0),
 )
 
 
@@ -42,3 +51,26 @@ def read_machines(source: Source = None) -> pd.DataFrame:
         If the file is damaged or malformed; the message names file and line.
     """
     return read_table(TRACES["pai-machines"].path(source), MACHINES)
+
+
+def read_minibatches(source: Source = None) -> pd.DataFrame:
+    """Return the time of every mini-batch of four training jobs.
+
+    Parameters
+    ----------
+    source : path, optional
+        Data folder or file; None: the folder named by ``MARKETSCHED_DATA``.
+
+    Returns
+    -------
+    DataFrame
+        ``job`` (1 to 4), ``worker`` (0 to 9), ``gpu`` (per cent of one GPU for each worker), ``time``
+        (iteration; int32 all of them), ``batch_time_norm`` (float64, time scaled to 0 .. 1000 within the
+        job: only ratios mean something). Not every worker has every iteration.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        As :func:`read_machines`.
+    """
+    return read_table(TRACES["pai-minibatches"].path(source), MINIBATCHES)

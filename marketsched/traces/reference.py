@@ -269,6 +269,64 @@ def hpc2n(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "runs longer than requested", "320", int((table["run_s"] > table["requested_s"]).sum())
 
 
+def pai_minibatches(table: pd.DataFrame) -> Iterator[Statistic]:
+    """Statistics of the PAI mini-batch times."""
+    yield "rows", "29720", len(table)
+    yield from counts("job", {1: "3000", 2: "2402", 3: "2489", 4: "21829"}, table["job"])
+    yield "largest iteration", "21821", int(table["time"].max())
+    for job, gpu, printed, low, high in (
+        (1, "25", "404 / 422 / 438 / 463 / 484 / 495 / 523", "425.7", "475.3"),
+        (2, "20", "686 / 747 / 831 / 855 / 883.9 / 906 / 928", "686.0", "908.0"),
+        (3, "25", "662 / 688 / 709 / 746 / 783 / 816.6 / 923", "692.6", "774.1"),
+        (4, "50", "56 / 58 / 135 / 242 / 269 / 301 / 970", "60.6", "327.9"),
+    ):
+        own = table[table["job"] == job]
+        yield f"job {job}: gpu", gpu, int(own["gpu"].max())
+        yield from quantiles(f"job {job}: batch_time_norm", printed, own["batch_time_norm"])
+        means = own.groupby("worker")["batch_time_norm"].mean()
+        yield f"job {job}: lowest mean of a worker", low, means.min()
+        yield f"job {job}: highest mean of a worker", high, means.max()
+
+
+def lanl_outages(table: pd.DataFrame) -> Iterator[Statistic]:
+    """Statistics of the LANL outages."""
+    yield "rows", "23739", len(table)
+    yield "systems", "23", table["system"].nunique()
+    yield "nodes with an outage", "3576", len(table[["system", "node"]].dropna().drop_duplicates())
+    minutes = (table["fail_fixed"] - table["fail_start"]).dt.total_seconds() / 60
+    yield from quantiles("minutes", "7 / 25 / 59 / 144 / 329 / 619.1 / 3782.24", minutes)
+    yield "mean minutes", "352.4", minutes.mean()
+    yield "outages of 0 minutes", "122", int((minutes == 0).sum())
+    causes = {"hardware": "14341", "software": "5361", "undetermined": "2652", "": "453", "network": "421"}
+    yield from counts("cause", {**causes, "facilities": "362", "human": "149"}, table["cause"])
+    for system, nodes, failed, outages in (
+        (2, "49", "49", "7104"), (8, "164", "119", "475"), (16, "16", "16", "2680"), (18, "1024", "964", "3997"),
+        (19, "1024", "928", "3284"), (20, "512", "400", "2478"), (23, "5", "5", "564"),
+    ):  # fmt: skip
+        own = table[table["system"] == system]
+        yield f"system {system}: nodes", nodes, own["sys_nodes"].max()
+        yield f"system {system}: nodes that failed", failed, own["node"].nunique()
+        yield f"system {system}: outages", outages, len(own)
+
+
+def spot_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
+    """Statistics of the spot fleets."""
+    yield "rows", "497", len(table)
+    for fleet, added, removed, last, mean, most, left in (
+        ("p3", "177", "167", "40920", "5263.1", "32", "10"),
+        ("g4dn", "79", "74", "38760", "5938.4", "24", "5"),
+    ):
+        own = table[table["trace"] == fleet]
+        yield f"{fleet}: added", added, int((own["event"] == "add").sum())
+        yield f"{fleet}: removed", removed, int((own["event"] == "remove").sum())
+        yield f"{fleet}: last event, s", last, own["time_ms"].max() / 1000
+        times = {event: rows.set_index("node")["time_ms"] / 1000 for event, rows in own.groupby("event")}
+        yield f"{fleet}: mean life of removed nodes, s", mean, (times["remove"] - times["add"]).dropna().mean()
+        steps = own.assign(n=np.where(own["event"] == "add", 1, -1)).groupby("time_ms")["n"].sum()
+        yield f"{fleet}: most at once", most, int(steps.cumsum().max())
+        yield f"{fleet}: left at the end", left, int(steps.sum())
+
+
 STATISTICS: dict[str, Callable[[pd.DataFrame], Iterable[Statistic]]] = {
     "google-jobs": google_jobs,
     "google-demand": google_demand,
@@ -279,4 +337,7 @@ STATISTICS: dict[str, Callable[[pd.DataFrame], Iterable[Statistic]]] = {
     "philly-jobs": philly_jobs,
     "nasa-ipsc": nasa_ipsc,
     "hpc2n": hpc2n,
+    "pai-minibatches": pai_minibatches,
+    "lanl-outages": lanl_outages,
+    "spot-nodes": spot_nodes,
 }

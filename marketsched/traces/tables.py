@@ -11,7 +11,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -25,8 +25,10 @@ from marketsched.mechanisms.errors import InvalidParameterError, MissingDataErro
 
 BLOCK_ROWS = 100_000
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+MINUTES = "%Y-%m-%d %H:%M"
 
-_EXPECTED = {"int": "a whole number", "float": "a number", "str": "a word", "time": "a time YYYY-MM-DD HH:MM:SS"}
+_EXPECTED = {"int": "a whole number", "float": "a number", "str": "a word"}
+_TIMES = {TIME_FORMAT: "a time YYYY-MM-DD HH:MM:SS", MINUTES: "a time YYYY-MM-DD HH:MM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Column:
 
     ``dtype`` is a NumPy integer or floating dtype, ``"str"`` or ``"datetime64[s]"``; numbers lie in
     ``[low, high]``. In a column that is not ``required`` an empty field is NaN (or an empty word);
-    such a column is floating or text.
+    such a column is floating or text. ``time_format`` is that of a column of times, to the second or to
+    the minute.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Column:
     required: bool = True
     low: float = -math.inf
     high: float = math.inf
+    time_format: str = TIME_FORMAT
 
     @property
     def kind(self) -> Literal["int", "float", "str", "time"]:
@@ -55,7 +59,8 @@ class Column:
     def legal(self) -> str:
         """What a field may be, in words."""
         bounds = f" in [{self.low:g}, {self.high:g}]" if self.high < math.inf else f" >= {self.low:g}"
-        text = _EXPECTED[self.kind] + (bounds if self.low > -math.inf else "")
+        what = _TIMES[self.time_format] if self.kind == "time" else _EXPECTED[self.kind]
+        text = what + (bounds if self.low > -math.inf else "")
         return text if self.required else f"{text}, or nothing"
 
 
@@ -95,10 +100,16 @@ def open_lines(path: Path) -> Iterator[IO[bytes]]:
             raise TraceError(f"{path}: the gzip file is damaged ({error}): expected a readable one") from None
 
 
-def stream_table(path: Path, columns: tuple[Column, ...], rows: int = BLOCK_ROWS) -> Iterator[pd.DataFrame]:
+def stream_table(
+    path: Path,
+    columns: tuple[Column, ...],
+    rows: int = BLOCK_ROWS,
+    plain: Callable[[bytes], bytes] | None = None,
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file in blocks of at most ``rows``, checked, with the dtypes of ``columns``.
 
-    The index counts the rows of the file from 0. A file without rows gives one empty block.
+    The index counts the rows of the file from 0. A file without rows gives one empty block. ``plain``
+    rewrites a line whose fields are not plain ones before it is looked at.
 
     Raises
     ------
@@ -120,7 +131,7 @@ def stream_table(path: Path, columns: tuple[Column, ...], rows: int = BLOCK_ROWS
         blank: list[bytes] = []  # at the end of a block: an error only if more lines follow
         while True:
             more = list(islice(file, max(rows - len(blank), 1)))
-            lines = blank + more if more else []
+            lines = blank + (more if plain is None else [plain(line) for line in more]) if more else []
             blank = []
             while lines and lines[-1].isspace():
                 blank.append(lines.pop())
@@ -131,9 +142,9 @@ def stream_table(path: Path, columns: tuple[Column, ...], rows: int = BLOCK_ROWS
                 return
 
 
-def read_table(path: Path, columns: tuple[Column, ...]) -> pd.DataFrame:
+def read_table(path: Path, columns: tuple[Column, ...], plain: Callable[[bytes], bytes] | None = None) -> pd.DataFrame:
     """Return all rows of a file; see :func:`stream_table`. Memory: the table, and one block of text."""
-    return pd.concat(stream_table(path, columns), ignore_index=True)
+    return pd.concat(stream_table(path, columns, plain=plain), ignore_index=True)
 
 
 def _parse(path: Path, text: bytes, n_lines: int, columns: tuple[Column, ...], done: int) -> pd.DataFrame:
@@ -160,7 +171,7 @@ def _convert(text: bytes, columns: tuple[Column, ...]) -> pd.DataFrame | None:
         )
         for column in columns:
             if column.kind == "time":
-                table[column.name] = pd.to_datetime(table[column.name], format=TIME_FORMAT).astype(
+                table[column.name] = pd.to_datetime(table[column.name], format=column.time_format).astype(
                     np.dtype(column.dtype)
                 )
     except pd.errors.EmptyDataError:
@@ -208,7 +219,7 @@ def _field_is_legal(field: str, column: Column) -> bool:
         return not (column.required and field == "")
     try:
         if column.kind == "time":
-            pd.to_datetime(field, format=TIME_FORMAT)
+            pd.to_datetime(field, format=column.time_format)
             return True
         number = int(field) if column.kind == "int" else float(field)
     except ValueError:

@@ -1,0 +1,281 @@
+"""Recorded speeds, jobs and availabilities as the arrays that channels and machines are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+
+Source = str | PathLike[str] | None
+
+FINISHED = 4  # end_event of a Google task that ended normally
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSamples:
+    """Recorded utilities of channels.
+
+    Attributes
+    ----------
+    samples : list of E arrays of float
+        In [0, 1], in recorded order.
+    ports, servers : array of int, shape (E,)
+        Ends of the channels.
+    requests : array of float, shape (E, K)
+        As recorded.
+    n_ports : int
+        L.
+    """
+
+    samples: list[NDArray[np.float64]]
+    ports: NDArray[np.int64]
+    servers: NDArray[np.int64]
+    requests: NDArray[np.float64]
+    n_ports: int
+
+
+def minibatch_samples(source: Source) -> ChannelSamples:
+    """Return the PAI mini-batch times as channels: a job is a port, each of its workers a server of its own.
+
+    Utilities are `relative_speeds` of the job's times, in order of the iterations; the request is the
+    share of a GPU, per cent.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        If the trace is not there or damaged.
+    """
+    from marketsched.mechanisms.allocation.channel_utilities import relative_speeds
+    from marketsched.traces.pai import read_minibatches
+
+    table = read_minibatches(source).sort_values(["job", "worker", "time"], kind="stable")
+    samples: list[NDArray[np.float64]] = []
+    ports: list[int] = []
+    gpus: list[float] = []
+    for port, (_, job) in enumerate(table.groupby("job", sort=True)):
+        times = [rows["batch_time_norm"].to_numpy(dtype=np.float64) for _, rows in job.groupby("worker", sort=True)]
+        samples += relative_speeds(times)
+        ports += [port] * len(times)
+        gpus += [float(job["gpu"].max())] * len(times)
+    n = len(samples)
+    return ChannelSamples(samples, np.array(ports), np.arange(n), np.array(gpus).reshape(n, 1), max(ports) + 1)
+
+
+def task_samples(
+    rng: np.random.Generator,
+    source: Source,
+    *,
+    n_ports: int,
+    n_groups: int,
+    edge_probability: float,
+    least_tasks: int,
+    least_samples: int,
+    unit: float,
+    largest_request: float,
+) -> ChannelSamples:
+    """Return Google task runs as channels between jobs and groups of machines.
+
+    Parameters
+    ----------
+    rng : Generator
+        Draws the jobs, then which channels are kept.
+    source : path, optional
+        Data folder.
+    n_ports : int
+        L, jobs drawn from those with at least ``least_tasks`` finished tasks whose tasks ask for at most
+        ``largest_request`` of CPU and of memory.
+    n_groups : int
+        R; machines in order of their numbers, as equally many in each group as can be.
+    edge_probability : float
+        Of keeping a channel. Draws without any channel are repeated.
+    least_samples : int
+        Finished tasks of the job on machines of the group, below which there is no channel.
+    unit : float
+        Utilities are ``min(median run time of the job / run time / unit, 1)``.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        If the trace is not there or damaged.
+    InvalidParameterError
+        If there are fewer such jobs, or no such channel.
+    """
+    from marketsched.traces.google import read_tasks
+
+    runs = read_tasks(source)
+    runs = runs[(runs["end_event"] == FINISHED) & (runs["run_s"] > 0)]
+    jobs = runs.groupby("job_id", sort=True).agg(
+        n=("run_s", "size"), median=("run_s", "median"), cpu=("cpu_req", "max"), memory=("mem_req", "max")
+    )
+    fitting = jobs[(jobs["n"] >= least_tasks) & (jobs[["cpu", "memory"]].max(axis=1) <= largest_request)]
+    if n_ports > len(fitting):
+        raise InvalidParameterError(
+            f"ports = {n_ports}: expected at most {len(fitting)}, the jobs with {least_tasks} finished tasks that fit"
+        )
+    runs = runs[runs["job_id"].isin(fitting.index)]
+    machines, place = np.unique(runs["machine"].to_numpy(), return_inverse=True)
+    drawn = fitting.iloc[np.sort(rng.choice(len(fitting), size=n_ports, replace=False))]
+    known = runs.assign(group=place * n_groups // len(machines), port=runs["job_id"].map(_places(drawn)))
+    known = known.dropna(subset=["port"]).sort_values("sched_s", kind="stable")
+    known["speed"] = np.minimum(known["job_id"].map(drawn["median"]) / known["run_s"] / unit, 1.0)
+    candidates = [
+        (int(rows["port"].iloc[0]), int(rows["group"].iloc[0]), rows["speed"].to_numpy(dtype=np.float64))
+        for _, rows in known.groupby(["port", "group"], sort=True)
+        if len(rows) >= least_samples
+    ]
+    if not candidates:
+        raise InvalidParameterError(f"samples = {least_samples}: no job has as many on any group of machines")
+    kept = np.zeros(len(candidates), dtype=np.bool_)
+    while not kept.any():
+        kept = rng.random(len(candidates)) < edge_probability
+    ports, groups, samples = zip(*(one for one, keep in zip(candidates, kept, strict=True) if keep), strict=True)
+    requests = drawn[["cpu", "memory"]].to_numpy(dtype=np.float64)[list(ports)]
+    return ChannelSamples(list(samples), np.array(ports), np.array(groups), requests, n_ports)
+
+
+def _places(table: pd.DataFrame) -> dict[int, int]:
+    """Return the place of each index of a table."""
+    return {label: place for place, label in enumerate(table.index.tolist())}
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """When jobs came and how long they ran, in seconds from the beginning of the window; shape (n,) each."""
+
+    submitted: NDArray[np.float64]
+    ran: NDArray[np.float64]
+
+
+def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -> JobTimes:
+    """Return the jobs submitted in a window of the 29 days of Google jobs, which begins at a random time.
+
+    Jobs that were there before the trace began, or did not end in it, are left out.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        If the trace is not there or damaged.
+    InvalidParameterError
+        If the window is longer than the trace.
+    """
+    from marketsched.traces.catalogue import TRACES
+
+    path = TRACES["google-jobs"].path(source)
+    status = path.stat()
+    submitted, ran = _google_times(path, status.st_mtime_ns, status.st_size)
+    first, last = float(submitted.min()), float(submitted.max())
+    if seconds > last - first:
+        raise InvalidParameterError(
+            f"slots last {seconds:g} s together: expected at most {last - first:.0f}, the length of the trace"
+        )
+    begin = rng.uniform(first, last - seconds)
+    inside = (submitted >= begin) & (submitted < begin + seconds)
+    return JobTimes(submitted[inside] - begin, ran[inside])
+
+
+@lru_cache(maxsize=1)
+def _google_times(path: Path, modified: int, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return submission and run times; kept, as a comparison asks for the same file once for each seed."""
+    from marketsched.traces.google import read_jobs
+
+    table = read_jobs(path)
+    table = table[(table["submit_s"] > 0) & table["run_s"].notna()]
+    submitted, ran = table["submit_s"].to_numpy(dtype=np.float64), table["run_s"].to_numpy(dtype=np.float64)
+    submitted.setflags(write=False)
+    ran.setflags(write=False)
+    return submitted, ran
+
+
+def lanl_availability(
+    rng: np.random.Generator, source: Source, *, system: int, n_machines: int, slots: int, slot_hours: float
+) -> NDArray[np.float32]:
+    """Return the available part of every slot of nodes of one LANL system, shape (slots, n_machines).
+
+    Nodes are drawn without replacement, among them those that never failed; the window begins at a
+    random time between the system's first and last outage, the same for all nodes. Nodes that joined or left
+    within the window count as available.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        If the trace is not there or damaged.
+    InvalidParameterError
+        If there is no such system, it has fewer nodes, or its record is shorter.
+    """
+    from marketsched.mechanisms.allocation.machine_availability import availability_from_periods
+    from marketsched.traces.lanl import read_outages
+
+    table = read_outages(source)
+    table = table[table["sys_nodes"].notna() & table["node"].notna()]
+    own = table[table["system"] == system]
+    if own.empty:
+        legal = ", ".join(str(each) for each in sorted(table["system"].unique()))
+        raise InvalidParameterError(f"system = {system}: expected one of {legal}")
+    n_nodes = int(own["sys_nodes"].max())
+    if n_machines > n_nodes:
+        raise InvalidParameterError(f"machines = {n_machines}: expected at most {n_nodes}, the nodes of the system")
+    origin = own["fail_start"].min()
+    starts = (own["fail_start"] - origin).dt.total_seconds().to_numpy(dtype=np.float64) / 3600.0
+    ends = (own["fail_fixed"] - origin).dt.total_seconds().to_numpy(dtype=np.float64) / 3600.0
+    length = slots * slot_hours
+    if length > starts.max():
+        raise InvalidParameterError(
+            f"slots last {length:g} hours together: expected at most {starts.max():.0f}, the record of the system"
+        )
+    place = np.full(n_nodes, -1)
+    place[rng.choice(n_nodes, size=n_machines, replace=False)] = np.arange(n_machines)
+    begin = rng.uniform(0.0, starts.max() - length)
+    nodes = place[own["node"].to_numpy(dtype=np.int64)]
+    kept = nodes >= 0
+    return availability_from_periods(
+        nodes[kept],
+        starts[kept] - begin,
+        np.maximum(ends, starts)[kept] - begin,
+        n_machines=n_machines,
+        slots=slots,
+        slot_length=slot_hours,
+        periods_are="outages",
+    )
+
+
+def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: float) -> NDArray[np.float32]:
+    """Return the part of every slot in which each node of a spot fleet was there, shape (slots, nodes).
+
+    Nodes in order of their ``add`` events; a node that was never removed stays until the record ends.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        If the trace is not there or damaged.
+    InvalidParameterError
+        If the record is shorter than the slots.
+    """
+    from marketsched.mechanisms.allocation.machine_availability import availability_from_periods
+    from marketsched.traces.spot import read_nodes
+
+    table = read_nodes(source)
+    own = table[table["trace"] == fleet]
+    last = float(own["time_ms"].max()) / 1000.0
+    if slots * slot_seconds > last:
+        raise InvalidParameterError(
+            f"slots last {slots * slot_seconds:g} s together: expected at most {last:.0f}, the record of the fleet"
+        )
+    added = own[own["event"] == "add"].set_index("node")["time_ms"] / 1000.0
+    removed = own[own["event"] == "remove"].set_index("node")["time_ms"] / 1000.0
+    ends = removed.reindex(added.index).fillna(last).to_numpy(dtype=np.float64)
+    return availability_from_periods(
+        np.arange(len(added)),
+        added.to_numpy(dtype=np.float64),
+        ends,
+        n_machines=len(added),
+        slots=slots,
+        slot_length=slot_seconds,
+        periods_are="presence",
+    )

@@ -1,0 +1,281 @@
+"""OPM scenarios: machines and jobs, who meets what, the columns, and recorded jobs, outages and fleets."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from marketsched.cluster_comparing import compare_cluster
+from marketsched.cluster_job_plots import jobs_figure, migration_figure, steps_of
+from marketsched.cluster_opm_world import KINDS, _kinds
+from marketsched.cluster_records import google_window, lanl_availability, spot_availability
+from marketsched.cluster_results import write_cluster_comparison, write_cluster_run
+from marketsched.cluster_running import run_cluster
+from marketsched.cluster_scenario import ClusterScenario
+from marketsched.cluster_sweeping import sweep_cluster
+from marketsched.cluster_view import comparison_view, run_view
+from marketsched.mechanisms.allocation import GammaAvailability, offline_optimum, published_jobs
+from marketsched.mechanisms.allocation.slot_loop import declared_observation
+from marketsched.mechanisms.errors import InvalidParameterError, TraceError
+
+MACHINES = {"kind": "gamma", "machines": 12}
+JOBS = {"kind": "drawn", "per_slot": 0.2, "stay": 15, "spread": 1.0}
+SMALL = {"name": "small", "cluster": {"core": "opm", "slots": 80, "machines": MACHINES, "jobs": JOBS}}
+
+
+def scenario(**changes):
+    """Return the small scenario with other parts of its section ``cluster``."""
+    return ClusterScenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_cluster(SMALL, seed=4)
+
+
+def test_what_is_left_out_is_the_papers():
+    paper = ClusterScenario.from_dict({"name": "x", "cluster": {"core": "opm"}}).cluster
+    assert (paper.machines.machines, paper.slots) == (1000, 50_000)
+    assert (paper.machines.up, paper.machines.down) == ((0.34, 94.35), (0.19, 39.92))
+    assert (paper.machines.available, paper.machines.unavailable) == ((0.7, 1.0), (0.0, 0.1))
+    assert (paper.jobs.budget, paper.jobs.weight, paper.jobs.exponent) == ((2.0, 100.0), (1.0, 5.0), 0.5)
+    default = ClusterScenario.load("opm-default").cluster
+    assert default.machines == paper.machines.model_copy(update={"machines": 200})
+    assert default.policies == paper.policies
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ({"machines": {"kind": "cloud"}}, "cluster.machines.kind = 'cloud': expected one of 'gamma', 'unequal'"),
+        ({"machines": {**MACHINES, "up": [0.3]}}, "cluster.machines.up = [0.3]: expected [shape, scale]"),
+        ({"machines": {**MACHINES, "available": [0.7, 1.2]}}, "available = [0.7, 1.2]: expected [low, high]"),
+        ({"machines": {**MACHINES, "price": "high"}}, "cluster.machines.price = 'high': expected 'own' or 'equal'"),
+        ({"jobs": {"kind": "google", "keep": 0}}, "cluster.jobs.keep = 0: expected a finite number in (0, 1]"),
+        ({"jobs": {**JOBS, "exponent": 1.5}}, "cluster.jobs.exponent = 1.5: expected a finite number in (0, 1]"),
+        ({"jobs": {**JOBS, "budget": [0, 2]}}, "cluster.jobs.budget = [0, 2]: expected [low, high]"),
+        ({"policies": ["opm:primal_step=0"]}, "primal_step = 0: expected 'theory' or a finite number in (0, inf)"),
+        ({"policies": ["opm:estimate=no"]}, "estimate = 'no': expected"),
+        ({"policies": ["esdp"]}, "policy 'esdp' is unknown: expected one of opm, fair, deadline-aware, state-seeing"),
+        ({"arrivals": {"kind": "bernoulli"}}, "cluster.arrivals: unknown key"),
+    ],
+)  # fmt: skip
+def test_faults_name_their_place(cluster, message):
+    with pytest.raises(InvalidParameterError) as caught:
+        scenario(**cluster)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_world_without_jobs_is_refused():
+    with pytest.raises(InvalidParameterError, match=r"cluster\.jobs: no job comes in: expected longer slots"):
+        scenario(jobs={**JOBS, "per_slot": 1e-9}).cluster.world(0)
+
+
+def test_prices_and_rates_are_the_papers():
+    world = scenario().cluster.world(0)
+    share = GammaAvailability(1).share
+    assert world.rates == pytest.approx(np.full(12, 0.85 * share + 0.05 * (1 - share)))
+    assert world.prices == pytest.approx(2 * world.rates)
+    with_jobs = published_jobs(world.jobs.arrivals, world.jobs.deadlines, 0.5, 1)
+    assert with_jobs.budgets.min() >= 2.0 and world.jobs.horizon <= 80
+    assert ((world.jobs.budgets / world.jobs.durations >= 2) & (world.jobs.budgets / world.jobs.durations <= 100)).all()
+
+
+def test_a_run_adds_up(run):
+    observed = run.summary.set_index("policy")["observes"].to_dict()
+    assert observed.pop("state-seeing-fair") == "state" and set(observed.values()) == {"jobs"}
+    budgets = float(run.jobs.loc[run.jobs["policy"] == "fair", "budget"].sum())
+    fair = next(row for row in run.records() if row["policy"] == "fair")
+    for row in run.records():
+        own = run.slots[run.slots["policy"] == row["policy"]]
+        jobs = run.jobs[run.jobs["policy"] == row["policy"]]
+        assert row["reward"] == pytest.approx(own["utility"].sum()) == pytest.approx(jobs["utility"].sum())
+        assert row["cost"] == pytest.approx(jobs["cost"].sum()) and row["work"] == pytest.approx(jobs["work"].sum())
+        assert row["budget_share"] == pytest.approx(row["cost"] / budgets)
+        assert (jobs["cost"] <= jobs["budget"] + 1e-9).all()  # all keep budgets strictly
+        assert row["fit"] <= 0 and row["over_baseline"] == pytest.approx(row["reward"] / fair["reward"])
+        assert row["regret"] == pytest.approx(row["reference"] - row["reward"])
+    assert run.summary["reference"].nunique() == 1 and run.summary["reference_gap_share"].max() <= 1e-3
+
+
+def test_the_yardstick_is_the_optimum_at_mean_rates(run):
+    world = ClusterScenario.from_dict(SMALL).cluster.world(4)
+    best = offline_optimum(world.jobs, world.prices, world.rates, tolerance=1e-5)
+    assert run.summary["reference"][0] <= best.bound
+    assert best.value <= run.summary["reference"][0] + run.summary["reference_gap"][0]
+
+
+def test_all_policies_meet_the_same_machines(run):
+    """Whoever uses every machine in a slot gets the same work of it."""
+    busy = run.slots[run.slots["idle"] == 0].pivot(index="slot", columns="policy", values="work")
+    both = busy[["fair", "deadline-aware"]].dropna()
+    assert len(both) > 3 and (both["fair"] - both["deadline-aware"]).abs().max() < 1e-9
+
+
+def test_each_purpose_has_its_stream():
+    one = scenario().cluster.world(5)
+    other = scenario(machines={**MACHINES, "machines": 3}).cluster.world(5)
+    steeper = scenario(jobs={**JOBS, "exponent": 0.9}).cluster.world(5)
+    for jobs in (other.jobs, steeper.jobs):
+        for name in ("arrivals", "deadlines", "budgets", "weights"):
+            assert np.array_equal(getattr(one.jobs, name), getattr(jobs, name)), name
+    few = scenario(jobs={**JOBS, "per_slot": 0.1}).cluster.world(5)
+    assert np.array_equal(one._availability.next(), few._availability.next())
+
+
+@pytest.mark.parametrize(
+    ("token", "observes"),
+    [("opm", "jobs"), ("opm:estimate=false", "jobs"), ("opm:known_rates=true:primal_step=0.5", "jobs"),
+     ("fair", "jobs"), ("deadline-aware", "jobs"), ("state-seeing-fair", "state")],
+)  # fmt: skip
+def test_what_each_policy_sees(token, observes):
+    base = scenario()
+    world = base.cluster.world(0)
+    (choice,) = base.choices([token])
+    policy = world.policy(choice, 80)
+    assert declared_observation(policy, world.environment()) == observes
+    if token.endswith("0.5"):
+        assert policy.primal_step == 0.5 and policy.rates == pytest.approx(world.rates)
+
+
+def test_unequal_machines_are_put_into_kinds_for_the_optimum():
+    rates = np.linspace(0.1, 0.9, 10)
+    like, cost = _kinds(rates, 2 * rates)
+    assert len(np.unique(like)) == KINDS and like.sum() == pytest.approx(rates.sum())
+    assert cost == pytest.approx(2 * like) and (np.diff(like) >= 0).all()
+    same = np.full(5, 0.7)
+    assert _kinds(same, same) == (same, same) or np.array_equal(_kinds(same, same)[0], same)
+
+
+@pytest.mark.compiled
+def test_a_comparison_and_what_it_leaves(tmp_path):
+    policies = ["opm", "opm:primal_step=0.5", "opm:estimate=false", "fair"]
+    found = compare_cluster(SMALL, policies, runs=3)
+    assert found.regrets.empty and found.meta["horizons"] == [80]  # no growth over horizons
+    assert steps_of(found.runs) == ["opm", "opm:primal_step=0.5"]
+    summary = found.summary.set_index("policy")
+    assert summary.loc["fair", "over_baseline"] == 1.0 and summary.loc["fair", "budget_share_low"] > 0
+    own = found.runs[found.runs["policy"] == "opm"]
+    assert summary.loc["opm", "migrations_per_slot"] == pytest.approx((own["migrations"] / 80).mean())
+    assert comparison_view(found) is not None
+    write_cluster_comparison(tmp_path / "compared", found)
+    files = {path.name for path in (tmp_path / "compared").iterdir()}
+    assert {"jobs.parquet", "jobs.png", "migrations.png", "figure.png", "runs.parquet"} <= files
+    table = pd.read_parquet(tmp_path / "compared" / "jobs.parquet")
+    assert set(table["seed"]) == {0, 1, 2} and len(table) == len(found.jobs)
+    gain, moved = migration_figure(found.runs, title="x", baseline="fair").axes
+    assert gain.lines[0].get_ydata()[-1] == pytest.approx(
+        100 * (summary.loc["opm:primal_step=0.5", "over_baseline"] - 1)
+    )
+    assert moved.get_ylim()[0] == 0
+
+
+@pytest.mark.compiled
+def test_a_run_and_a_sweep_leave_their_files(tmp_path, run):
+    from marketsched.cluster_sweep_results import sweep_view, write_cluster_sweep
+
+    write_cluster_run(tmp_path / "run", run)
+    assert (tmp_path / "run" / "jobs.png").exists() and run_view(run) is not None
+    sweep = sweep_cluster(SMALL, "cluster.jobs.exponent", [0.5, 0.9], ["opm", "fair"], 2, optimum=False)
+    write_cluster_sweep(tmp_path / "sweep", sweep)
+    assert (tmp_path / "sweep" / "work-migrations.png").exists() and sweep_view(sweep) is not None
+
+
+def test_shares_of_jobs_by_hand():
+    """Two jobs of which one got nothing: its cost over utility is nowhere, its share of the budget is."""
+    jobs = pd.DataFrame({"policy": "opm", "budget": [10.0, 10.0], "cost": [5.0, 2.0], "utility": [2.5, 0.0]})
+    costs, shares, utilities = jobs_figure(jobs, title="x", lead="opm").axes
+    assert (costs.lines[0].get_xdata().tolist(), costs.lines[0].get_ydata().tolist()) == ([2.0], [0.5])
+    assert (shares.lines[0].get_xdata().tolist(), shares.lines[0].get_ydata().tolist()) == ([0.2, 0.5], [0.5, 1.0])
+    assert utilities.lines[0].get_xdata().tolist() == [0.0, 2.5]
+
+
+def test_unequal_machines_are_there_as_often_as_they_say():
+    world = scenario(machines={"kind": "unequal", "machines": 5, "price": "equal"}).cluster.world(3)
+    shares, process = world._share, world._availability
+    seen = np.mean([process.next() for _ in range(20_000)], axis=0)
+    assert np.abs(seen - shares).max() < 5 * np.sqrt(0.25 / 20_000)
+    assert len(np.unique(world.prices)) == 1 and world.prices[0] == pytest.approx(2 * world.rates.mean())
+    process.begin()
+    first = process.next()
+    process.begin()
+    assert np.array_equal(first, process.next())
+
+
+@pytest.mark.compiled
+def test_learning_pays_where_machines_differ_for_good():
+    """The 95 % interval of the mean ratio over seeds is above 1, and above that of equal machines."""
+    content = ClusterScenario.load("opm-unequal").to_dict()
+    content["cluster"] |= {"slots": 800}
+    content["cluster"]["machines"] |= {"machines": 60}
+    gains = []
+    for share in ([0.0, 1.0], [0.5, 0.5]):
+        content["cluster"]["machines"] |= {"share": share}
+        found = compare_cluster(content, ["opm", "opm:estimate=false"], runs=8, optimum=False)
+        gains.append(found.records()[1])
+    unequal, equal = gains
+    assert unequal["ratio_low"] > 1.0 and unequal["ratio_low"] > equal["ratio_high"]
+
+
+# -- recorded jobs, outages and fleets ---------------------------------------------------------------------
+
+
+def test_google_jobs_by_hand(tmp_path):
+    rows = ["0,1,1,0,,50,4", "1,1,1,100,1,20,4", "1,1,1,130,1,,0", "1,1,1,140,1,7,5", "1,1,1,160,1,1,4"]
+    lines = [f"{i},{row.split(',')[0]},0,{','.join(row.split(',')[3:])}" for i, row in enumerate(rows)]
+    (tmp_path / "google2011_jobs_29d.csv").write_text(
+        "user,group,sched_class,submit_s,wait_s,run_s,end_event\n" + "\n".join(lines) + "\n"
+    )
+    found = google_window(np.random.default_rng(0), tmp_path, seconds=60)
+    assert (found.submitted.tolist(), found.ran.tolist()) == ([0.0, 40.0], [20.0, 7.0])
+    with pytest.raises(InvalidParameterError, match="slots last 61 s together: expected at most 60"):
+        google_window(np.random.default_rng(0), tmp_path, seconds=61)
+    jobs = scenario(slots=6, jobs={"kind": "google", "slot_seconds": 10}).cluster.world(0, data=tmp_path).jobs
+    assert (jobs.arrivals.tolist(), jobs.deadlines.tolist()) == ([0, 4], [2, 5])
+
+
+LANL = "system,node,sys_nodes,procs_per_node,node_prod,node_decom,purpose,fail_start,fail_fixed,cause,detail\n"
+
+
+def test_outages_by_hand(tmp_path):
+    rows = [
+        "5,0,2,4,2001-01,current,compute,2001-01-01 00:00,2001-01-01 01:00,hardware,Disk",
+        '5,0,2,4,2001-01,current,compute,2001-01-01 02:30,2001-01-01 03:00,software,"MPI, PVM, Array services"',
+        "5,1,2,4,2001-01,current,compute,2001-01-01 04:00,2001-01-01 09:00,,",
+        "17,,,,,,,2001-01-01 00:00,2001-01-01 01:00,human,",
+    ]
+    path = tmp_path / "lanl_outages_1996_2005.csv"
+    path.write_text(LANL + "\n".join(rows) + "\n")
+    shape = {"system": 5, "n_machines": 2, "slot_hours": 1.0}
+    found = lanl_availability(np.random.default_rng(1), tmp_path, slots=4, **shape)
+    expected = [[0.0, 1.0, 0.5, 1.0], [1.0, 1.0, 1.0, 1.0]]
+    assert sorted(found.T.tolist()) == sorted(expected)
+    for changes, message in (
+        ({"system": 17}, "system = 17: expected one of 5"),
+        ({"n_machines": 3}, "machines = 3: expected at most 2, the nodes"),
+        ({"slot_hours": 2.0}, "slots last 8 hours together: expected at most 4"),
+    ):
+        with pytest.raises(InvalidParameterError, match=message):
+            lanl_availability(np.random.default_rng(1), tmp_path, slots=4, **{**shape, **changes})
+    path.write_text(LANL + rows[0].replace("2001-01-01 01:00", "2001-01-01 01:00:30") + "\n")
+    with pytest.raises(TraceError, match=r"fail_fixed = '2001-01-01 01:00:30': expected a time YYYY-MM-DD HH:MM$"):
+        lanl_availability(np.random.default_rng(1), tmp_path, slots=4, **shape)
+
+
+def test_a_fleet_by_hand(tmp_path):
+    events = (
+        "trace,time_ms,event,node\np3,0,add,a\np3,10000,add,b\np3,25000,remove,a\np3,40000,remove,c\ng4dn,0,add,z\n"
+    )
+    (tmp_path / "spot_nodes_aws.csv").write_text(events)
+    found = spot_availability(tmp_path, fleet="p3", slots=4, slot_seconds=10.0)
+    assert found.T.tolist() == [[1.0, 1.0, 0.5, 0.0], [0.0, 1.0, 1.0, 1.0]]
+    with pytest.raises(InvalidParameterError, match="slots last 50 s together: expected at most 40, the record"):
+        spot_availability(tmp_path, fleet="p3", slots=5, slot_seconds=10.0)
+
+
+@pytest.mark.parametrize("name", ["opm-lanl", "opm-spot"])
+def test_the_recorded_scenarios_build(data_folder, name):
+    one, other = (ClusterScenario.load(name).cluster.world(seed, data=data_folder) for seed in (0, 1))
+    assert one.jobs.size > 20 and one.jobs.horizon <= one.slots
+    assert one.sizes()["available"] == pytest.approx({"opm-lanl": 0.997, "opm-spot": 0.137}[name], abs=0.01)
+    assert not np.array_equal(one.jobs.arrivals, other.jobs.arrivals)
+    assert one.environment().slots == one.slots
