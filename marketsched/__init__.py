@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from marketsched.cluster_scenario import ClusterScenario as ClusterScenario
     from marketsched.comparing import Comparison as Comparison
     from marketsched.comparing import compare as compare
+    from marketsched.experiments.sweeping import SweepResult as SweepResult
+    from marketsched.experiments.sweeping import sweep as sweep
     from marketsched.replaying import replay as replay
     from marketsched.running import run as run
     from marketsched.scenario import Scenario as Scenario
@@ -26,6 +28,7 @@ _LAZY = {
     "running": ("run",),
     "replaying": ("replay",),
     "comparing": ("compare", "Comparison"),
+    "experiments.sweeping": ("sweep", "SweepResult"),
     "agents.result": ("RunResult",),
     "cluster_scenario": ("ClusterScenario",),
     "cluster_running": ("run_cluster", "ClusterRun"),

@@ -27,14 +27,25 @@ from marketsched.command_tools import (
 )
 from marketsched.compare_command import compare
 from marketsched.dashboard_command import dashboard
+from marketsched.experiments.sweep_command import sweep
+from marketsched.report_command import report
 
 if TYPE_CHECKING:
     from marketsched.agents.result import RunResult
     from marketsched.scenario import Scenario
 
+# What a newcomer types next; the \b at its head keeps click from filling its lines.
+NEXT_STEPS = """\b
+Start here: marketsched run synthetic-pipelines
+More:       marketsched scenarios                       what there is to run
+            marketsched compare cluster-pai --runs 5    policies on the same clusters
+            marketsched audit synthetic-pipelines       who could gain by lying?
+            marketsched dashboard                       a market to watch, in the browser
+Questions answered by running them: README.md and examples/README.md of the source."""
+
 app = typer.Typer(
     help="Truthful markets for cluster jobs whose arrival and duration are uncertain.",
-    epilog="Start here: marketsched run synthetic-pipelines",
+    epilog=NEXT_STEPS,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=True,
@@ -100,6 +111,8 @@ def run(
 app.command()(compare)
 app.command()(audit)
 app.command()(dashboard)
+app.command()(sweep)
+app.command()(report)
 
 
 @app.command()

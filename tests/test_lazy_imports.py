@@ -12,6 +12,7 @@ import pytest
 PACKAGES = (
     "marketsched",
     "marketsched.agents",
+    "marketsched.experiments",
     "marketsched.mechanisms",
     "marketsched.relaxed_lp",
     "marketsched.truthfulness",

@@ -1,0 +1,114 @@
+"""Sweeps: what two worker processes bring over one, and what a run costs beside the run itself.
+
+Size: runs of about a second each, 8 in one process and 16 in two; then 200 runs of milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import marketsched
+from harness import Row, benchmark
+
+RUNS = 8  # in one process; twice as many in two
+LONG = {"name": "long", "cluster": {"slots": 1000, "policies": ["ogasched"], "instance": {"kind": "small-integer"}}}
+SHORT = {
+    "name": "short",
+    "workload": {
+        **{"kind": "jobs", "capacity": 2, "horizon": 6, "max_concurrency": 1},
+        **{"max_duration": 2, "max_value": 4, "max_delay": 6},
+        "jobs": [
+            {
+                **{"name": "A", "birth": 1, "concurrency": 1, "arrival": 2, "duration": 2},
+                "value": {"kind": "deadline", "value": 4, "deadline": 5},
+                "requirements": [{"arrival": 2, "duration": 2, "probability": 1}],
+            }
+        ],
+    },
+    "mechanism": {"pricing": {"kind": "posted", "prices": [0.5]}},
+}
+
+
+def swept(scenario: dict[str, Any], runs: int, jobs: int) -> tuple[float, list[float]]:
+    """Return the time a whole sweep takes, processes started and table written, and the time of each run."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        found = marketsched.sweep([(scenario, seed) for seed in range(runs)], Path(folder) / "sweep", jobs=jobs)
+        seconds = time.perf_counter() - begin
+        if found.failed or not found.complete:
+            raise RuntimeError(f"the sweep failed: {dict(found.failed)}")
+        told = json.loads((Path(folder) / "sweep" / "meta.json").read_text())
+        return seconds, [run["seconds"] for run in told["durations"]]
+
+
+def of_a_second() -> dict[str, Any]:
+    """Return the long scenario with as many slots as fill a second."""
+    slots = 4000
+    seconds = 0.0
+    for _ in range(3):
+        scenario = {**LONG, "cluster": {**LONG["cluster"], "slots": slots}}  # type: ignore[dict-item]
+        _, each = swept(scenario, 3, 1)
+        seconds = min(each)
+        slots = max(100, round(slots / seconds))
+    return {**LONG, "cluster": {**LONG["cluster"], "slots": slots}}  # type: ignore[dict-item]
+
+
+def bare(scenario: dict[str, Any], runs: int) -> float:
+    """Return the time two processes take for the same runs with no sweep around them."""
+    context = multiprocessing.get_context("spawn")
+    begin = time.perf_counter()
+    processes = [context.Process(target=_run_each, args=(scenario, range(first, runs, 2))) for first in (0, 1)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        if process.exitcode:
+            raise RuntimeError(f"a process ended with status {process.exitcode}")
+    return time.perf_counter() - begin
+
+
+def _run_each(scenario: dict[str, Any], seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        marketsched.run_cluster(scenario, seed)
+
+
+@benchmark
+def two_processes_over_one() -> Iterator[Row]:
+    """Runs per second of two processes over twice those of one, whole sweeps timed in turn.
+
+    What else the machine does takes more from two processes than from one, so the first figure wants quiet
+    cores. The second compares with two processes and no sweep around them, the third says how much of the
+    time the two were in a run: these are the sweep's own part.
+    """
+    scenario = of_a_second()
+    ratios, to_bare, shares, lengths = [], [], [], []
+    for _ in range(3):
+        one, each = swept(scenario, RUNS, 1)
+        two, both = swept(scenario, 2 * RUNS, 2)
+        ratios.append(one / two)
+        to_bare.append(bare(scenario, 2 * RUNS) / two)
+        shares.append(sum(both) / (2 * two))
+        lengths += each
+    yield Row("sweep.efficiency", statistics.median(ratios), "of twice one core", at_least=0.85)
+    yield Row("sweep.of_bare_processes", statistics.median(to_bare), "of their speed")
+    yield Row("sweep.busy_share", statistics.median(shares), "of two processes")
+    yield Row("sweep.run_seconds", statistics.median(lengths), "s")
+
+
+@benchmark
+def beside_the_runs() -> Iterator[Row]:
+    """Time of a sweep without its runs and without its start, for each run: sent, checked, flushed, in the table."""
+    swept(SHORT, 1, 1)  # compiles
+    runs, found = 200, []
+    for _ in range(3):
+        few, of_few = swept(SHORT, 1, 1)
+        many, of_many = swept(SHORT, runs + 1, 1)
+        found.append(((many - sum(of_many)) - (few - sum(of_few))) / runs)
+    yield Row("sweep.overhead", 1000.0 * statistics.median(found), "ms a run", at_most=30.0)

@@ -1,0 +1,208 @@
+r"""Why a job was placed where it was: the menu at its submission, start by start.
+
+A mechanism wrapped in `WatchedMechanism` plays as it would alone, but what each report meets is kept:
+for the case of arrival and signal that really comes about, every start's value, price, failure
+estimate and expected surplus, the terms of (3). The watcher knows what will happen, the mechanism
+does not.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism
+from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
+from marketsched.mechanisms.reports import last_useful_completion
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+KEPT = 20_000  # reasons, the newest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reason:
+    """What one report met, in one of its cases. Arrays have shape (n_starts,), credits.
+
+    Attributes
+    ----------
+    name : JobId
+        What the mechanism calls the job.
+    round : int
+        Of submission.
+    report : StatementOfWork
+        What was told.
+    arrival, signal
+        Of the case.
+    foreseen : bool
+        Whether the case that really happens is in the report; if not, this is its likeliest case.
+    probability : float
+        Of the case, by the report.
+    starts : ndarray of int
+        Rounds from the arrival on from which the job can still be worth something.
+    values : ndarray
+        Expected reported value of each start.
+    prices : ndarray
+        Expected price; inf: not on sale, nan: this mechanism announces none.
+    failures : ndarray
+        Announced probability of failing; nan: this mechanism announces none.
+    surpluses : ndarray
+        Expected value minus price, failures taken into account: what the plan maximises.
+    chosen : int or None
+        The start the mechanism planned; None: none.
+    has_menu : bool
+        Whether the mechanism plans at submission.
+    """
+
+    name: JobId
+    round: int
+    report: StatementOfWork
+    arrival: int
+    signal: Signal
+    foreseen: bool
+    probability: float
+    starts: NDArray[np.int64]
+    values: NDArray[np.float64]
+    prices: NDArray[np.float64]
+    failures: NDArray[np.float64]
+    surpluses: NDArray[np.float64]
+    chosen: int | None
+    has_menu: bool
+
+
+class WatchedMechanism:
+    """A mechanism whose every answer is explained; it decides exactly as it would unwatched.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A fresh one.
+    max_delay : int
+        S, rounds.
+    happens : mapping of job name to (arrival, signal)
+        What will really come about; an arrival of None: the job never arrives.
+    """
+
+    def __init__(self, mechanism: Mechanism, max_delay: int, happens: Mapping[str, tuple[int | None, Signal]]) -> None:
+        self._inner = mechanism
+        self._max_delay = max_delay
+        self._happens = happens
+        self.reasons: OrderedDict[JobId, Reason] = OrderedDict()
+
+    def __getattr__(self, name: str) -> Any:
+        """Offer all that the mechanism offers beside the protocol."""
+        return getattr(self._inner, name)
+
+    @property
+    def round(self) -> int:
+        """The current round."""
+        return self._inner.round
+
+    @property
+    def horizon(self) -> int:
+        """T, the last round."""
+        return self._inner.horizon
+
+    def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
+        """Take a report, and keep what it meets."""
+        seen = self._look(job, sow)
+        plan = self._inner.submit(job, sow)
+        chosen = plan.start(seen["arrival"], seen["signal"])
+        self.reasons[job] = Reason(name=job, report=sow, chosen=chosen, **seen)
+        if len(self.reasons) > KEPT:
+            self.reasons.popitem(last=False)
+        return plan
+
+    def arrive(self, job: JobId, signal: Signal = None) -> None:
+        """Observe that ``job`` became ready."""
+        self._inner.arrive(job, signal)
+
+    def advance(self) -> list[Event]:
+        """Clear the current round."""
+        return self._inner.advance()
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round."""
+        return self._inner.complete(job)
+
+    def _look(self, job: JobId, sow: StatementOfWork) -> dict[str, Any]:
+        """Return what the report meets before it is submitted."""
+        law, now = sow.law, self._inner.round
+        group, foreseen = self._case(job, sow, now)
+        low, high = int(law.offsets[group]), int(law.offsets[group + 1])
+        durations, weights = law.durations[low:high], law.probabilities[low:high]
+        mass = float(weights.sum())
+        if mass > 0:  # what cannot happen does not count, not even an infinite price
+            durations, weights = durations[weights > 0], weights[weights > 0]
+        shares = weights / mass if mass > 0 else np.full(weights.size, 1.0 / weights.size)
+        arrival = int(law.group_arrivals[group])
+        last = last_useful_completion(sow, self._max_delay, self._inner.horizon)
+        n_starts = max(0, last - int(durations.min()) - arrival + 1)
+        values = np.zeros((n_starts, durations.size))
+        if n_starts:
+            table = sow.value.table(arrival, n_starts + int(durations.max()))
+            table[max(0, last + 1 - arrival) :] = 0.0
+            values = table[np.add.outer(np.arange(n_starts), durations)]
+        prices, failures, has_menu = self._menu(sow.concurrency, arrival, n_starts, durations)
+        sold = np.isfinite(prices).all(axis=1) if has_menu else np.ones(n_starts, dtype=bool)
+        known = np.where(np.isfinite(prices), prices, 0.0)
+        surplus = ((1.0 - np.nan_to_num(failures)) * (values - known)) @ shares
+        return {
+            "round": now,
+            "arrival": arrival,
+            "signal": law.group_signals[group],
+            "foreseen": foreseen,
+            "probability": mass,
+            "starts": arrival + np.arange(n_starts),
+            "values": values @ shares,
+            "prices": np.where(sold, prices @ shares, np.inf) if has_menu else prices @ shares,
+            "failures": failures @ shares,
+            "surpluses": np.where(sold, surplus, -np.inf),
+            "has_menu": has_menu,
+        }
+
+    def _case(self, job: JobId, sow: StatementOfWork, now: int) -> tuple[int, bool]:
+        """Return the case of the report that really comes about, or its likeliest."""
+        name = str(job)
+        if name not in self._happens:
+            name = name[:-1]  # "<name>+": submitted again
+        arrival, signal = self._happens.get(name, (None, None))
+        group = None if arrival is None else sow.law.group_of(max(arrival, now), signal)
+        if group is not None:
+            return int(group), True
+        masses = np.add.reduceat(sow.law.probabilities, sow.law.offsets[:-1])
+        return int(masses.argmax()), False
+
+    def _menu(
+        self, concurrency: int, first: int, n_starts: int, durations: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+        """Return prices and announced failures (n_starts, n_durations) of the case's durations."""
+        unknown = np.full((n_starts, durations.size), np.nan)
+        inspect = getattr(self._inner, "inspect", None)
+        if inspect is None:
+            return self._flat_prices(concurrency, first, n_starts, durations), unknown, False
+        if not n_starts:
+            return unknown, unknown, True
+        meets, longest = inspect(), int(durations.max())
+        prices = announced_prices(*meets.prices(concurrency, first, n_starts, longest))
+        ahead = first - meets.now
+        estimates = meets.estimates(concurrency, ahead + n_starts, longest)[ahead : ahead + n_starts]
+        failures = announced_failures(estimates, meets.threshold, first, meets.limits.horizon)
+        columns = durations - 1
+        return prices[:, columns], failures[:, columns], True
+
+    def _flat_prices(
+        self, concurrency: int, first: int, n_starts: int, durations: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return what a price per node-round would come to, nan without one."""
+        slot_prices = getattr(self._inner, "slot_prices", None)
+        if slot_prices is None or not n_starts:
+            return np.full((n_starts, durations.size), np.nan)
+        before = np.concatenate([[0.0], np.cumsum(slot_prices(first, n_starts + int(durations.max())))])
+        begin = np.arange(n_starts)[:, np.newaxis]
+        rent: NDArray[np.float64] = concurrency * (before[begin + durations] - before[begin])
+        return rent

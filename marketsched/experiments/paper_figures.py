@@ -1,0 +1,73 @@
+"""The picture of one experiment: what was measured, and beside it every claim with the paper's number."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from marketsched.experiments.paper_runs import Panel
+from marketsched.plots import GREY, INK, OKABE_ITO, STYLE
+
+if TYPE_CHECKING:
+    from marketsched.experiments.paper_claims import Row
+    from marketsched.experiments.reproduce import Reproduced
+
+COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not reproduced": "#d55e00"}
+
+
+def experiment_figure(made: Reproduced) -> Figure:
+    """Return panels on the left and claims on the right."""
+    n = len(made.panels)
+    with matplotlib.rc_context({**STYLE, "font.size": 9}):
+        height = max(4.0, 0.34 * len(made.rows) + 1.6)
+        figure = Figure(figsize=(5.2 * n + 8.0, height), layout="constrained")
+        axes = figure.subplots(1, n + 1, width_ratios=[*[1.0] * n, 0.9], squeeze=False)[0]
+        for ax, panel in zip(axes, made.panels, strict=False):
+            _panel(ax, panel)
+        _claims(axes[-1], made.rows)
+        size = "the paper's sizes" if made.meta["full"] else "reduced"
+        figure.suptitle(f"{made.place}: {made.shows} ({made.meta['sizes']}; {made.meta['runs']} seeds; {size})")
+    return figure
+
+
+def _panel(ax: Axes, panel: Panel) -> None:
+    for i, line in enumerate(panel.lines):
+        colour = OKABE_ITO[i % len(OKABE_ITO)]
+        words = any(isinstance(x, str) for x in line.x)
+        x = list(range(len(line.x))) if words else line.x
+        ax.plot(x, line.y, color=colour, label=line.label, marker="o" if len(x) < 30 else None, markersize=3)
+        if line.low and not any(math.isnan(value) for value in line.low):
+            ax.fill_between(x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+        if words:
+            ax.set_xticks(x, line.x, rotation=30)
+    ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    if panel.log:
+        ax.set_yscale("log")
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _claims(ax: Axes, rows: tuple[Row, ...]) -> None:
+    """Draw every claim on a line of its own: our interval over the distance of paper and no effect."""
+    for i, row in enumerate(rows):
+        found, claim = row.measured, row.claim
+        if math.isfinite(found.value):
+            ax.plot([found.value], [i], "o", color=COLOURS[row.verdict], markersize=4)
+        if not math.isnan(found.low):
+            ax.plot([found.low, found.high], [i, i], color=COLOURS[row.verdict], linewidth=2)
+        marker = {"number": "D", "above": ">", "at least": ">", "below": "<", "at most": "<"}[claim.kind]
+        ax.plot([claim.value], [i], marker, color=INK, markersize=5, fillstyle="none")
+    ax.set_yticks(range(len(rows)), [row.claim.quantity for row in rows], fontsize=7)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    values = [abs(v) for row in rows for v in (row.measured.value, row.claim.value) if math.isfinite(v)]
+    if values and max(values) > 50:
+        ax.set_xscale("symlog")
+    ax.grid(axis="y", color=GREY, alpha=0.2)
+    for word, colour in COLOURS.items():
+        ax.plot([], [], color=colour, linewidth=2, label=word)
+    ax.plot([], [], "D", color=INK, fillstyle="none", markersize=5, linestyle="none", label="paper (< >: a side)")
+    ax.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=4)
+    ax.set_title("claims")

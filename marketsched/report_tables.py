@@ -1,0 +1,131 @@
+"""Tables of a report: words in cells, from data frames and from what commands print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 200  # of a table on the page; the file holds all
+ACROSS = 8  # columns from which on a table of few rows is turned on its side
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table on the page. ``numeric``: per column, whether it is aligned to the right."""
+
+    title: str
+    columns: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def told(value: Any) -> str:
+    """Return a value as a reader likes it: four digits, ``-`` for what is not known.
+
+    Examples
+    --------
+    >>> told(1234567.8), told(0.123456), told(True), told(None), told([1, 2])
+    ('1,234,568', '0.1235', 'yes', '-', '1, 2')
+    """
+    if hasattr(value, "item"):
+        value = value.item() if getattr(value, "size", 1) == 1 else value.tolist()
+    if value is None or value != value:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "infinite" if value > 0 else "-infinite"
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {told(each)}" for key, each in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(told(each) for each in value)
+    return str(value)
+
+
+def cell(name: str, value: Any) -> str:
+    """Return a cell of the column ``name``: seeds and ordinals are names, without commas."""
+    whole = isinstance(value, int) or (hasattr(value, "dtype") and value.dtype.kind == "i")
+    return str(value) if whole and name in {"seed", "case", "value"} else told(value)
+
+
+def frame_table(title: str, frame: pd.DataFrame) -> ReportTable:
+    """Return the first rows of a data frame; its note says how many there are if not all are shown."""
+    shown = frame.head(MOST_ROWS)
+    names = [str(name) for name in frame.columns]
+    values = [shown[name].tolist() for name in frame.columns]
+    rows = tuple(tuple(cell(name, x) for name, x in zip(names, row, strict=True)) for row in zip(*values, strict=True))
+    numeric = tuple(frame[name].dtype.kind in "iufb" for name in frame.columns)
+    note = f"the first {MOST_ROWS:,} of {len(frame):,} rows" if len(frame) > MOST_ROWS else ""
+    return ReportTable(title, tuple(names), numeric, rows, note)
+
+
+def turned_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> ReportTable:
+    """Return a data frame of few rows with a line for each of its columns; ``by`` names the rows."""
+    heads = tuple(", ".join(cell(name, row[name]) for name in by) for row in frame[list(by)].to_dict(orient="records"))
+    lines = []
+    for name in frame.columns:
+        if name not in by and frame[name].notna().any():
+            lines.append((str(name), *(cell(str(name), value) for value in frame[name].tolist())))
+    return ReportTable(title, ("", *heads), (False, *(True for _ in heads)), tuple(lines))
+
+
+def summary_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> ReportTable:
+    """Return all figures of a summary, turned on its side if it has many columns and few rows."""
+    by = [name for name in by if name in frame]
+    if by and len(frame) <= ACROSS < len(frame.columns):
+        return turned_table(title, frame, by)
+    return frame_table(title, frame)
+
+
+def pairs_table(title: str, pairs: Iterable[tuple[str, Any]]) -> ReportTable:
+    """Return names and values, one pair a line."""
+    rows = tuple((name, cell(name, value)) for name, value in pairs)
+    return ReportTable(title, ("", ""), (False, True), rows)
+
+
+def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
+    """Return the leaves of nested mappings, with dots between levels."""
+    leaves: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        leaves += flat(value, f"{above}{key}.") if isinstance(value, Mapping) else [(f"{above}{key}", value)]
+    return leaves
+
+
+def rich_parts(view: Any) -> tuple[str, list[ReportTable], list[str]]:
+    """Return headline, tables and remarks of what a command prints.
+
+    The page then says what the terminal said: the same rows, the same roundings, the same remarks.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    head, tables, notes = "", [], []
+    for part in view.renderables:
+        if isinstance(part, Table):
+            tables.append(_rich_table(part))
+        elif isinstance(part, Text):
+            if part.plain.startswith("- "):
+                notes.append(part.plain[2:])
+            elif not head:
+                head = part.plain
+            else:
+                notes.append(part.plain)
+    return head, tables, notes
+
+
+def _rich_table(table: Any) -> ReportTable:
+    told_by_some = [(column, [str(each) for each in column.cells]) for column in table.columns]
+    kept = [(column, cells) for column, cells in told_by_some if any(cells)]
+    columns = tuple(str(column.header).replace("\n", " ") for column, _ in kept)
+    numeric = tuple(column.justify == "right" for column, _ in kept)
+    return ReportTable("", columns, numeric, tuple(zip(*(cells for _, cells in kept), strict=True)))

@@ -1,0 +1,316 @@
+"""The dashboard in a real browser, served by the real command: start, step, change a control, read the numbers.
+
+Needs Chromium and the extras ``viz`` and ``browser``; skipped by name where one is missing. Whatever
+the console calls an error, and every request to another host, fails the test that caused it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from marketsched.dashboard_server import missing_packages
+from marketsched.dashboard_session import Session
+from marketsched.dashboard_settings import first_form, read_form
+from marketsched.dashboard_words import numbers, sentences, start_rows
+from marketsched.scenario import Scenario
+
+CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: install the extra browser")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.compiled,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH"),
+    pytest.mark.skipif(bool(missing_packages()), reason="the extra viz is not installed"),
+]
+expect = playwright.expect
+
+SCENARIO = """
+name: browser test
+workload: {kind: synthetic-pipelines, recurring_jobs: 60, birth_rounds: 60, max_duration: 12, capacity: 12}
+mechanism: {epsilon: -0.4, threshold: 0.05, oracle: {kind: monte-carlo, samples: 100}}
+"""
+QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+LAPTOP = {"width": 1366, "height": 768}
+PATIENCE = 60_000  # milliseconds; kernels may be compiled meanwhile
+
+
+@pytest.fixture(scope="module")
+def scenario_file(tmp_path_factory) -> str:
+    """Write the scenario that is served."""
+    path = tmp_path_factory.mktemp("served") / "browser.yaml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def url(scenario_file) -> Iterator[str]:
+    """Start the command; at the end Ctrl-C stops it, without a word about it."""
+    command = [sys.executable, "-m", "marketsched", "dashboard", scenario_file, "--port", "0", "--seed", "4"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = server.stdout.readline()
+    found = re.fullmatch(r"browser test: (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line)
+    if found is None:
+        server.kill()
+        pytest.fail(f"{line!r}, {server.communicate()[1]}")
+    yield found[1]
+    server.send_signal(signal.SIGINT)
+    out, err = server.communicate(timeout=30)
+    assert (server.returncode, out.strip(), err) == (0, "", "")
+
+
+Visit = Callable[..., "playwright.Page"]
+
+
+@pytest.fixture
+def visit(url, tmp_path) -> Iterator[Visit]:
+    """Return a function that opens the page in a browser of its own; what went wrong in it fails the test."""
+    wrong: list[str] = []
+    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+
+    def open_page(scheme: str = "light"):
+        context = driver.chromium.launch_persistent_context(
+            str(tmp_path / f"visitor-{len(opened)}"),
+            executable_path=CHROMIUM,
+            color_scheme=scheme,
+            viewport=LAPTOP,
+            args=root + QUIET,
+        )
+        opened.append(context)
+        page = context.new_page()
+        own = (url, "data:", f"blob:{url}")
+        page.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None)
+        page.on("pageerror", lambda fault: wrong.append(f"page: {fault}"))
+        page.on("request", lambda r: None if r.url.startswith(own) else wrong.append(f"asked for {r.url}"))
+        page.on("response", lambda r: wrong.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
+        page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        page.goto(url)
+        expect(at(page, "state")).to_have_text(re.compile(r"^paused after round 0 of \d+$"))
+        return page
+
+    opened: list = []
+    with playwright.sync_playwright() as driver:
+        yield open_page
+        for context in opened:
+            context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def at(page, key):
+    """Return the piece of text of that key."""
+    return page.locator(f"[data-key='{key}']")
+
+
+def press(page, name):
+    """Press a button."""
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def write(page, control, text):
+    """Write into a control, and leave it."""
+    box = page.get_by_role("textbox", name=control)
+    box.fill(text)
+    box.press("Tab")
+
+
+def choose(page, control, item):
+    """Choose from a list."""
+    page.locator(".ms-controls .v-select", has_text=control).click()
+    page.locator(".menuable__content__active .v-list-item", has_text=re.compile(f"^{item}$")).click()
+
+
+def apply_and_wait(page, capacity):
+    """Apply what the controls say, another capacity among it, and wait for the new market and its bound."""
+    press(page, "Apply and restart")
+    expect(at(page, "load-beside")).to_have_text(f"of {capacity}")
+    expect(at(page, "state")).to_have_text(re.compile(r"^paused after round 0 of \d+$"))
+    expect(at(page, "applied")).to_have_text("as applied")
+
+
+def played_here(rounds, **controls):
+    """Return the same market, played here."""
+    base = Scenario.load(os.environ["DASHBOARD_TEST_SCENARIO"])
+    settings, faults = read_form({**first_form(base, seed=4), **controls})
+    assert settings is not None, faults
+    session = Session(base, settings)
+    session.compute_bound()
+    session.step(rounds)
+    return session
+
+
+def expected(rounds, **controls):
+    """Return the figures of the same market."""
+    return {each.key: (each.value, each.beside) for each in numbers(played_here(rounds, **controls).view())}
+
+
+@pytest.fixture(autouse=True)
+def _scenario_for_expected(scenario_file, monkeypatch):
+    monkeypatch.setenv("DASHBOARD_TEST_SCENARIO", scenario_file)
+
+
+def shown(page):
+    """Read the strip of figures off the page."""
+    keys = ("round", "load", "asked", "jobs", "completed", "removed", "welfare", "revenue", "price")
+    return {key: (at(page, key).inner_text(), at(page, f"{key}-beside").inner_text()) for key in keys}
+
+
+def test_start_step_change_a_control_and_read_the_numbers(visit):
+    page = visit()
+    write(page, "Rounds per step", "25")
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("25")
+    assert shown(page) == expected(25)
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("50")
+    assert shown(page) == expected(50)
+    choose(page, "Mechanism", "first-come")
+    choose(page, "How they lie", "inflate-concurrency")
+    for control, text in (
+        ("Capacity", "9"),
+        ("Load", "150"),
+        ("Owners who lie", "40"),
+        ("By how much", "2"),
+        ("Seed", "8"),
+    ):
+        write(page, control, text)
+    expect(at(page, "applied")).to_have_text("changed: not applied yet")
+    expect(at(page, "round")).to_have_text("50")  # nothing happens before it is asked for
+    apply_and_wait(page, 9)
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("25")
+    changed = {"mechanism": "first-come", "lie": "inflate-concurrency", "capacity": "9", "load": "150"}
+    assert shown(page) == expected(25, **changed, liars="40", amount="2", seed="8")
+    assert at(page, "groups").locator("tbody tr").count() == 2
+
+
+def test_play_and_pause_to_the_end(visit):
+    page = visit()
+    write(page, "Rounds per step", "1")
+    press(page, "Play")
+    expect(at(page, "state")).to_have_text(re.compile("^playing, round [3-9] of"))
+    press(page, "Pause")
+    expect(at(page, "state")).to_have_text(re.compile("^paused after round"))
+    resting = at(page, "round").inner_text()
+    page.wait_for_timeout(800)
+    assert at(page, "round").inner_text() == resting
+    write(page, "Rounds per step", "50")
+    press(page, "Play")
+    expect(at(page, "state")).to_have_text(re.compile("^over: all"))
+    expect(page.get_by_role("button", name="Step", exact=True)).to_be_disabled()
+
+
+def test_a_job_is_explained(visit):
+    page = visit()
+    write(page, "Rounds per step", "40")
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("40")
+    expect(at(page, "starts").locator("tr.ms-chosen")).to_have_count(1)
+    story = at(page, "story").inner_text()
+    assert "The plan starts it" in story and "expected surplus" in story
+    market = played_here(40)
+    for name in (market.view().recent[-1][0], market.view().recent[3][0]):
+        write(page, "or by name", name)
+        expect(at(page, "story").locator("p")).to_have_text(sentences(market.story(name)))
+        rows = [list(cells) for _, cells in start_rows(market.story(name))]
+        assert [row.locator("td").all_inner_texts() for row in at(page, "starts").locator("tbody tr").all()] == rows
+    write(page, "or by name", "<i>nobody</i>")
+    expect(page.locator(".ms-why")).to_contain_text("no job of this name was submitted so far")
+
+
+def test_bad_values_in_every_control(visit):
+    page = visit()
+    good = first_form(Scenario.load(os.environ["DASHBOARD_TEST_SCENARIO"]), seed=4)
+    bad = {
+        "Capacity": ("capacity", ("-1", "2.5", "nan", "9" * 300)),
+        "Load": ("load", ("", "0", "inf", "all")),
+        "Owners who lie": ("liars", ("", "101", "nan", "<b>")),
+        "By how much": ("amount", ("", "-5", "1e999", "{{7*7}}")),
+        "Seed": ("seed", ("", "-1", "1.5", "'; --")),
+    }
+    button = page.get_by_role("button", name="Apply and restart")
+    fault = page.locator(".ms-controls .error--text .v-messages__message")
+    for label, (control, values) in bad.items():
+        for value in values:
+            write(page, label, value)
+            seen = repr(value)[:20] if value else "nothing"
+            expect(fault).to_contain_text(re.compile(f"^{re.escape(seen)}.*: expected a"))
+            expect(button).to_be_disabled()
+        write(page, label, good[control])
+        expect(fault).to_have_count(0)
+        expect(button).to_be_enabled()
+    for value in ("", "0", "x", "100000"):
+        write(page, "Rounds per step", value)
+        expect(fault).to_contain_text(f"'{value}': expected a whole" if value else "nothing: expected")
+        press(page, "Step")
+        press(page, "Play")
+    expect(at(page, "round")).to_have_text("0")
+    write(page, "Rounds per step", "3")
+    write(page, "Capacity", "1")  # legal by itself, but jobs of this scenario may be wider
+    press(page, "Apply and restart")
+    expect(page.locator(".ms-error")).to_contain_text("max_concurrency")
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("3")
+    expect(page.locator(".ms-error")).to_have_count(0)
+
+
+def test_a_second_visitor_has_a_market_of_their_own(visit):
+    first, second = visit(), visit()
+    write(first, "Rounds per step", "5")
+    press(first, "Step")
+    expect(at(first, "round")).to_have_text("5")
+    expect(at(second, "round")).to_have_text("0")
+    write(second, "Capacity", "20")
+    apply_and_wait(second, 20)
+    write(second, "Rounds per step", "7")
+    press(second, "Play")
+    press(first, "Step")
+    expect(at(first, "round")).to_have_text("10")
+    assert at(first, "load-beside").inner_text() == "of 12"
+    first.close()
+    expect(at(second, "state")).to_have_text(re.compile("^over: all"))
+    assert at(second, "load-beside").inner_text() == "of 20"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_browser_and_fits_a_laptop(visit, scheme, tmp_path):
+    page = visit(scheme)
+    write(page, "Rounds per step", "30")
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("30")
+    ink, paper = page.evaluate(
+        """() => [getComputedStyle(document.querySelector('.ms-value')).color,
+                  getComputedStyle(document.querySelector('.v-application')).backgroundColor]"""
+    )
+    assert contrast(ink, paper) > 7
+    assert (brightness(paper) > 0.5) == (scheme == "light")
+    svg_ink = page.evaluate("getComputedStyle(document.querySelector('.ms-figure svg text')).fill")
+    assert contrast(svg_ink, paper) > 7
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.evaluate("window.scrollTo(0, 0)")
+    for panel in page.locator(".ms-grid .ms-panel").all():
+        box = panel.bounding_box()
+        assert box["y"] + box["height"] <= LAPTOP["height"] + 40, "the four figures fit on the first screen"
+    if folder := os.environ.get("MARKETSCHED_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/dashboard-{scheme}.png", full_page=True)
+
+
+def brightness(colour: str) -> float:
+    """Return the relative luminance of ``rgb(...)``, from 0 to 1."""
+    parts = [float(x) / 255 for x in re.findall(r"[\d.]+", colour)[:3]]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours, from 1 to 21."""
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)

@@ -1,0 +1,195 @@
+"""The examples: each runs from its README's command, prints what the README shows, and says only what it prints."""
+
+import json
+import re
+
+import pytest
+
+from example_runs import EXAMPLES, PRINTED, ROOT, command_of, printed_in_readme, run_example
+
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
+NOTEBOOKS = sorted(EXAMPLES.glob("*/*.ipynb"))
+MOST_BYTES = 150_000  # of a figure
+LONGEST = 10  # lines of a function in a notebook, beside its signature and docstring
+MEASURED = re.compile(r"(?<![\w.^(])-?(?:\d+\.\d+|\d+(?= \+- )|(?<=\+- )\d+)(?![\w.]*\w)")
+FIGURE = r"(-?[\d,.]+)"
+BOUNDS = rf"{FIGURE} \+- {FIGURE}"
+
+
+def measured(prose):
+    """Return the figures of a text that must come from a run: with a decimal point, or with an interval."""
+    return {float(number) for number in MEASURED.findall(prose)}
+
+
+def prose_of(page):
+    """Return the text of a README or of the cells of a notebook, without code, output and sources."""
+    if page.suffix == ".ipynb":
+        cells = json.loads(page.read_text())["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    else:
+        text = PRINTED.sub("", page.read_text())
+    text = re.sub(r"\*\*Source\.\*\*.*", "", text, flags=re.S)
+    return re.sub(r"^    .*$|`[^`]*`", "", text, flags=re.M)
+
+
+def interval(ran, pattern):
+    """Return the ends of the interval ``mean +- half`` that follows ``pattern`` in the output."""
+    found = re.search(pattern + BOUNDS, ran.text)
+    assert found, f"{pattern!r} is not in the output:\n{ran.text}"
+    mean, half = (float(x.replace(",", "")) for x in found.groups())
+    return mean - half, mean + half
+
+
+# --- what is stored -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_example_has_a_question_a_command_and_a_small_figure(name):
+    page = (EXAMPLES / name / "README.md").read_text()
+    title = page.splitlines()[0].removeprefix("# ")
+    assert title.endswith("?") or title.startswith("Bring your own")
+    assert f"| {title} | [{name}]({name}/README.md) |" in (EXAMPLES / "README.md").read_text()
+    assert f"(examples/{name}/README.md)" in (ROOT / "README.md").read_text()
+    (script,) = re.findall(r"examples/\S+\.(?:py|ipynb)", command_of(name))
+    assert (ROOT / script).is_file() and printed_in_readme(name)
+    figure = EXAMPLES / name / "figure.png"
+    if name != "first-market":
+        assert "(figure.png)" in page and figure.read_bytes().startswith(b"\x89PNG")
+        assert figure.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.parent.name)
+def test_notebooks_are_stored_without_output_and_read_well(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    places = [text.find(word) for word in ("# ", "**Question.**", "**Method.**", "## Result", "**Source.**")]
+    assert places == sorted(places) and places[0] == 0
+    for function in re.findall(r"^def .*(?:\n(?: .*)?$)*", "\n\n".join("".join(c["source"]) for c in code), re.M):
+        lines = [line for line in function.splitlines()[1:] if line.strip() and '"""' not in line]
+        assert len(lines) <= LONGEST, function
+
+
+def test_every_picture_and_script_is_used():
+    for folder in (EXAMPLES / name for name in NAMES):
+        kept = {path.name for path in folder.iterdir()} - {"README.md", "figure.png", "executed.ipynb", "__pycache__"}
+        assert kept == {re.search(r"/([^/\s]+\.(?:py|ipynb))", command_of(folder.name))[1]}
+
+
+def test_the_check_of_figures_in_texts_finds_what_was_not_printed():
+    assert measured("gains 5.06 credits, 12 +- 3 % of 40 worlds, between -0.6 and 6.8") == {5.06, 12, 3, -0.6, 6.8}
+    assert measured("after 2000 slots, within 5 %, power 2^(t-n-1), in 2011") == set()
+
+
+# --- what comes out -----------------------------------------------------------------------------------
+
+
+def why_truthful(ran):
+    assert ran.number(r"posted prices: no report gains more than ([\d.]+),") == 0
+    assert ran.number(r"reports \S+ of its value, gains ([\d.]+)") > 5
+    assert "posted prices: truth" in ran.text and ran.text.count("a false report: nothing pays") == 1
+
+
+def near_saturation(ran):
+    rows = {
+        rule: [float(x) for x in re.search(rf"{words} +1\.00 +{' +'.join([BOUNDS] * 3)}", ran.text).groups()]
+        for rule, words in {"all": r"\(the paper\)", "running": "that run"}.items()
+    }
+    assert rows["all"][0] - rows["all"][1] > rows["all"][2] + rows["all"][3]  # cancelled above evicted
+    assert rows["all"][4] + rows["all"][5] < rows["running"][4] - rows["running"][5]  # welfare
+
+
+def reservations(ran):
+    assert ran.number(r"8 reserved blocks: at most ([\d.]+)") == 9 > ran.number(r"7 reserved blocks: at most ([\d.]+)")
+    assert all(ran.number(rf"{k} reserved blocks: at most ([\d.]+)") <= 2 * k for k in range(1, 9))
+    assert ran.number(r"expected payment ([\d.]+)") == 0.5
+    reserved = ran.number(r"at best: ([\d.]+) credits")
+    assert interval(ran, "exponential: ")[0] > 2 * reserved
+    assert ran.number(r"behind the best one here \(([\d.]+)%") > 0
+
+
+def stochastic_prices(ran):
+    low, high = (float(x) for x in re.search(r"exponential .*?\((\S+) to (\S+)\)", ran.text).groups())
+    assert low < 0 < high  # not told apart from first-come
+    assert ran.number(r"stochastic  .*?\((\S+) to") > high
+    assert ran.number(r"stochastic: promised ratio (\S+);") < ran.number(r"exponential: promised ratio (\S+);")
+
+
+def which_lie_pays(ran):
+    assert "posted prices: none of 600 owners and lies gained anything" in ran.text
+    (pays,) = re.findall(r"^pays on average, beyond doubt: (.*)$", ran.text, re.M)
+    assert "pay-as-bid" in pays and "posted prices" not in pays
+    assert ran.number(r"VCG each round: owner .*?gains ([\d.]+) to") > 0
+
+
+def ogasched_or_fairness(ran):
+    learns, sees = (interval(ran, rf"large overhead: .*?{policy} ") for policy in ("ogasched", "fairness"))
+    assert learns[0] > sees[1]
+    for case in ("small overhead", "linear utilities"):
+        assert interval(ran, f"{case}: .*?ogasched ")[1] < 100 < interval(ran, f"{case}: .*?fairness ")[0]
+    shares = [float(x) for x in re.findall(r"ogasched (\d+\.\d)", ran.text)]
+    assert len(shares) == 4 and min(shares) > 95
+    assert ran.number(r"gap of y\*: at most ([\d.]+)") <= 0.1
+
+
+def learning_speeds(ran):
+    assert interval(ran, "CUCB: regret ")[1] < interval(ran, "ESDP: regret ")[0]
+    assert ran.number(r"ESDP: .* to the power ([\d.]+) to") > ran.number(r"CUCB: .* to the power [\d.]+ to ([\d.]+)")
+    assert interval(ran, "2400 slots, OPM: ")[0] > interval(ran, "150 slots, OPM: ")[1]
+    assert interval(ran, "2400 slots, OPM: ")[0] > interval(ran, "2400 slots, OPM without estimates: ")[1]
+
+
+def your_mechanism(ran):
+    assert "half-price: 8 checks passed, 1 failed" in ran.text and "flat-rate: 9 checks passed, 0 failed" in ran.text
+    assert ran.number(r"half-price, training-1: .*gains (\d+) to \d+ % of its value, confirmed") > 0
+    assert ran.text.count("none seems to pay") == 5
+    assert ran.number(r"flat-rate: .* % behind the best \(([\d.]+) to") > 0
+
+
+def your_trace(ran):
+    assert interval(ran, "welfare: ")[1] < interval(ran, "at price zero: ")[0]
+    assert ran.number(r"market: (\d+) predicted runs") > 500
+
+
+HEADLINES = {
+    "why-truthful": why_truthful,
+    "near-saturation": near_saturation,
+    "reservations": reservations,
+    "stochastic-prices": stochastic_prices,
+    "which-lie-pays": which_lie_pays,
+    "ogasched-or-fairness": ogasched_or_fairness,
+    "learning-speeds": learning_speeds,
+    "your-mechanism": your_mechanism,
+    "your-trace": your_trace,
+}
+
+
+def check_example(name, work):
+    """Run an example from its README's command; compare what it prints and says."""
+    ran = run_example(name, work)
+    assert (ran.status, ran.errors) == (0, "")
+    assert ran.text == printed_in_readme(name)
+    printed = {float(x.replace(",", "")) for x in re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?", ran.text)}
+    for page in (EXAMPLES / name).glob("*.*"):
+        if page.suffix in (".md", ".ipynb") and page.name != "executed.ipynb":
+            assert measured(prose_of(page)) <= printed, page
+    return ran
+
+
+def test_the_first_market_prints_what_its_readme_shows(tmp_path):
+    check_example("first-market", tmp_path)
+
+
+def test_every_example_has_a_headline():
+    assert set(HEADLINES) | {"first-market"} == set(NAMES)
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+@pytest.mark.parametrize("name", HEADLINES)
+def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
+    ran = check_example(name, tmp_path)
+    assert ran.figure is not None and ran.figure.startswith(b"\x89PNG")
+    HEADLINES[name](ran)

@@ -1,0 +1,262 @@
+"""Sweeps that are killed, whole or in part, and go on: no run lost, none made twice, the same table."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+
+import pytest
+
+from sweep_tools import (
+    CLUSTER,
+    ONE_JOB,
+    SCRIPT,
+    WHOLE,
+    alive,
+    children,
+    finish,
+    manifest,
+    names,
+    records,
+    start,
+    sweep,
+    table_bytes,
+    wait_for_runs,
+    wait_until,
+    write_spec,
+)
+
+pytestmark = pytest.mark.slow
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs the extra cluster (distributed)")
+RUNS = 48
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the sweep that all of these make, and the folder of one that nothing happened to."""
+    folder = tmp_path_factory.mktemp("whole")
+    spec = write_spec(
+        folder / "sweep.yaml",
+        name="killed",
+        scenarios=[ONE_JOB, {**CLUSTER, "cluster": {**CLUSTER["cluster"], "slots": 400}}],
+        grid={"description": ["a", "b"]},
+        seeds=RUNS // 4,
+    )
+    sweep(spec, folder / "out", "--jobs", 2)
+    assert len(records(folder / "out")) == RUNS
+    return spec, folder / "out"
+
+
+def same(out, whole) -> bool:
+    return table_bytes(out) == table_bytes(whole) and manifest(out) == manifest(whole) and names(out) == WHOLE
+
+
+@needs_proc
+def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
+    spec, expected = whole
+    moments = sorted(random.SystemRandom().sample(range(1, RUNS - 1), 3))
+    out, kept = tmp_path / "out", {}
+    for moment in moments:
+        process = start("sweep", spec, "--out", out, "--jobs", 2)
+        wait_for_runs(out, moment, process)
+        workers = children(process.pid)
+        process.kill()
+        process.communicate()
+        now = records(out)
+        assert kept.items() <= now.items(), moments  # none is made twice
+        assert len(now) >= moment and not (out / "results.parquet").exists()
+        assert wait_until(lambda workers=workers: not any(map(alive, workers))), "workers outlive the sweep"
+        kept = now
+    sweep(spec, out, "--jobs", 2)
+    assert kept.items() <= records(out).items() and len(records(out)) == RUNS
+    assert same(out, expected), moments
+
+
+@needs_proc
+def test_a_sweep_killed_while_it_starts_leaves_a_folder_to_begin_in(tmp_path, whole):
+    spec, expected = whole
+    out = tmp_path / "out"
+    for _ in range(3):
+        process = start("sweep", spec, "--out", out, "--jobs", 2)
+        time.sleep(random.SystemRandom().uniform(0.0, 2.0))
+        process.kill()
+        process.communicate()
+    sweep(spec, out, "--jobs", 2)
+    assert same(out, expected)
+
+
+@needs_proc
+def test_workers_killed_again_and_again(tmp_path, whole):
+    spec, expected = whole
+    out = tmp_path / "out"
+    process = start("sweep", spec, "--out", out, "--jobs", 2)
+    for moment in (1, 12, 24, 36):
+        wait_for_runs(out, moment, process)
+        workers = children(process.pid)
+        assert workers
+        for worker in workers[: 1 + moment % 2]:
+            os.kill(worker, signal.SIGKILL)
+    finish(process)
+    assert same(out, expected)
+
+
+@needs_proc
+def test_ctrl_c_is_prompt_and_keeps_what_is_finished(tmp_path, whole):
+    spec, expected = whole
+    out = tmp_path / "out"
+    process = start("sweep", spec, "--out", out, "--jobs", 2)
+    wait_for_runs(out, 10, process)
+    workers = children(process.pid)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    said, err = finish(process, 130)
+    kept = records(out)
+    assert f"{len(kept)} of {RUNS} runs finished" in said
+    assert err == f"marketsched: interrupted with {RUNS - len(kept)} runs to go: start the sweep again to go on\n"
+    assert names(out) == {*WHOLE, "INCOMPLETE"} and not any(map(alive, workers))
+    sweep(spec, out, "--jobs", 2)
+    assert kept.items() <= records(out).items() and same(out, expected)
+
+
+def test_two_sweeps_at_once(tmp_path, whole):
+    spec, expected = whole
+    out = tmp_path / "out"
+    first = start("sweep", spec, "--out", out, "--jobs", 1)
+    wait_for_runs(out, 3, first)
+    said, err = finish(start("sweep", spec, "--out", out, "--jobs", 1), 2)
+    assert said == "" and err.count("\n") == 1
+    assert f"{out} is in use by another sweep (process {first.pid} on" in err
+    finish(first)
+    assert same(out, expected)
+
+
+@needs_proc
+def test_a_run_that_kills_its_process_is_given_up_and_the_others_are_not(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    cases = [{}, *({"mechanism.name": "odd", "mechanism.parameters": {"sort": sort}} for sort in ("deadly", "once"))]
+    spec = write_spec(tmp_path / "sweep.yaml", scenario=ONE_JOB, overrides=cases, seeds=1)
+    said = sweep(spec, tmp_path / "out", "--jobs", 2, script=script, status=1)
+    assert "3 of 3 runs finished" in said
+    assert "1 failed: WorkerDied: its process died 3 times" in said
+    built = (tmp_path / "built").read_text().split()
+    assert (built.count("deadly"), built.count("once")) == (3, 2)
+
+
+def test_failed_runs_are_made_again_when_asked(tmp_path):
+    """A script's own mechanism, known to the workers because they import the script, fails until it is mended."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    sort = {"mechanism.name": "odd", "mechanism.parameters": {"sort": "faulty"}}
+    spec = write_spec(tmp_path / "sweep.yaml", name="odd", scenario=ONE_JOB, overrides=[{}, sort], seeds=2)
+    said = sweep(spec, tmp_path / "out", "--jobs", 2, script=script, status=1)
+    assert "4 of 4 runs finished" in said and "2 failed: RuntimeError: it is broken" in said
+    assert "--retry-failed" in said
+    (tmp_path / "mended").touch()
+    said = sweep(spec, tmp_path / "out", "--retry-failed", "--json", script=script)
+    told = json.loads(said.partition("written to")[0])
+    assert (told["finished"], told["made"], told["failed"]) == (4, 2, {})
+
+
+def test_a_script_without_its_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"import marketsched\nmarketsched.sweep([({ONE_JOB!r}, 0)], 'out')\n")
+    _, err = finish(start(script=script, cwd=tmp_path), 1)
+    assert "SweepError: a worker process died while it was starting" in err and "__main__" in err
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Start a scheduler and two workers, each a process of its own; give its address and their processes."""
+    address = tmp_path / "scheduler.json"
+    log = (tmp_path / "dask.log").open("w")
+    options = {"stdout": log, "stderr": log, "cwd": tmp_path, "start_new_session": True}
+    common = ["--host", "127.0.0.1", "--no-dashboard"]
+
+    def process(module: str, *arguments) -> subprocess.Popen:
+        command = [sys.executable, "-m", f"distributed.cli.{module}", *common, *arguments]
+        return subprocess.Popen([str(x) for x in command], **options)
+
+    processes = [process("dask_scheduler", "--port", 0, "--scheduler-file", address)]
+    try:
+        assert wait_until(lambda: address.exists() and address.stat().st_size > 0)
+        time.sleep(0.2)
+        where = json.loads(address.read_text())["address"]
+        for _ in range(2):
+            processes.append(process("dask_worker", where, "--nthreads", 1, "--death-timeout", 20))
+        yield where, processes
+    finally:
+        for each in processes:
+            os.killpg(each.pid, signal.SIGKILL)  # a nanny's worker too
+            each.wait()
+        log.close()
+
+
+@needs_dask
+def test_dask_gives_the_same_bytes(tmp_path, whole, cluster):
+    spec, expected = whole
+    sweep(spec, tmp_path / "out", "--scheduler", cluster[0])
+    assert same(tmp_path / "out", expected)
+
+
+@needs_dask
+def test_dask_workers_killed_midway(tmp_path, whole, cluster):
+    """First the process that runs, which its nanny replaces; then nanny and all."""
+    spec, expected = whole
+    out, (where, (_, first, second)) = tmp_path / "out", cluster
+    process = start("sweep", spec, "--out", out, "--scheduler", where)
+    wait_for_runs(out, 3, process)
+    (child,) = children(first.pid)
+    os.kill(child, signal.SIGKILL)
+    wait_for_runs(out, 12, process)
+    os.killpg(second.pid, signal.SIGKILL)
+    finish(process)
+    assert same(out, expected)
+
+
+@needs_dask
+def test_a_lost_scheduler_is_one_line_and_the_sweep_goes_on_here(tmp_path, whole, cluster):
+    spec, expected = whole
+    out, (where, (scheduler, *_)) = tmp_path / "out", cluster
+    process = start("sweep", spec, "--out", out, "--scheduler", where)
+    wait_for_runs(out, 3, process)
+    scheduler.kill()
+    said, err = finish(process, 2)
+    assert (
+        said == ""
+        and err == "marketsched: the scheduler is lost: finished runs are kept; start the sweep again to go on\n"
+    )
+    kept = records(out)
+    sweep(spec, out, "--jobs", 2)
+    assert kept.items() <= records(out).items() and same(out, expected)
+
+
+@needs_dask
+@pytest.mark.parametrize("kind", ["refused", "silent", "web"])
+def test_a_scheduler_that_does_not_answer_is_one_line_within_seconds(tmp_path, whole, kind):
+    code = {
+        "refused": "s.bind(('127.0.0.1', 0))",
+        "silent": "s.bind(('127.0.0.1', 0)); s.listen()",
+        "web": "import http.server; s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)",
+    }[kind]
+    port = "s.server_address[1]" if kind == "web" else "s.getsockname()[1]"
+    last = "s.serve_forever()" if kind == "web" else "time.sleep(100)"
+    code = f"import socket, time; s = socket.socket(); {code}; print({port}, flush=True); {last}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        try:
+            where = f"tcp://127.0.0.1:{int(server.stdout.readline())}"
+            begin = time.monotonic()
+            said, err = finish(start("sweep", whole[0], "--out", tmp_path / "out", "--scheduler", where), 2)
+            assert time.monotonic() - begin < 15  # 4 seconds, and the time to start on a busy machine
+            assert said == "" and err == (
+                f"marketsched: scheduler {where}: no answer within 4 seconds: expected a Dask scheduler there\n"
+            )
+            assert not (tmp_path / "out").exists()
+        finally:
+            server.kill()
