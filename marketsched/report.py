@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.output import whole_file
-from marketsched.report_parts import Parts, parts_of
+from marketsched.report_parts import Parts, as_we_write, parts_of
 from marketsched.report_reading import KINDS, Results, read_results
 from marketsched.report_tables import ReportTable, told
 
@@ -81,6 +81,8 @@ def report_page(folder: str | Path) -> str:
 
     found = read_results(Path(folder))
     parts = parts_of(found)
+    with as_we_write(found):
+        facts, figures = _facts(found), _figures(found, parts)
     rooms = files("marketsched")
     style = "\n" + rooms.joinpath(STYLE).read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -91,8 +93,8 @@ def report_page(folder: str | Path) -> str:
         kind=KINDS[found.kind],
         parts=parts,
         incomplete=found.incomplete,
-        figures=_figures(found, parts),
-        facts=_facts(found),
+        figures=figures,
+        facts=facts,
         versions=[(str(name), told(each)) for name, each in found.meta["versions"].items()],
         files=_files(found),
         version=__version__,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -60,15 +61,15 @@ def parts_of(found: Results) -> Parts:
         If a file is missing or damaged, or holds other columns than we write.
     """
     parts = Parts(name=str(found.meta.get("scenario", found.meta.get("name", KINDS[found.kind]))))
-    with _as_we_write(found):
+    with as_we_write(found):
         _FILLERS[found.kind](found, parts)
-        for name in found.names("*.yaml"):
+        for name in sorted(found.names("*.yaml"), key=lambda name: (name != "scenario.yaml", name)):
             parts.documents.append(Document(name, found.text(name)))
     return parts
 
 
 @contextmanager
-def _as_we_write(found: Results) -> Iterator[None]:
+def as_we_write(found: Results) -> Iterator[None]:
     """Turn what surprises us in a folder into one clear line."""
     try:
         yield
@@ -147,7 +148,7 @@ def _audit(found: Results, parts: Parts) -> None:
     from marketsched.audit_command import audit_view
 
     summary = found.table("summary.parquet")
-    parts.show(audit_view(SimpleNamespace(meta=found.meta, summary=lambda: summary)))
+    parts.show(audit_view(SimpleNamespace(meta=found.meta, summary=lambda: summary)))  # type: ignore[arg-type]
     parts.details.append(summary_table("All figures", summary, ("mechanism",)))
     for name in found.names("certificates-*.parquet"):
         parts.details.append(frame_table(name.removesuffix(".parquet"), found.table(name)))
@@ -159,7 +160,7 @@ def _hard(found: Results, parts: Parts) -> None:
     summary = found.json("summary.json")
     parts.name = "hard instances"
     worst = {label: SimpleNamespace(**each) for label, each in summary.items()}
-    parts.show(hard_instances_view(worst, found.path))  # type: ignore[arg-type]
+    parts.show(hard_instances_view(worst, Path()))  # type: ignore[arg-type]
     for label, each in summary.items():
         parts.details.append(pairs_table(f"All figures of {label}", flat(each)))
 
@@ -191,6 +192,16 @@ def _sweep(found: Results, parts: Parts) -> None:
         parts.notes.append(f"scenarios of the first {MOST_DOCUMENTS} cases are shown; meta.json holds all")
 
 
+def _experiment(found: Results, parts: Parts) -> None:
+    parts.name = str(found.meta["experiment"])
+    parts.head = str(found.meta["place"])
+    table = found.table("table.parquet").drop(columns="experiment", errors="ignore")
+    told = [name for name in table.columns if not table[name].isin(["", None]).all()]
+    parts.tables.append(frame_table("The paper's numbers and ours", table[told]))
+    if found.has("runs.parquet"):
+        parts.details.append(frame_table("Every run", found.table("runs.parquet")))
+
+
 def _results(found: Results, parts: Parts) -> None:
     """Show what is there: small tables first, then texts."""
     for name in found.names("*.parquet"):
@@ -208,6 +219,7 @@ _FILLERS: dict[str, Callable[[Results, Parts], None]] = {
     "audit": _audit,
     "hard": _hard,
     "sweep": _sweep,
+    "experiment": _experiment,
     "results": _results,
 }
 

@@ -23,6 +23,7 @@ KINDS = {
     "mechanisms": "comparison of mechanisms",
     "audit": "audit of truthfulness",
     "hard": "search for hard instances",
+    "experiment": "experiment of a paper",
     "results": "results",
 }
 
@@ -163,6 +164,7 @@ def _kind(found: Results, meta: dict[str, Any]) -> str:
     signs = {
         "sweep": meta.get("kind") == "sweep",
         "results": "kind" in meta,  # of a kind this version does not know
+        "experiment": {"experiment", "place"} <= set(meta) and found.has("table.parquet"),
         "market": found.has("events.parquet"),
         "cluster": found.has("slots.parquet"),
         "over": {"key", "values", "policies"} <= set(meta),

@@ -74,10 +74,12 @@ def groups_of(table: pd.DataFrame, labels: Mapping[int, str]) -> list[tuple[str,
     """Return (case in words, policy or nothing, rows by seed) in the order of the sweep."""
     done = table[table["status"] == "done"]
     by = ["case", "policy"] if "policy" in done else ["case"]
-    return [
-        (labels.get(int(key[0]), f"case {key[0]}"), str(key[1]) if len(key) > 1 else "", rows.set_index("seed"))
-        for key, rows in done.groupby(by, sort=False)
-    ]
+    found = []
+    for _, rows in done.groupby(by, sort=False):
+        case = int(rows["case"].iloc[0])
+        policy = str(rows["policy"].iloc[0]) if "policy" in done else ""
+        found.append((labels.get(case, f"case {case}"), policy, rows.set_index("seed")))
+    return found
 
 
 def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> ReportTable:
