@@ -21,23 +21,15 @@ def made_up(load: float, rule: str) -> Scenario:
     return Scenario.from_dict(scenario)
 
 
-def recorded(load: float, rule: str) -> Scenario:
-    """Return the recorded jobs of `saturated`, on so many nodes that the load is about ``load``."""
-    scenario = Scenario.load("saturated").to_dict()
-    scenario["workload"]["capacity"] = round(66 * 1.56 / load)
-    scenario["mechanism"]["eviction"] = rule
-    return Scenario.from_dict(scenario)
-
-
 def interval(values: list[float]) -> tuple[float, float]:
     """Return mean and half-width of the 95 % interval of Student, in per cent."""
     x = 100 * np.array(values)
     return float(x.mean()), float(t.ppf(0.975, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
 
 
-def measure(scenario: Scenario, seeds: int, data: Path | None) -> dict[str, tuple[float, float]]:
+def measure(scenario: Scenario, seeds: int) -> dict[str, tuple[float, float]]:
     """Return the shares of jobs removed before and after they began, and welfare over its bound."""
-    runs = [run(scenario, seed, data=data).summary for seed in range(seeds)]
+    runs = [run(scenario, seed).summary for seed in range(seeds)]
     return {
         "cancelled": interval([each["cancelled"] / each["jobs"] for each in runs]),
         "evicted": interval([each["evicted"] / each["jobs"] for each in runs]),
@@ -64,13 +56,11 @@ def main() -> None:
     """Run all loads under both rules; print a table and draw it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=8, help="runs for each load and rule, at least 2 (8)")
-    parser.add_argument("--data", type=Path, help="folder of recorded traces: use the jobs of `saturated`; minutes")
     parser.add_argument("--out", type=Path, default=Path("build/examples/near-saturation.png"))
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error(f"--seeds {options.seeds}: expected at least 2, an interval needs two runs")
-    build = made_up if options.data is None else recorded
-    found = {rule: {x: measure(build(x, rule), options.seeds, options.data) for x in LOADS} for rule in RULES}
+    found = {rule: {x: measure(made_up(x, rule), options.seeds) for x in LOADS} for rule in RULES}
     print(f"mean +- 95 % interval, {options.seeds} seeds    load    cancelled %      evicted %      welfare %")
     for rule, words in RULES.items():
         for load, row in found[rule].items():
