@@ -126,7 +126,8 @@ class MarketLog:
         """Note what the round was like; from here on it counts as finished."""
         self.rounds.append((load, promised, price))
         if surface is not None:
-            self.surfaces.append(surface.astype(np.float32))
+            with np.errstate(over="ignore"):  # a price too high for a float32 is shown as not on sale
+                self.surfaces.append(surface.astype(np.float32))
         self.finished = (len(self.rounds), len(self.events), len(self.statements))
 
 
