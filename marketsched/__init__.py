@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from marketsched.cluster_scenario import ClusterScenario as ClusterScenario
     from marketsched.comparing import Comparison as Comparison
     from marketsched.comparing import compare as compare
+    from marketsched.experiments.reproducing import Reproduced as Reproduced
+    from marketsched.experiments.reproducing import reproduce as reproduce
     from marketsched.experiments.sweeping import SweepResult as SweepResult
     from marketsched.experiments.sweeping import sweep as sweep
     from marketsched.replaying import replay as replay
@@ -28,6 +30,7 @@ _LAZY = {
     "running": ("run",),
     "replaying": ("replay",),
     "comparing": ("compare", "Comparison"),
+    "experiments.reproducing": ("reproduce", "Reproduced"),
     "experiments.sweeping": ("sweep", "SweepResult"),
     "agents.result": ("RunResult",),
     "cluster_scenario": ("ClusterScenario",),

@@ -27,6 +27,7 @@ from marketsched.command_tools import (
 )
 from marketsched.compare_command import compare
 from marketsched.dashboard_command import dashboard
+from marketsched.experiments.reproduce_command import reproduce
 from marketsched.experiments.sweep_command import sweep
 from marketsched.report_command import report
 
@@ -112,6 +113,7 @@ app.command()(compare)
 app.command()(audit)
 app.command()(dashboard)
 app.command()(sweep)
+app.command()(reproduce)
 app.command()(report)
 
 

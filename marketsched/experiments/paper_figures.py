@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from marketsched.experiments.paper_runs import Panel
 from marketsched.plots import GREY, INK, OKABE_ITO, STYLE
 
 if TYPE_CHECKING:
     from marketsched.experiments.paper_claims import Row
-    from marketsched.experiments.reproduce import Reproduced
+    from marketsched.experiments.reproducing import Reproduced
 
 COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not reproduced": "#d55e00"}
 
@@ -29,6 +30,11 @@ def experiment_figure(made: Reproduced) -> Figure:
         for ax, panel in zip(axes, made.panels, strict=False):
             _panel(ax, panel)
         _claims(axes[-1], made.rows)
+        keys = [Line2D([], [], color=colour, linewidth=2, label=word) for word, colour in COLOURS.items()]
+        keys.append(
+            Line2D([], [], color=INK, marker="D", fillstyle="none", linestyle="none", label="paper (< >: a side)")
+        )
+        figure.legend(handles=keys, loc="outside lower right", ncols=4, frameon=False, fontsize=8)
         size = "the paper's sizes" if made.meta["full"] else "reduced"
         figure.suptitle(f"{made.place}: {made.shows} ({made.meta['sizes']}; {made.meta['runs']} seeds; {size})")
     return figure
@@ -66,8 +72,4 @@ def _claims(ax: Axes, rows: tuple[Row, ...]) -> None:
     if values and max(values) > 50:
         ax.set_xscale("symlog")
     ax.grid(axis="y", color=GREY, alpha=0.2)
-    for word, colour in COLOURS.items():
-        ax.plot([], [], color=colour, linewidth=2, label=word)
-    ax.plot([], [], "D", color=INK, fillstyle="none", markersize=5, linestyle="none", label="paper (< >: a side)")
-    ax.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=4)
     ax.set_title("claims")

@@ -6,12 +6,17 @@ that ratio exists in seeds, too, in which a baseline's total is negative.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from marketsched.cluster_comparing import ClusterComparison
 from marketsched.experiments.paper_claims import Claim, Row, mean_row, ratio_row
 from marketsched.experiments.paper_runs import (
+    Array,
     Bench,
     Found,
+    Line,
     Panel,
     best_of,
     curve_panel,
@@ -28,10 +33,8 @@ BASELINES = ("drf", "fairness", "binpacking", "spreading")
 POLICIES = (LEAD, *BASELINES)
 NAME = "cluster-default"
 INSTANCE = "cluster.instance"
-FAMILY = (
-    "only the family of instances is published, not the instance; on it the baselines hand out all there is and pay "
-    "for it in overhead"
-)
+ONLY = "only the family of instances is published, not the instance"
+FAMILY = f"{ONLY}; on it the baselines hand out all there is and pay for it in overhead"
 # Table 2 of the paper: average rewards of OgaSched, DRF, Fairness, BinPacking, Spreading.
 TABLE_2 = {
     ("T", 1000): (2578.53, 2422.47, 2532.24, 2386.01, 2382.01),
@@ -67,7 +70,7 @@ def figure_2(bench: Bench) -> Found:
     early = curves.index[int(np.searchsorted(curves.index, slots / 100))]
     late, first, quarter = (
         np.asarray(curves[LEAD].loc[at], dtype=float)
-        for at in (slots, early, curves.index[np.searchsorted(curves.index, slots / 4)])
+        for at in (slots, early, curves.index[int(np.searchsorted(curves.index, slots / 4))])
     )
     text = "OgaSched, average reward at the end less that at a quarter of the slots, share of it"
     rows.append(rises(text, "Fig. 2(a)", quarter, late, late))
@@ -91,7 +94,7 @@ def figure_3a(bench: Bench) -> Found:
     scale = totals(found[-1], LEAD)
     for policy in POLICIES:
         text = f"{policy}, reward with |R| = {values[-1]} less that with {values[0]}, share of OgaSched's"
-        rows.append(rises(text, "Fig. 3(a)", totals(found[0], policy), totals(found[-1], policy), scale, why=FAMILY))
+        rows.append(rises(text, "Fig. 3(a)", totals(found[0], policy), totals(found[-1], policy), scale, why=ONLY))
     behind = [best_of(each, BASELINES) / totals(each, LEAD) for each in found]
     middle = values.index(128)
     for at, words in ((0, "first increases"), (-1, "then decreases")):
@@ -101,7 +104,7 @@ def figure_3a(bench: Bench) -> Found:
             "above",
             0.0,
             0.0,
-            why=FAMILY,
+            why=ONLY,
         )
         rows.append(mean_row(claim, behind[at] - behind[middle]))
     panel = key_panel("effect of |R|", "instances", values, found, "reward per slot")
@@ -134,9 +137,9 @@ def figure_3c(bench: Bench) -> Found:
     for policy in POLICIES:
         low, middle, high = (totals(found[c], policy) for c in (0.1, 1, 20))
         text = f"{policy}, reward at contention 1 less that at 0.1, share of OgaSched's"
-        rows.append(rises(text, "Fig. 3(c)", low, middle, totals(found[1], LEAD), why=FAMILY))
+        rows.append(rises(text, "Fig. 3(c)", low, middle, totals(found[1], LEAD), why=ONLY))
         text = f"{policy}, reward at contention 20 less that at 1, share of OgaSched's"
-        rows.append(rises(text, "Fig. 3(c)", middle, high, totals(found[1], LEAD), falls=True, why=FAMILY))
+        rows.append(rises(text, "Fig. 3(c)", middle, high, totals(found[1], LEAD), falls=True, why=ONLY))
     panel = key_panel("effect of contention", "contention", CONTENTION, list(found.values()), "reward per slot")
     return Found(rows, [panel], f"{slots} slots", stacked("contention", CONTENTION, list(found.values())))
 
@@ -194,7 +197,7 @@ def figure_6(bench: Bench) -> Found:
     return Found(rows, panels, f"{slots} slots", stacked("contention", CONTENTION, found))
 
 
-def _line(policy, name, found):  # type: ignore[no-untyped-def]
+def _line(policy: str, name: str, found: Sequence[ClusterComparison]) -> Line:
     return mean_line(policy, CONTENTION, [totals(each, policy, name) for each in found])
 
 
@@ -207,11 +210,14 @@ def figure_7(bench: Bench) -> Found:
         for policy in (LEAD, "fairness"):
             claim = Claim(f"{policy}, reward with {utility} over linear utilities", "Fig. 7", "below", 1.0, 1.0)
             rows.append(ratio_row(claim, totals(found[utility], policy), totals(found["linear"], policy)))
+    scale = totals(found["linear"], LEAD)  # with reciprocal utilities totals may be negative
     for utility, each in found.items():
-        text = f"best baseline / OgaSched, {utility} utilities"
-        rows.append(leads(text, "Fig. 7", each, LEAD, BASELINES, FAMILY))
-    text = "fairness / OgaSched, reciprocal utilities"
-    rows.append(leads(text, "Section 4.2", found["reciprocal"], LEAD, ["fairness"], FAMILY))
+        text = f"best baseline less OgaSched, {utility} utilities, share of OgaSched's with linear ones"
+        best, own = best_of(each, BASELINES), totals(each, LEAD)
+        rows.append(rises(text, "Fig. 7", own, best, scale, falls=True, why=ONLY))
+    text = "fairness less OgaSched, reciprocal utilities, share of OgaSched's with linear ones"
+    each = found["reciprocal"]
+    rows.append(rises(text, "Section 4.2", totals(each, LEAD), totals(each, "fairness"), scale, falls=True, why=ONLY))
     panel = key_panel("utilities", "utility", values, list(found.values()), "reward per slot")
     return Found(rows, [panel], f"{slots} slots", stacked("gain", values, list(found.values())))
 
@@ -236,10 +242,10 @@ def table_2(bench: Bench) -> Found:
     rows += _along(dict(zip(cases, [totals(each, LEAD) for each in found], strict=True)))
     names = [f"{key} {value}" for key, value in cases]
     panel = key_panel("Table 2", "setting", names, found, "reward per slot")
-    return Found(rows, [panel], f"{slots} slots; density 2.5 left out", stacked("setting", names, found))
+    return Found(rows, [panel], f"{slots} slots (T: its own); density 2.5 left out", stacked("setting", names, found))
 
 
-def _along(own):  # type: ignore[no-untyped-def]
+def _along(own: dict[tuple[str, float], Array]) -> list[Row]:
     """Return how OgaSched's own rewards change from column to column."""
     rows = []
     for (key, value), before in own.items():
@@ -248,7 +254,7 @@ def _along(own):  # type: ignore[no-untyped-def]
             continue
         paper = TABLE_2[after][0] / TABLE_2[key, value][0]
         claim = Claim(
-            f"OgaSched, average reward, {key} = {after[1]} over {value}", "Table 2", "number", paper, 1.0, 5e-6, FAMILY
+            f"OgaSched, average reward, {key} = {after[1]} over {value}", "Table 2", "number", paper, 1.0, 5e-6, ONLY
         )
         rows.append(ratio_row(claim, own[after], before))
     return rows

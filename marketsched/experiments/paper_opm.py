@@ -13,6 +13,10 @@ LEAD, BLIND, FAIR, DEADLINE = POLICIES = ("opm", "opm:estimate=false", "fair", "
 NAME = "opm-default"
 HEAVY, LIGHT = 1.0, 0.5  # jobs per slot and 200 machines; light: half of the jobs, as in the paper
 JOBS = "jobs are drawn here, in the paper recorded; its load and stays are not stated"
+LOOSE = (
+    "budgets hardly bind here: nearly every job leaves more than a tenth of its budget, under fair, too, where in the "
+    "paper nearly all spend it"
+)
 ALIKE = (
     "all machines follow one law here as in the paper's text, so that a machine's past says nothing that lasts: "
     "there is nothing to estimate"
@@ -62,16 +66,19 @@ def figure_1(bench: Bench) -> Found:
     slots = bench.length(1000, 50000)
     found = bench.compared(NAME, _changes(bench, 0.5, HEAVY), POLICIES, slots)
     rows, panels = [], []
+    costs, budgets = {BLIND: 0.72, FAIR: 0.65, DEADLINE: 0.65}, {FAIR: 0.03, DEADLINE: 0.03}
     measures = (
-        ("cost", "utility", 50.0, "cost below 50 times the utility", "Fig. 1a", {BLIND: 0.72, FAIR: 0.65, DEADLINE: 0.65}, 0.9),
-        ("cost", "budget", 0.9, "less than 90 % of the budget spent", "Fig. 1b", {FAIR: 0.03, DEADLINE: 0.03}, 0.2),
-    )  # fmt: skip
+        ("cost", "utility", 50.0, "cost below 50 times the utility", "Fig. 1a", costs, 0.9),
+        ("cost", "budget", 0.9, "less than 90 % of the budget spent", "Fig. 1b", budgets, 0.2),
+    )
     for above, below, limit, words, source, others, own in measures:
         shares = {policy: _share(found, policy, above, below, limit) for policy in POLICIES}
-        rows.append(mean_row(Claim(f"OPM, share of jobs with {words}", source, "above", own, own, why=JOBS), shares[LEAD]))
+        rows.append(
+            mean_row(Claim(f"OPM, share of jobs with {words}", source, "above", own, own, why=LOOSE), shares[LEAD])
+        )
         for policy, paper in others.items():
             text = f"share of jobs with {words}, OPM less {policy}"
-            claim = Claim(text, source, "number", own - paper, 0.0, 0.005, ALIKE if policy == BLIND else JOBS)
+            claim = Claim(text, source, "number", own - paper, 0.0, 0.005, ALIKE if policy == BLIND else LOOSE)
             rows.append(mean_row(claim, shares[LEAD] - shares[policy]))
         panels.append(_distributions(found.jobs, above, below, limit, source))
     return Found(rows, panels, _sizes(bench, slots), found.runs)

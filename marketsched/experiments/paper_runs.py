@@ -134,7 +134,7 @@ def totals(found: ClusterComparison, policy: str, column: str = "reward") -> Arr
 
 def best_of(found: ClusterComparison, policies: Sequence[str]) -> Array:
     """Return the reward per slot of the best of these policies in each seed."""
-    return np.max([totals(found, policy) for policy in policies], axis=0)
+    return np.asarray(np.max([totals(found, policy) for policy in policies], axis=0), dtype=np.float64)
 
 
 def leads(quantity: str, source: str, found: ClusterComparison, lead: str, others: Sequence[str], why: str = "") -> Row:
