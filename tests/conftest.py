@@ -1,6 +1,7 @@
 """Settings of the suite. The environment is set before anything that reads it is imported."""
 
 import os
+import signal
 from pathlib import Path
 
 from kernel_cache import ROOT, kernel_cache
@@ -21,8 +22,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let whole numbers wrap around in kernels that run as plain Python: compiled code does so without a word."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+    """Answer Ctrl-C even where the shell that started us ignores it; let whole numbers wrap around in plain kernels."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background; children would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # compiled code wraps around without a word
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
 
 

@@ -198,5 +198,5 @@ def test_the_page_on_sweeps_shows_files_that_are_read(tmp_path):
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     namespace = {"__name__": "not main"}
     exec(compile(code, "docs/sweeps.md", "exec"), namespace)
-    (content,) = re.findall(r"sweep\((\{.*\}), \"runs/small\"", code)
+    (content,) = re.findall(r"sweep\(\s*(\{.*\}), \"runs/small\"", code)
     assert len(runs_of(SweepSpec.from_dict(eval(content, namespace)))) == 6
