@@ -13,7 +13,7 @@ endif
 export NUMBA_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow kernels check format lint types imports bench coverage dev clean links
+.PHONY: help demo test slow browser kernels check format lint types imports bench coverage dev clean links
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
@@ -28,6 +28,9 @@ test: $(VENV)/.test ## install into .venv and run the tests (without the slow on
 
 slow: $(VENV)/.test ## the slow tests
 	$(PYTEST) -m slow -n $(WORKERS)
+
+browser: $(VENV)/.browser ## the dashboard's tests, in a Chromium that has to be on the PATH
+	$(PYTEST) tests/browser
 
 kernels: $(VENV)/.test ## the tests once more with kernels as plain Python, and compiled with bounds checks
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" -n $(WORKERS)
@@ -76,7 +79,9 @@ $(VENV)/.test: EXTRAS := [test]
 $(VENV)/.test: SMALLER := $(VENV)/.core
 $(VENV)/.dev: EXTRAS := [test,dev]
 $(VENV)/.dev: SMALLER := $(VENV)/.core $(VENV)/.test
-$(VENV)/.core $(VENV)/.test $(VENV)/.dev: pyproject.toml constraints.txt
+$(VENV)/.browser: EXTRAS := [test,viz,browser]
+$(VENV)/.browser: SMALLER := $(VENV)/.core $(VENV)/.test
+$(VENV)/.core $(VENV)/.test $(VENV)/.dev $(VENV)/.browser: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "marketsched needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0])'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@echo "installing marketsched$(EXTRAS) into $(VENV) (about a minute the first time)"
