@@ -33,7 +33,7 @@ def published_instance(
     *,
     n_ports: int = 10,
     n_instances: int = 128,
-    ports_per_instance: int | None = None,
+    ports_per_instance: float | None = None,
     contention: float = 10.0,
     gain: str = "mixed",
     alpha: Range = (1.0, 1.5),
@@ -51,9 +51,10 @@ def published_instance(
     rng : numpy.random.Generator
     n_ports, n_instances : int
         L, R; the paper's large run has 100 and 1024.
-    ports_per_instance : int, optional
-        Degree of every instance; all ports by default. A port left without an instance takes the
-        place of a port that has several.
+    ports_per_instance : float, optional
+        Mean degree of instances, the paper's *graph dense* sum_r \|L_r\| / R; all ports by default. Whole:
+        every instance has it; see `regular_channels`. A port left without an instance takes the place
+        of a port that has several.
     contention : float
         > 0; 10 by default, 5 in the large run.
     gain : str
@@ -95,7 +96,7 @@ def pai_like_instance(
     *,
     n_ports: int = 10,
     n_instances: int = 128,
-    ports_per_instance: int | None = None,
+    ports_per_instance: float | None = None,
     contention: float = 1.0,
     gain: str = "mixed",
     alpha: Range = (1.0, 1.5),
@@ -146,7 +147,7 @@ def pai_like_instance(
     level = finite_parameter("contention", contention, "(0, inf)")
     n_types = table.shape[1]
     channels = regular_channels(rng, n_ports, n_instances, ports_per_instance)
-    degree = float(channels[:, 0].sum())
+    degree = float(channels.sum() / n_instances)
     share = (0.5 / degree, 1.5 / degree) if share is None else share
     shares = _uniform(rng, "share", share, (n_ports, n_types))
     if shares.min() <= 0.0:
@@ -217,17 +218,20 @@ def small_integer_instance(
 
 
 def regular_channels(
-    rng: np.random.Generator, n_ports: int, n_instances: int, ports_per_instance: int | None = None
+    rng: np.random.Generator, n_ports: int, n_instances: int, ports_per_instance: float | None = None
 ) -> NDArray[np.bool_]:
     """Return channels of which every instance has the same number, and every port at least one.
+
+    With a mean degree between two whole numbers instances have one of the two; which ones have the
+    higher is drawn. The number of all channels is the whole number nearest to what the mean says.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_ports, n_instances : int
         L, R.
-    ports_per_instance : int, optional
-        The degree, in [1, n_ports]; all ports by default.
+    ports_per_instance : float, optional
+        The mean degree, in [1, n_ports]; all ports by default.
 
     Returns
     -------
@@ -242,16 +246,22 @@ def regular_channels(
     --------
     >>> regular_channels(np.random.default_rng(0), 4, 5, 2).sum(axis=0)
     array([2, 2, 2, 2, 2])
+    >>> sorted(regular_channels(np.random.default_rng(0), 4, 6, 2.5).sum(axis=0).tolist())
+    [2, 2, 2, 3, 3, 3]
     """
-    degree = (
-        n_ports if ports_per_instance is None else whole_parameter("ports_per_instance", ports_per_instance, 1, n_ports)
-    )
-    if degree * n_instances < n_ports:
+    mean = float(n_ports)
+    if ports_per_instance is not None:
+        mean = finite_parameter("ports_per_instance", ports_per_instance, f"[1, {n_ports}]")
+    degree = int(mean) if mean.is_integer() else mean
+    if round(mean * n_instances) < n_ports:
         raise InvalidParameterError(
             f"{n_instances} instances of {degree} ports each: expected at least one channel for each of {n_ports} ports"
         )
     order = np.argsort(rng.random((n_ports, n_instances)), axis=0)
-    channels = order < degree  # each column is a uniform permutation
+    degrees = np.full(n_instances, int(mean))
+    if not mean.is_integer():  # else nothing is drawn
+        degrees[rng.permutation(n_instances)[: round(mean * n_instances) - degrees.sum()]] += 1
+    channels = order < degrees  # each column is a uniform permutation
     for port in np.flatnonzero(~channels.any(axis=1)):
         spare = np.argwhere(channels & (channels.sum(axis=1) > 1)[:, None])  # ports that keep another one
         taken_from, instance = spare[rng.integers(len(spare))]

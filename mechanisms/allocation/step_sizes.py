@@ -9,6 +9,7 @@ Every other schedule is a function of the slot, counted from 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -18,23 +19,53 @@ from marketsched.mechanisms.errors import InvalidParameterError
 Schedule = Callable[[int], float]
 THEORY: Final = "theory"
 LARGEST: Final = 1e100  # step, so that no point overflows
+_LOG_LARGEST: Final = math.log(LARGEST)
 
 
-def geometric_step(first: float = 25.0, decay: float = 0.9999) -> Schedule:
+def geometric_step(first: float = 25.0, decay: float = 0.9999, horizon: int | None = None) -> Schedule:
     r"""Return :math:`\eta_t = \eta_0 \, \delta^t`, the schedule of the authors' published code.
+
+    A decay above 1 makes steps grow, as the OgaSched paper tries in its Fig. 4(b).
+
+    Parameters
+    ----------
+    first : float
+        Step that the decay is applied to, >= 0.
+    decay : float
+        > 0.
+    horizon : int, optional
+        T: steps that outgrow 1e100 before are refused now. Without it they are refused in their slot.
 
     Raises
     ------
     InvalidParameterError
-        Unless ``first`` >= 0 and ``decay`` is in (0, 1].
+        Unless ``first`` >= 0 and ``decay`` > 0, or if a step up to the horizon is above 1e100.
 
     Examples
     --------
     >>> geometric_step(8.0, 0.5)(2)
     2.0
+    >>> geometric_step(25.0, 1.5, horizon=2000)
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.InvalidParameterError: decay = 1.5: expected at most 1.1202: steps from 25 on pass \
+1e+100 within 2000 slots
     """
-    start, factor = finite_parameter("first", first), finite_parameter("decay", decay, "(0, 1]")
-    return lambda t: start * factor**t
+    start, factor = finite_parameter("first", first), finite_parameter("decay", decay, "(0, inf)")
+    if horizon is not None and start > 0 and factor > 1 and math.log(start) + horizon * math.log(factor) > _LOG_LARGEST:
+        most = math.exp((_LOG_LARGEST - math.log(start)) / horizon)
+        most = math.floor(most * 1e4) / 1e4  # rounded down: what the line offers is legal
+        raise InvalidParameterError(
+            f"decay = {decay!r}: expected at most {most:g}: steps from {first:g} on pass {LARGEST:g} within {horizon} slots"
+        )
+
+    def step(t: int) -> float:
+        try:
+            return start * factor**t
+        except OverflowError:  # `step_of` then says what is legal
+            return math.inf
+
+    return step
 
 
 def root_step(first: float) -> Schedule:

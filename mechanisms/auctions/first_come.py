@@ -23,31 +23,24 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import EventError
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
-from marketsched.mechanisms.realised import NEVER
-from marketsched.mechanisms.reports import check_report, last_useful_completion
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
-NOT_YET = 0  # a start that is still open
-TOLERANCE = 1e-12  # an expected surplus has to exceed it, as in launch plans
 
+class _Job(WaitingJob):
+    """A job, and what it has booked or waits for."""
 
-class _Job:
-    """A job from submission until it is gone."""
-
-    __slots__ = ("arrival", "job", "length", "order", "sow", "start", "surplus")
+    __slots__ = ("length", "surplus")
 
     def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
-        self.job, self.order, self.sow = job, order, sow
-        self.arrival = NEVER
-        self.start = NOT_YET  # booked or actual first round
+        super().__init__(job, order, sow)
         self.length = 0  # rounds booked
         self.surplus: NDArray[np.float64] | None = None  # hidden: expected, of starts from arrival on
 
 
-class FirstCome:
+class FirstCome(ArrivalMarket[_Job]):
     """First come, first served at a flat price, as a mechanism (see the module for the rules).
 
     Parameters
@@ -91,91 +84,16 @@ class FirstCome:
         max_value: float,
         max_delay: int,
     ) -> None:
-        self.capacity = whole_parameter("capacity", capacity, 1)
-        self._horizon = whole_parameter("horizon", horizon, 1)
+        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_value=max_value, **limits)
         self.price = finite_parameter("price", price)
-        self.max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1, self.capacity)
-        self.max_duration = whole_parameter("max_duration", max_duration, 1)
-        self.max_delay = whole_parameter("max_delay", max_delay, 1)
-        self.max_value = finite_parameter("max_value", max_value, "(0, inf)")
-        self._round = 1
-        self._closed = False
-        self._jobs: dict[JobId, _Job | None] = {}  # every job ever submitted; None: gone
         self._free = np.full(self._horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
-        self._arrived: list[_Job] = []  # in the current round
         self._waiting: list[_Job] = []  # durations hidden, in order of arrival
         self._starting: defaultdict[int, list[_Job]] = defaultdict(list)  # bookings by first round
-        self._running: dict[JobId, _Job] = {}
-
-    @property
-    def round(self) -> int:
-        """The current round; ``horizon + 1`` once the last one was cleared."""
-        return self._round
-
-    @property
-    def horizon(self) -> int:
-        """T, the last round."""
-        return self._horizon
-
-    @property
-    def load(self) -> int:
-        """Nodes of the jobs that ran in the round just cleared and have not ended."""
-        return sum(x.sow.concurrency for x in self._running.values())
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the price of rounds ``first .. first + count - 1``, credits per node: all the same."""
         return np.full(count, self.price)
-
-    def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
-        """Take a report born in the current round.
-
-        Returns
-        -------
-        LaunchPlan
-            One case per (arrival, signal) of the report, all without a start, and utility 0:
-            first-come promises nothing before a job arrives.
-
-        Raises
-        ------
-        EventError
-            If the market is over, a job of this name was submitted before, the birth is not the
-            current round, or a job has already arrived in it.
-        InvalidReportError
-            If the report is outside the announced limits.
-        """
-        self._check_open(f"submit of {job!r}")
-        if job in self._jobs:
-            raise EventError(f"submit of {job!r}: a job of this name was submitted before")
-        if self._arrived:
-            raise EventError(
-                f"submit of {job!r} after an arrival of round {self._round}: expected all submissions first"
-            )
-        check_report(job, sow, self._round, self.max_concurrency, self.max_duration, self.max_value)
-        self._jobs[job] = _Job(job, len(self._jobs), sow)
-        cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, strict=True)
-        return LaunchPlan(job, tuple((a, o, None) for a, o in cases), 0.0)
-
-    def arrive(self, job: JobId, signal: Signal = None) -> None:
-        """Observe that ``job`` became ready in the current round; it is served when the round is cleared.
-
-        Raises
-        ------
-        EventError
-            If the market is over, the job is unknown, or it arrived before.
-        """
-        self._check_open(f"arrive of {job!r}")
-        if job not in self._jobs:
-            raise EventError(f"arrive of {job!r}: expected a job submitted before")
-        state = self._jobs[job]
-        if state is None or state.arrival != NEVER:
-            raise EventError(f"arrive of {job!r}: it arrived before")
-        state.arrival = self._round
-        duration = _revealed_duration(state.sow, signal)
-        if duration is None:
-            state.length, state.surplus = self.max_duration, self._expected_surplus(state.sow, signal)
-        else:
-            state.length = duration
-        self._arrived.append(state)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return drops, evictions, then starts.
@@ -198,17 +116,8 @@ class FirstCome:
                 waiting.append(x)
             else:
                 self._starting[start].append(x)
-        self._waiting, self._arrived = waiting, []
-        starts = sorted(self._starting.pop(now, ()), key=lambda x: x.order)
-        events = [Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=lambda x: x.order)]
-        events += [Event(now, EventKind.EVICT, x.job) for x in sorted(overdue, key=lambda x: -x.order)]
-        events += [Event(now, EventKind.START, x.job) for x in starts]
-        for x in dropped + overdue:
-            self._jobs[x.job] = None
-            self._running.pop(x.job, None)
-        self._running.update((x.job, x) for x in starts)
-        self._round += 1
-        return events
+        self._waiting = waiting
+        return self._cleared(dropped, overdue, sorted(self._starting.pop(now, ()), key=lambda x: x.order))
 
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it.
@@ -218,41 +127,21 @@ class FirstCome:
         EventError
             If the job is not running.
         """
-        if job not in self._running:
-            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
-        x = self._running.pop(job)
-        self._jobs[job] = None
+        x = self._completed(job)
         used = self._round - x.start
         self._free[self._round - 1 : x.start + x.length - 1] += x.sow.concurrency  # earlier than booked
         return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.price * x.sow.concurrency * used)
 
-    def close(self) -> list[Event]:
-        """Remove every job still in the market after the last round, most recently submitted first.
+    def _ticket(self, job: JobId, order: int, sow: StatementOfWork) -> _Job:
+        return _Job(job, order, sow)
 
-        Raises
-        ------
-        EventError
-            If rounds are left.
-        """
-        if self._round <= self._horizon:
-            raise EventError(f"close in round {self._round}: expected all rounds to {self._horizon} cleared first")
-        left = [] if self._closed else [x for x in self._jobs.values() if x is not None]
-        events = []
-        for x in reversed(left):
-            kind = EventKind.EVICT if x.job in self._running else EventKind.CANCEL
-            events.append(Event(self._horizon, kind, x.job))
-            self._jobs[x.job] = None
-        self._running.clear()
-        self._closed = True
-        return events
-
-    def _check_open(self, what: str) -> None:
-        """Raise if the last round was cleared."""
-        if self._round > self._horizon:
-            raise EventError(f"{what} in round {self._round}: expected at most the horizon {self._horizon}")
-
-    def _last_completion(self, sow: StatementOfWork) -> int:
-        return last_useful_completion(sow, self.max_delay, self._horizon)
+    def _foresee(self, x: _Job, signal: Signal) -> None:
+        """Note how long the job will take, or what each start is expected to bring."""
+        duration = _revealed_duration(x.sow, signal)
+        if duration is None:
+            x.length, x.surplus = self.max_duration, self._expected_surplus(x.sow, signal)
+        else:
+            x.length = duration
 
     def _serve(self, x: _Job) -> int | None:
         """Return the start that ``x`` gets now, its nodes booked; NOT_YET: it waits; None: it never will."""
