@@ -52,7 +52,8 @@ def audit(
     with one_line_errors():
         from marketsched.audit_results import write_audit
         from marketsched.output import check_target
-        from marketsched.scenario import Scenario, read_scenario, with_changes
+        from marketsched.scenario import Scenario
+        from marketsched.scenario_file import read_scenario, with_changes
         from marketsched.truthfulness.audit import audit as audit_scenario
 
         content, source = read_scenario(scenario)

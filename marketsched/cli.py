@@ -86,7 +86,8 @@ def run(
         from marketsched.cluster_command import run_one_cluster
         from marketsched.cluster_scenario import is_cluster
         from marketsched.output import check_target
-        from marketsched.scenario import Scenario, read_scenario, with_changes
+        from marketsched.scenario import Scenario
+        from marketsched.scenario_file import read_scenario, with_changes
 
         content, source = read_scenario(scenario)
         content = with_changes(content, changes or [])
@@ -150,7 +151,7 @@ def scenarios(
 ) -> None:
     """List the built-in scenarios, or print one."""
     with one_line_errors():
-        from marketsched.scenario import built_in_names, built_in_text
+        from marketsched.scenario_file import built_in_names, built_in_text
         from marketsched.strict_yaml import parse_yaml
 
         if name is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -23,8 +23,9 @@ from marketsched.cluster_policies import OGASCHED_POLICIES, PolicyChoice, policy
 from marketsched.cluster_words import OGASCHED, Words
 from marketsched.configuration import Count
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.scenario import Scenario, read_scenario, without_none
-from marketsched.strict_yaml import Strict, dump_yaml, validated
+from marketsched.scenario import Scenario
+from marketsched.scenario_file import ScenarioFile
+from marketsched.strict_yaml import Strict
 
 if TYPE_CHECKING:
     from marketsched.cluster_world import World
@@ -79,7 +80,7 @@ def _with_core(x: object) -> object:
 AnyCore = Annotated[OgaSchedCluster | EsdpCluster | OpmCluster, Field(discriminator="core")]
 
 
-class ClusterScenario(Strict):
+class ClusterScenario(ScenarioFile):
     """Everything that determines a cluster run but its seed.
 
     Examples
@@ -93,67 +94,23 @@ class ClusterScenario(Strict):
     marketsched.mechanisms.errors.InvalidParameterError: scenario: cluster.slots = 0: expected a whole number >= 1
     """
 
-    name: Annotated[str, Field(min_length=1)]
-    description: str = ""
     cluster: Annotated[AnyCore, BeforeValidator(_with_core)]
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, source: str = "scenario") -> Self:
-        """Return the scenario that ``data`` describes.
-
-        Parameters
-        ----------
-        data : mapping
-            As in a scenario file.
-        source : str
-            What to call it in an error line.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a key is unknown or missing, or a value is out of range.
-        """
+    def _prepared(cls, data: Any, source: str) -> Any:
         if isinstance(data, Mapping) and "workload" in data:
             raise InvalidParameterError(f"{source}: a scenario of jobs: expected one with a cluster")
-        if is_cluster(data):
-            data = {**data, "cluster": _with_core(data["cluster"])}  # an error line then names the right place
-        return validated(cls, data, source)
-
-    @classmethod
-    def load(cls, where: str | PathLike[str]) -> Self:
-        """Return a built-in scenario by name, or the one in a YAML file.
-
-        Raises
-        ------
-        UnknownNameError
-            If ``where`` is neither the name of a built-in scenario nor an existing file.
-        InvalidParameterError
-            If the file is not a cluster scenario.
-        OSError
-            If the file cannot be read.
-        """
-        data, source = read_scenario(where)
-        return cls.from_dict(data, source=source)
-
-    @classmethod
-    def of(cls, what: ClusterScenario | str | PathLike[str] | Mapping[str, Any]) -> ClusterScenario:
-        """Return ``what`` if it is a scenario, else load or read it."""
-        if isinstance(what, ClusterScenario):
-            return what
-        return cls.from_dict(what) if isinstance(what, Mapping) else cls.load(what)
+        # An error line names the right place once the core is known.
+        return {**data, "cluster": _with_core(data["cluster"])} if is_cluster(data) else data
 
     def to_dict(self) -> dict[str, Any]:
         """Return the resolved scenario as plain data: all defaults written out."""
-        data: dict[str, Any] = without_none(self.model_dump(mode="python"))
+        data = super().to_dict()
         cluster = data["cluster"]
         for part in ("instance", "arrivals", "machines", "jobs"):  # a reader looks for the kind first
             if part in cluster:
                 cluster[part] = {"kind": cluster[part]["kind"], **cluster[part]}
         return data
-
-    def to_yaml(self) -> str:
-        """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
-        return dump_yaml(self.to_dict())
 
     def choices(self, tokens: Sequence[str] | None = None) -> list[PolicyChoice]:
         """Return the policies that ``tokens`` name; None: those of the scenario.

@@ -14,7 +14,7 @@ from marketsched.cluster_comparing import ClusterComparison, compare_cluster
 from marketsched.cluster_scenario import ClusterScenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.running import versions
-from marketsched.scenario import with_changes
+from marketsched.scenario_file import with_changes
 from marketsched.strict_yaml import dump_yaml, parse_yaml
 
 Progress = Callable[[int, int, str], None]

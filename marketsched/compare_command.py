@@ -102,7 +102,7 @@ def compare(
 
 def _content(scenario: str, changes: list[str] | None) -> tuple[Any, str]:
     """Return what the scenario says, changed and unchecked, and what to call it."""
-    from marketsched.scenario import read_scenario, with_changes
+    from marketsched.scenario_file import read_scenario, with_changes
 
     content, source = read_scenario(scenario)
     return with_changes(content, changes or []), source

@@ -24,7 +24,8 @@ def dashboard(
     """Serve a live page of a market, on this machine alone; Ctrl-C ends it. Needs the extra viz."""
     with one_line_errors():
         from marketsched.dashboard_server import DashboardServer
-        from marketsched.scenario import Scenario, read_scenario, with_changes
+        from marketsched.scenario import Scenario
+        from marketsched.scenario_file import read_scenario, with_changes
 
         content, source = read_scenario(scenario)
         chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)

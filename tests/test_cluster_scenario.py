@@ -12,7 +12,8 @@ from marketsched.cluster_policies import policy_choices
 from marketsched.cluster_scenario import ClusterScenario, any_scenario, is_cluster
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.scenario import Scenario, built_in_names, built_in_text
+from marketsched.scenario import Scenario
+from marketsched.scenario_file import built_in_names, built_in_text
 from marketsched.strict_yaml import parse_yaml
 
 CLUSTERS = tuple(name for name in built_in_names() if is_cluster(parse_yaml(built_in_text(name), name)))

@@ -9,7 +9,8 @@ from marketsched.dashboard_load import scaled_jobs
 from marketsched.dashboard_settings import LIES, apply, first_form, read_form
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
-from marketsched.scenario import Scenario, built_in_names, read_scenario
+from marketsched.scenario import Scenario
+from marketsched.scenario_file import built_in_names, read_scenario
 
 BASE = Scenario.load("synthetic-pipelines")
 FORM = first_form(BASE, seed=3)

@@ -15,7 +15,7 @@ from marketsched import Scenario, run
 from marketsched.agents import Truthful
 from marketsched.mechanisms import InvalidParameterError, MissingDataError, UnknownNameError
 from marketsched.running import checked_seed
-from marketsched.scenario import built_in_names, built_in_text, with_changes
+from marketsched.scenario_file import built_in_names, built_in_text, with_changes
 from marketsched.strict_yaml import dump_yaml, parse_yaml
 from marketsched.summary import remarks, summary_view
 

@@ -108,7 +108,7 @@ class Bench:
         """
         from marketsched.cluster_comparing import compare_cluster
         from marketsched.cluster_scenario import ClusterScenario
-        from marketsched.scenario import read_scenario, with_changes
+        from marketsched.scenario_file import read_scenario, with_changes
 
         key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])
         if key not in self.made:

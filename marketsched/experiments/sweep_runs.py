@@ -15,7 +15,8 @@ from marketsched.experiments.sweep_spec import LARGEST_SEED, SweepSpec
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.output import plain
-from marketsched.scenario import Scenario, built_in_names, read_scenario, with_changes
+from marketsched.scenario import Scenario
+from marketsched.scenario_file import built_in_names, read_scenario, with_changes
 from marketsched.strict_yaml import dump_yaml, read_yaml
 
 if TYPE_CHECKING:
