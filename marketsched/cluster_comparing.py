@@ -22,6 +22,7 @@ from marketsched.cluster_scenario import ClusterScenario
 from marketsched.cluster_tables import CONFIDENCE, comparison_summary, curves_table
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.running import checked_seed, versions
+from marketsched.summarised import Summarised
 
 if TYPE_CHECKING:
     from marketsched.cluster_policies import PolicyChoice
@@ -31,7 +32,7 @@ Progress = Callable[[int, int, str], None]  # steps finished, steps in all, what
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterComparison:
+class ClusterComparison(Summarised):
     """What came out.
 
     Attributes
@@ -62,18 +63,6 @@ class ClusterComparison:
     complete: bool
     meta: dict[str, Any]
     jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows of ``summary``, one dictionary per policy."""
-        return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary and meta as plain data, NaN and infinities as None."""
-        from marketsched.output import plain
-
-        about = {"scenario": self.scenario.name, "complete": self.complete}
-        found: dict[str, Any] = plain({**about, "policies": self.records(), "meta": self.meta})
-        return found
 
 
 def compare_cluster(

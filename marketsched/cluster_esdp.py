@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, StrictBool
 
+from marketsched.cluster_core import ClusterCore
 from marketsched.cluster_esdp_policies import ESDP_POLICIES
 from marketsched.cluster_parts import AnyArrivals, Bernoulli, Data
-from marketsched.cluster_policies import PolicyChoice, policy_choices, policy_list
+from marketsched.cluster_policies import PolicyRules, policy_list
 from marketsched.cluster_words import ESDP, Words
 from marketsched.configuration import Count, Positive, PositiveShare
 from marketsched.strict_yaml import Strict
@@ -191,10 +192,11 @@ _DEFAULT_POLICIES = (
 )
 
 
-class EsdpCluster(Strict):
+class EsdpCluster(ClusterCore):
     """Channels between ports and servers whose utility fluctuates and has to be learnt; defaults as in the paper."""
 
     words: ClassVar[Words] = ESDP
+    known: ClassVar[Mapping[str, type[PolicyRules]]] = ESDP_POLICIES
 
     core: Literal["esdp"]
     instance: AnyChannels = PublishedChannels(kind="published")
@@ -202,28 +204,8 @@ class EsdpCluster(Strict):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list(ESDP_POLICIES)] = _DEFAULT_POLICIES
 
-    def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
-        """Return the policies that ``tokens`` name; see `policy_choices`."""
-        return policy_choices(tokens, ESDP_POLICIES)
-
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
-        """Draw the channels, arrivals and utilities of one seed.
-
-        Parameters
-        ----------
-        seed : int
-            Root of all randomness, >= 0. One stream each is spawned for the instance, the arrivals, the
-            utilities and the policies.
-        data : path, optional
-            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-        Raises
-        ------
-        InvalidParameterError
-            If parts do not fit each other.
-        MissingDataError, TraceError
-            If a part needs a trace that is not there or damaged.
-        """
+        """Draw the channels, arrivals and utilities of one seed; see `ClusterCore.world`."""
         from marketsched.cluster_esdp_world import EsdpWorld
 
         return EsdpWorld(self, seed, data)

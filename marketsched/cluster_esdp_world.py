@@ -25,21 +25,7 @@ if TYPE_CHECKING:
 class EsdpWorld:
     """Channels and everything that fluctuates.
 
-    Parameters
-    ----------
-    core : EsdpCluster
-        The section ``cluster`` of a scenario.
-    seed : int
-        Root of all randomness, >= 0.
-    data : path, optional
-        Folder of recorded traces.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the seed is at fault, or parts of the scenario do not fit each other.
-    MissingDataError, TraceError
-        If a trace is not there or damaged.
+    ``core`` is the section ``cluster`` of a scenario; seed, data and what is raised are as in `ClusterCore.world`.
     """
 
     goal = "utility"

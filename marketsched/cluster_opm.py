@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator, Field
 
+from marketsched.cluster_core import ClusterCore
 from marketsched.cluster_opm_policies import OPM_POLICIES
 from marketsched.cluster_parts import Data, PositiveRange, ShareRange
-from marketsched.cluster_policies import PolicyChoice, policy_choices, policy_list
+from marketsched.cluster_policies import PolicyRules, policy_list
 from marketsched.cluster_words import OPM, Words
 from marketsched.configuration import Amount, Count, Positive, PositiveShare
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -234,10 +235,11 @@ AnyJobs = Annotated[DrawnJobs | GoogleJobs, Field(discriminator="kind")]
 _DEFAULT_POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware", "state-seeing-fair")
 
 
-class OpmCluster(Strict):
+class OpmCluster(ClusterCore):
     """Budgeted jobs on machines of unknown, fluctuating speed; sizes as in the OPM paper."""
 
     words: ClassVar[Words] = OPM
+    known: ClassVar[Mapping[str, type[PolicyRules]]] = OPM_POLICIES
 
     core: Literal["opm"]
     machines: AnyMachines = GammaMachines(kind="gamma")
@@ -245,28 +247,8 @@ class OpmCluster(Strict):
     slots: Count = 50_000
     policies: Annotated[tuple[str, ...], policy_list(OPM_POLICIES)] = _DEFAULT_POLICIES
 
-    def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
-        """Return the policies that ``tokens`` name; see `policy_choices`."""
-        return policy_choices(tokens, OPM_POLICIES)
-
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
-        """Draw the machines, jobs and speeds of one seed.
-
-        Parameters
-        ----------
-        seed : int
-            Root of all randomness, >= 0. One stream each is spawned for the machines, the jobs, the
-            speeds and the policies.
-        data : path, optional
-            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-        Raises
-        ------
-        InvalidParameterError
-            If parts do not fit each other.
-        MissingDataError, TraceError
-            If a part needs a trace that is not there or damaged.
-        """
+        """Draw the machines, jobs and speeds of one seed; see `ClusterCore.world`."""
         from marketsched.cluster_opm_world import OpmWorld
 
         return OpmWorld(self, seed, data)

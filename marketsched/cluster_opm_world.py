@@ -33,21 +33,7 @@ AFFORDABLE = 150_000  # variables of its linear programs; beyond, a program take
 class OpmWorld:
     """Machines, their prices and speeds, and the jobs that want them.
 
-    Parameters
-    ----------
-    core : OpmCluster
-        The section ``cluster`` of a scenario.
-    seed : int
-        Root of all randomness, >= 0.
-    data : path, optional
-        Folder of recorded traces.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the seed is at fault, or parts of the scenario do not fit each other.
-    MissingDataError, TraceError
-        If a trace is not there or damaged.
+    ``core`` is the section ``cluster`` of a scenario; seed, data and what is raised are as in `ClusterCore.world`.
     """
 
     goal = "utility"

@@ -20,6 +20,7 @@ from marketsched.cluster_scenario import ClusterScenario
 from marketsched.cluster_tables import slots_table, with_ratios
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
 from marketsched.running import checked_seed, versions
+from marketsched.summarised import Summarised
 
 if TYPE_CHECKING:
     from marketsched.cluster_world import Outcome, World
@@ -28,7 +29,7 @@ Progress = Callable[[int, int, str], None]  # slots done, slots in all, what is 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterRun:
+class ClusterRun(Summarised):
     """What came out. ``slots``: one row per policy and slot; ``summary``: one row per policy.
 
     ``jobs``: one row per policy and job, of a core that tells jobs apart; else empty. ``complete`` is
@@ -42,18 +43,6 @@ class ClusterRun:
     complete: bool
     meta: dict[str, Any]
     jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows of ``summary``, one dictionary per policy."""
-        return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary and meta as plain data, NaN and infinities as None."""
-        from marketsched.output import plain
-
-        about = {"scenario": self.scenario.name, "complete": self.complete}
-        found: dict[str, Any] = plain({**about, "policies": self.records(), "meta": self.meta})
-        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,28 +16,29 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from marketsched.cluster_core import ClusterCore
 from marketsched.cluster_esdp import EsdpCluster
 from marketsched.cluster_opm import OpmCluster
 from marketsched.cluster_parts import AnyArrivals, AnyInstance, Bernoulli, Published
-from marketsched.cluster_policies import OGASCHED_POLICIES, PolicyChoice, policy_choices, policy_list
+from marketsched.cluster_policies import OGASCHED_POLICIES, PolicyChoice, PolicyRules, policy_list
 from marketsched.cluster_words import OGASCHED, Words
 from marketsched.configuration import Count
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.scenario import Scenario
 from marketsched.scenario_file import ScenarioFile
-from marketsched.strict_yaml import Strict
 
 if TYPE_CHECKING:
     from marketsched.cluster_world import World
 
 
-class OgaSchedCluster(Strict):
+class OgaSchedCluster(ClusterCore):
     """Ports, instances and resources; policies decide who gets how much of what, slot by slot.
 
     The first of the ``policies`` is the one whose totals are divided by the others'.
     """
 
     words: ClassVar[Words] = OGASCHED
+    known: ClassVar[Mapping[str, type[PolicyRules]]] = OGASCHED_POLICIES
 
     core: Literal["ogasched"] = "ogasched"
     instance: AnyInstance = Published(kind="published")
@@ -45,28 +46,8 @@ class OgaSchedCluster(Strict):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list(OGASCHED_POLICIES)] = tuple(OGASCHED_POLICIES)
 
-    def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
-        """Return the policies that ``tokens`` name; see `policy_choices`."""
-        return policy_choices(tokens)
-
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
-        """Draw the cluster and the arrivals of one seed.
-
-        Parameters
-        ----------
-        seed : int
-            Root of all randomness, >= 0. One stream each is spawned for the instance, the arrivals
-            and the policies, so that no policy and no change to the arrivals moves the instance.
-        data : path, optional
-            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-        Raises
-        ------
-        InvalidParameterError
-            If parts do not fit each other.
-        MissingDataError, TraceError
-            If a part needs a trace that is not there or damaged.
-        """
+        """Draw the cluster and the arrivals of one seed; see `ClusterCore.world`."""
         from marketsched.cluster_world import OgaSchedWorld
 
         return OgaSchedWorld(self, seed, data)

@@ -16,12 +16,13 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.running import versions
 from marketsched.scenario_file import with_changes
 from marketsched.strict_yaml import dump_yaml, parse_yaml
+from marketsched.summarised import Summarised
 
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterSweep:
+class ClusterSweep(Summarised):
     """What came out: the tables of the comparisons below each other, with the value in column ``value``.
 
     ``complete`` is False if it was interrupted; it then holds the values that were finished.
@@ -32,18 +33,6 @@ class ClusterSweep:
     summary: pd.DataFrame
     complete: bool
     meta: dict[str, Any]
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows of ``summary``, one dictionary per value and policy."""
-        return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary and meta as plain data, NaN and infinities as None."""
-        from marketsched.output import plain
-
-        about = {"scenario": self.scenario.name, "complete": self.complete}
-        found: dict[str, Any] = plain({**about, "policies": self.records(), "meta": self.meta})
-        return found
 
 
 def sweep_values(text: str) -> tuple[str, list[Any]]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.promised_ratio import Promise
 from marketsched.running import checked_seed, versions
 from marketsched.scenario import Scenario
+from marketsched.summarised import Summarised
 from marketsched.yardsticks import Bracket, optimum_bracket
 
 if TYPE_CHECKING:
@@ -35,35 +36,19 @@ Progress = Callable[[int, int, str], None]  # runs finished, runs in all, what i
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Summarised):
     """What came out. ``runs``: one row per seed and mechanism; ``summary``: one row per mechanism.
 
     ``complete`` is False if it was interrupted; it then holds the seeds that every mechanism finished.
     """
+
+    compared: ClassVar[str] = "mechanisms"
 
     scenario: Scenario
     runs: pd.DataFrame
     summary: pd.DataFrame
     complete: bool
     meta: dict[str, Any]
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows of ``summary``, one dictionary per mechanism."""
-        return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary and meta as plain data, NaN and infinities as None."""
-        from marketsched.output import plain
-
-        found: dict[str, Any] = plain(
-            {
-                "scenario": self.scenario.name,
-                "complete": self.complete,
-                "mechanisms": self.records(),
-                "meta": self.meta,
-            }
-        )
-        return found
 
 
 def compare(
