@@ -29,7 +29,7 @@ test: $(VENV)/.test ## install into .venv and run the tests (without the slow on
 slow: $(VENV)/.test ## the slow tests
 	$(PYTEST) -m slow -n $(WORKERS)
 
-browser: $(VENV)/.browser ## the dashboard's tests, in a Chromium that has to be on the PATH
+browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
 	$(PYTEST) tests/browser
 
 kernels: $(VENV)/.test ## the tests once more with kernels as plain Python, and compiled with bounds checks

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from marketsched.experiments.reproducing import reproduce as reproduce
     from marketsched.experiments.sweeping import SweepResult as SweepResult
     from marketsched.experiments.sweeping import sweep as sweep
+    from marketsched.learning_comparing import compare_learning as compare_learning
+    from marketsched.learning_curves import LearningCurves as LearningCurves
+    from marketsched.learning_markets import contested_market as contested_market
+    from marketsched.learning_markets import repeated_scenario as repeated_scenario
+    from marketsched.learning_runs import LearningRun as LearningRun
+    from marketsched.learning_runs import learn as learn
+    from marketsched.repeated_market import RepeatedMarket as RepeatedMarket
     from marketsched.replaying import replay as replay
+    from marketsched.report import write_report as write_report
     from marketsched.running import run as run
     from marketsched.scenario import Scenario as Scenario
 
@@ -32,6 +40,12 @@ _LAZY = {
     "comparing": ("compare", "Comparison"),
     "experiments.reproducing": ("reproduce", "Reproduced"),
     "experiments.sweeping": ("sweep", "SweepResult"),
+    "learning_comparing": ("compare_learning",),
+    "learning_curves": ("LearningCurves",),
+    "learning_markets": ("contested_market", "repeated_scenario"),
+    "learning_runs": ("learn", "LearningRun"),
+    "repeated_market": ("RepeatedMarket",),
+    "report": ("write_report",),
     "agents.result": ("RunResult",),
     "cluster_scenario": ("ClusterScenario",),
     "cluster_running": ("run_cluster", "ClusterRun"),

@@ -29,6 +29,7 @@ from marketsched.compare_command import compare
 from marketsched.dashboard_command import dashboard
 from marketsched.experiments.reproduce_command import reproduce
 from marketsched.experiments.sweep_command import sweep
+from marketsched.learn_command import learn
 from marketsched.report_command import report
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ Start here: marketsched run synthetic-pipelines
 More:       marketsched scenarios                       what there is to run
             marketsched compare cluster-pai --runs 5    policies on the same clusters
             marketsched audit synthetic-pipelines       who could gain by lying?
+            marketsched learn                           do owners learn to tell the truth?
             marketsched dashboard                       a market to watch, in the browser
 Questions answered by running them: README.md and examples/README.md of the source."""
 
@@ -71,7 +73,7 @@ def root(
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(no_args_is_help=True, epilog="Try: marketsched run synthetic-pipelines")
 def run(
     scenario: Annotated[str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")],
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
@@ -111,14 +113,15 @@ def run(
 
 
 app.command()(compare)
-app.command()(audit)
+app.command(no_args_is_help=True, epilog="Try: marketsched audit synthetic-pipelines")(audit)
+app.command()(learn)
 app.command()(dashboard)
-app.command()(sweep)
+app.command(no_args_is_help=True)(sweep)
 app.command()(reproduce)
-app.command()(report)
+app.command(no_args_is_help=True)(report)
 
 
-@app.command()
+@app.command(no_args_is_help=True)
 def replay(
     config: Annotated[Path, typer.Argument(help="Configuration of the mechanism, YAML.", show_default=False)],
     events: Annotated[str, typer.Argument(help="Log of events, JSON lines; - reads standard input.")],

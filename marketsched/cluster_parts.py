@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 Data = str | PathLike[str] | None
 MEMORY_UNIT_GIB = 4.0  # on most recorded machines about as much as there is for each core
+
+
+def _degree(x: object) -> float:
+    """Return a mean number of ports, as a whole number where it is one."""
+    mean = number("[1, inf)")(x)
+    return int(mean) if mean.is_integer() else mean
+
+
+Degree = Annotated[int | float, BeforeValidator(_degree)]  # a whole number stays one
 Gain = Literal["mixed", "linear", "log", "reciprocal", "poly"]
 
 
@@ -74,12 +83,12 @@ class _Drawn(Strict):
 class Published(_Drawn):
     """The family of the authors' published code, defaults as in the paper; six types of devices.
 
-    ``ports_per_instance``: None, all.
+    ``ports_per_instance``: the mean number; None, all.
     """
 
     kind: Literal["published"]
     contention: Positive = 10.0
-    ports_per_instance: Count | None = None
+    ports_per_instance: Degree | None = None
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
@@ -96,7 +105,7 @@ class PaiMix(_Drawn):
     """
 
     kind: Literal["pai-mix"]
-    ports_per_instance: Count | None = None
+    ports_per_instance: Degree | None = None
     share: PositiveRange = (0.05, 1.0)
     memory_unit_gib: Positive = MEMORY_UNIT_GIB
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, StrictBool, model_validator
 
-from marketsched.configuration import Count, PositiveShare
+from marketsched.configuration import Count, Positive
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.strict_yaml import Strict, number, parse_yaml, validated
 
@@ -39,14 +39,14 @@ class PolicyRules(Strict):
 class OgaSchedRules(PolicyRules):
     """Online gradient ascent. Decides before it sees who has arrived; ``peek`` is the ablation that looks first.
 
-    ``step`` is ``theory``, OgaSched (26), or the step eta of the raw gradient, which then shrinks by
-    ``decay`` from slot to slot: the authors' published code has 25 and 0.9999.
+    ``step`` is ``theory``, OgaSched (26), or the step eta of the raw gradient, which is then multiplied by
+    ``decay`` from slot to slot: the authors' published code has 25 and 0.9999. Above 1 it grows.
     """
 
     knows_horizon: ClassVar[bool] = True
 
     step: Annotated[str | float, BeforeValidator(_step)] = "theory"
-    decay: PositiveShare = 1.0
+    decay: Positive = 1.0
     peek: StrictBool = False
     threads: Count = 1
 
@@ -59,11 +59,11 @@ class OgaSchedRules(PolicyRules):
     def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
         """Return the policy in its first slot."""
         from marketsched.mechanisms.allocation import OgaSched
+        from marketsched.mechanisms.allocation.step_sizes import geometric_step
 
-        first, decay = self.step, self.decay
-        step: Any = first
-        if not isinstance(first, str) and decay != 1.0:
-            step = lambda t: first * decay**t  # noqa: E731
+        step: Any = self.step
+        if not isinstance(self.step, str) and self.decay != 1.0:
+            step = geometric_step(self.step, self.decay, horizon)
         return OgaSched(cluster, horizon, step=step, peek=self.peek, threads=self.threads)
 
 

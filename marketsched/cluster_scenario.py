@@ -80,7 +80,9 @@ class ClusterScenario(ScenarioFile):
     @classmethod
     def _prepared(cls, data: Any, source: str) -> Any:
         if isinstance(data, Mapping) and "workload" in data:
-            raise InvalidParameterError(f"{source}: a scenario of jobs: expected one with a cluster")
+            raise InvalidParameterError(
+                f"{source}: a scenario of jobs: expected one with a cluster, such as cluster-default"
+            )
         # An error line names the right place once the core is known.
         return {**data, "cluster": _with_core(data["cluster"])} if is_cluster(data) else data
 

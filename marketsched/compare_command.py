@@ -95,7 +95,10 @@ def compare(
         if adversary:
             _search(base, names, steps, seed, random_jobs, out, force, as_json)
         elif base is None:
-            raise InvalidParameterError("SCENARIO is missing: expected the name of one, or a YAML file")
+            raise InvalidParameterError(
+                "SCENARIO is missing: expected the name of one, such as cluster-pai or stochastic-mix "
+                "(`marketsched scenarios` lists them), or a YAML file"
+            )
         else:
             _compare(base, names, runs, seed, optimum_seconds, out, force, data, as_json)
 

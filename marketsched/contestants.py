@@ -78,7 +78,7 @@ def contestants(scenario: Scenario, tokens: Sequence[str]) -> list[Contestant]:
         If there is no such mechanism.
     """
     if isinstance(tokens, str) or not tokens:
-        raise InvalidParameterError(f"mechanisms = {tokens!r}: expected at least one name")
+        raise InvalidParameterError(f"mechanisms = {tokens!r}: expected at least one name, in a list")
     found: list[Contestant] = []
     for token in tokens:
         if any(token == other.label for other in found):

@@ -7,6 +7,7 @@ a time, whoever's it is.
 from __future__ import annotations
 
 import io
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +25,13 @@ from marketsched.dashboard_session import Story
 from marketsched.dashboard_view import View
 
 INK, PAGE_INK = "#010203", "currentColor"  # stands for the page's text colour; nothing else is of that colour
-BLUE, ORANGE, RED, GREEN, GREY = "#3d86c6", "#e08a00", "#e0434f", "#2a9d6f", "#8a8a8a"
+# Hue is never alone: what the colour-blind may confuse also differs in its line or mark.
+BLUE, ORANGE, RED, GREEN, GREY = "#3d86c6", "#cc7a00", "#e0434f", "#2a9d6f", "#8a8a8a"
 COLOUR_RANGE = 2000.0  # of the prices; cheaper slots are all as good as free
-SIZE = (6.6, 2.75)  # inches
-LEFT, RIGHT, BOTTOM, TOP = 0.112, 0.985, 0.165, 0.895  # edges of a panel, as shares of the figure
+SIZE = (6.6, 2.5)  # inches
+LEFT, RIGHT, BOTTOM, TOP = 0.112, 0.985, 0.18, 0.885  # edges of a panel, as shares of the figure
+FEWEST_ROUNDS = 40  # across a figure
+DASHES, DOTS = (0, (5.0, 1.6)), (0, (1.2, 1.2))
 _ONE_AT_A_TIME = threading.Lock()
 _STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -87,17 +91,17 @@ def load_figure(view: View) -> str:
             look: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (2.5, 1.5))}
             axes.step(_edges(promised.size), _closed(promised), where="post", label="promised", **look)
         axes.axhline(view.capacity, color=INK, linewidth=2.2, label=f"capacity {view.capacity:,}")
-        top = view.capacity * 1.28
-        for counts, colour, word, height in (
-            (view.cancelled, ORANGE, "cancelled", 1.09),
-            (view.evicted, RED, "evicted", 1.19),
+        highest = max(float(view.capacity), float(np.nanmax(promised, initial=0.0)))
+        for counts, colour, mark, word, height in (
+            (view.cancelled, ORANGE, "v", "cancelled", 1.1),
+            (view.evicted, RED, "X", "evicted", 1.23),
         ):
             hit = counts[counts > 0]  # the more at once, the larger the mark
-            where, place = rounds[counts > 0] - 0.5, np.full(hit.size, view.capacity * height)
-            axes.scatter(where, place, 14 + 10 * np.sqrt(hit), color=colour, marker="v", linewidth=0)
-            axes.plot([], [], "v", color=colour, markersize=5, linestyle="none", label=f"{word} {int(hit.sum()):,}")
+            where, place = rounds[counts > 0] - 0.5, np.full(hit.size, highest * height)
+            axes.scatter(where, place, 16 + 9 * np.sqrt(hit), color=colour, marker=mark, linewidth=0)
+            axes.plot([], [], mark, color=colour, markersize=5.5, linestyle="none", label=f"{word} {int(hit.sum()):,}")
         axes.axvline(now, color=GREY, linewidth=0.8)
-        axes.set_ylim(0, top)
+        axes.set_ylim(0, highest * 1.34)
         _time_axis(axes, view, "busy nodes")
         _legend(axes, 5)
 
@@ -121,11 +125,12 @@ def price_figure(view: View) -> str:
             norm=LogNorm(low, max(high, 1.01 * low)),
             extent=(0.0, float(prices.shape[0]), 0.0, float(prices.shape[1])),
         )
-        axes.set_position((LEFT, BOTTOM, 0.77, TOP - BOTTOM))
-        bar = axes.figure.colorbar(image, cax=axes.figure.add_axes((0.905, BOTTOM, 0.018, TOP - BOTTOM)))
+        axes.set_position((LEFT, BOTTOM, 0.74, TOP - BOTTOM))
+        bar = axes.figure.colorbar(image, cax=axes.figure.add_axes((0.87, BOTTOM, 0.018, TOP - BOTTOM)))
         bar.outline.set_visible(False)
         bar.ax.yaxis.set_major_locator(LogLocator(base=10, numticks=5))
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        bar.ax.minorticks_off()
         bar.set_label("credits per node-round")
         _time_axis(axes, view, "rounds ahead")
 
@@ -138,12 +143,13 @@ def welfare_figure(view: View) -> str:
     def draw(axes: Axes) -> None:
         if view.bound is not None:
             axes.step(_edges(view.horizon), _from_zero(view.bound), color=INK, linewidth=1.2, label="bound")
-        for values, colour, label in ((view.welfare, GREEN, "welfare"), (view.revenue, ORANGE, "revenue")):
-            axes.step(_edges(view.round), _from_zero(values), color=colour, label=label)
+        axes.step(_edges(view.round), _from_zero(view.welfare), color=GREEN, label="welfare")
+        axes.step(_edges(view.round), _from_zero(view.revenue), color=ORANGE, linestyle=DASHES, label="revenue")
         axes.fill_between(_edges(view.round), _from_zero(view.welfare), color=GREEN, alpha=0.12, linewidth=0)
         axes.axvline(view.round, color=GREY, linewidth=0.8)
         _time_axis(axes, view, "credits")
-        axes.set_ylim(bottom=0)
+        reached = view.welfare if view.bound is None else view.bound[: rounds_across(view)]
+        axes.set_ylim(0, 1.06 * float(np.max(reached, initial=0.0)) or 1.0)
         _legend(axes, 3)
 
     return _svg("welfare", draw)
@@ -153,12 +159,15 @@ def utility_figure(view: View) -> str:
     """Draw the utility of an average owner of each strategy, with 95 % intervals at the last round."""
 
     def draw(axes: Axes) -> None:
-        for group, colour in zip(view.groups, (BLUE, RED), strict=False):
-            axes.step(_edges(view.round), _from_zero(group.by_round), color=colour, label=group.name)
+        for group, colour, line in zip(view.groups, (BLUE, RED), ("solid", DASHES), strict=False):
+            axes.step(_edges(view.round), _from_zero(group.by_round), color=colour, linestyle=line, label=group.name)
             if view.round and np.isfinite(group.half_width):  # side by side, or one would hide the other
-                beside = view.round + view.horizon * (0.008 if colour == BLUE else 0.02)
+                across = rounds_across(view)
+                beside = min(view.round, 0.965 * across) + across * (0.01 if colour == BLUE else 0.025)
                 axes.errorbar(beside, group.mean, group.half_width, color=colour, capsize=3, linewidth=1.2)
         _time_axis(axes, view, "credits per owner")
+        if all(group.mean == 0.0 for group in view.groups):
+            axes.set_ylim(0, 1)
         _legend(axes, 2)
 
     return _svg("utilities", draw)
@@ -172,14 +181,16 @@ def story_figure(story: Story) -> str:
 
     def draw(axes: Axes) -> None:
         starts = reason.starts
-        told = "value told" if story.strategy != "truthful" else "value"
-        axes.step(starts, reason.values, where="mid", color=GREEN, label=told)
+        lies = story.strategy != "truthful"
+        axes.step(starts, reason.values, where="mid", color=GREEN, label="value told" if lies else "value")
         if not np.allclose(story.truth_values, reason.values):
-            look: dict[str, Any] = {"color": GREEN, "linewidth": 1.0, "linestyle": (0, (2, 1.5))}
-            axes.step(starts, story.truth_values, where="mid", label="true value", **look)
+            look: dict[str, Any] = {"color": GREEN, "linewidth": 1.2, "linestyle": DOTS}
+            axes.step(
+                starts, story.truth_values, where="mid", label="true value" if lies else "value of this run", **look
+            )
         prices = np.where(np.isfinite(reason.prices), reason.prices, np.nan)
         if np.isfinite(prices).any():
-            axes.step(starts, prices, where="mid", color=ORANGE, label="price")
+            axes.step(starts, prices, where="mid", color=ORANGE, linestyle=DASHES, label="price")
         tallest = max(float(np.nanmax(x, initial=0.0)) for x in (reason.values, prices, story.truth_values))
         axes.set_ylim(0, 1.12 * tallest or 1.0)
         if np.isfinite(reason.failures).any():
@@ -243,9 +254,18 @@ def _from_zero(values: Any) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.asarray(values, dtype=np.float64)])
 
 
+def rounds_across(view: View) -> int:
+    """Return how many rounds a figure shows: half as many again and again, while all that happened fits in."""
+    shown = float(view.horizon)
+    while shown / 2.0 >= max(FEWEST_ROUNDS, 1.2 * view.round):
+        shown /= 2.0
+    return math.ceil(shown)
+
+
 def _time_axis(axes: Axes, view: View, label: str) -> None:
-    axes.set_xlim(0, view.horizon)
-    axes.set_xlabel("round")
+    shown = rounds_across(view)
+    axes.set_xlim(0, shown)
+    axes.set_xlabel("round" if shown == view.horizon else f"round (of {view.horizon:,})")
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(4))

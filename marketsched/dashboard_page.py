@@ -7,7 +7,8 @@ it shows the newest `Frame`, and hands the visitor's wishes to the `Player`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -19,9 +20,9 @@ from solara.server.kernel_context import get_current_context
 
 from marketsched.dashboard_figures import Pictures, pictures
 from marketsched.dashboard_player import Frame, Player
-from marketsched.dashboard_settings import LIES, Form, first_form, read_form
+from marketsched.dashboard_settings import LIES, Form, Settings, first_form, read_form
 from marketsched.dashboard_style import STYLE
-from marketsched.dashboard_words import bound_rows, group_rows, numbers, sentences, start_rows, state
+from marketsched.dashboard_words import HELP, bound_rows, group_rows, numbers, sentences, start_rows, state
 from marketsched.mechanisms.registry import mechanism_names
 from marketsched.scenario import Scenario
 
@@ -54,7 +55,6 @@ def Page() -> None:
     assert scenario is not None, "SERVED.scenario is set before the server starts"
     first = solara.use_memo(lambda: first_form(scenario, SERVED.seed), [])
     form, set_form = solara.use_state(first)
-    applied, set_applied = solara.use_state(first)
     shown, set_shown = solara.use_state(Shown())
     wanted_job, set_wanted_job = solara.use_state("")
     player = solara.use_ref(None)
@@ -77,7 +77,8 @@ def Page() -> None:
         return player.current.close  # type: ignore[no-any-return]
 
     solara.use_effect(begin, [])
-    _, faults = read_form(form)
+    wished, faults = read_form({**form, "rounds": first["rounds"]})
+    _, step_faults = read_form({**first, "rounds": form["rounds"]})
     frame = shown.frame
 
     def set_control(control: str, value: str | None) -> None:
@@ -87,13 +88,11 @@ def Page() -> None:
         set_form(lambda newest: {**newest, **changed})  # two changes may come before the page is drawn again
 
     def restart() -> None:
-        settings, wrong = read_form(form)
-        if settings is not None and not wrong:
-            set_applied(form)
-            player.current.restart(settings)
+        if wished is not None:
+            player.current.restart(wished)
 
     def rounds() -> int | None:
-        settings, _ = read_form({**applied, "rounds": form["rounds"]})  # other controls may be half typed
+        settings, _ = read_form({**first, "rounds": form["rounds"]})  # other controls may be half typed
         return None if settings is None else settings.rounds
 
     def step() -> None:
@@ -101,7 +100,7 @@ def Page() -> None:
             player.current.step(n)
 
     def play_or_pause() -> None:
-        if frame.playing:
+        if frame.playing or frame.stepping:
             player.current.pause()
         elif (n := rounds()) is not None:
             player.current.play(n)
@@ -110,12 +109,12 @@ def Page() -> None:
         set_wanted_job(job or "")
         player.current.choose(job or "")
 
+    solara.Title(f"{scenario.name} - marketsched")
     solara.Style(STYLE)
     with v.Html(tag="div", class_="ms-page"):
         Header(scenario.name, frame, play_or_pause, step)
         with v.Html(tag="div", class_="ms-body"):
-            unapplied = any(form[x] != applied[x] for x in form if x != "rounds")
-            Controls(form, faults, unapplied, set_control, restart)
+            Controls(form, {**faults, **step_faults}, applied(frame, wished), set_control, restart)
             with v.Html(tag="main", class_="ms-main"):
                 Trouble(frame.error)
                 Market(shown)
@@ -135,8 +134,8 @@ def Header(name: str, frame: Frame, play_or_pause: Callable[[], None], step: Cal
     with v.Html(tag="header", class_="ms-header"):
         v.Html(tag="h1", children=["marketsched"])
         text(name, "ms-scenario")
-        text(state(frame), "ms-state", key="state")
-        word, icon = ("Pause", "mdi-pause") if frame.playing else ("Play", "mdi-play")
+        text(state(frame), "ms-state", key="state", role="status")
+        word, icon = ("Pause", "mdi-pause") if frame.playing or frame.stepping else ("Play", "mdi-play")
         solara.Button(word, icon_name=icon, on_click=play_or_pause, disabled=idle, color="primary")
         solara.Button("Step", icon_name="mdi-skip-next", on_click=step, disabled=idle, outlined=True)
         solara.lab.ThemeToggle()
@@ -146,7 +145,7 @@ def Header(name: str, frame: Frame, play_or_pause: Callable[[], None], step: Cal
 def Controls(
     form: Form,
     faults: dict[str, str],
-    unapplied: bool,
+    note: str,
     set_control: Callable[[str, str | None], None],
     restart: Callable[[], None],
 ) -> None:
@@ -185,7 +184,7 @@ def Controls(
         if wrong:
             text("nothing is started before the red entries are legal", "ms-note")
         else:
-            text("changed: not applied yet" if unapplied else "as applied", "ms-note", key="applied")
+            text(note, "ms-note", key="applied")
         entry("rounds", "Rounds per step")
 
 
@@ -204,30 +203,35 @@ def Market(shown: Shown) -> None:
         return
     with v.Html(tag="section", class_="ms-numbers"):
         for each in numbers(view):
-            with v.Html(tag="div", class_="ms-number"):
+            with v.Html(tag="div", class_="ms-number", attributes={"title": each.meaning}):
                 text(each.label, "ms-label")
                 text(each.value, "ms-value", key=each.key)
                 text(each.beside, "ms-beside", key=f"{each.key}-beside")
     figures = shown.figures
     with v.Html(tag="section", class_="ms-grid"):
-        Panel("Load against capacity", figures.load, "")
-        Panel("Prices, by round of asking and rounds ahead", figures.prices, "No price has moved, or none is posted.")
+        Panel("Load against capacity", "load", figures.load)
+        if not view.round:
+            otherwise = "No round was played so far: press Step or Play."
+        elif view.surface is None:
+            otherwise = f"The mechanism {view.mechanism} posts no prices by round."
+        else:
+            otherwise = "All slots cost the same so far."
+        Panel("Prices, by round of asking and rounds ahead", "prices", figures.prices, otherwise)
         with v.Html(tag="div", class_="ms-panel"):
-            v.Html(tag="h2", children=["Welfare against the bound on every schedule in hindsight"])
+            heading("Welfare against the bound on every schedule in hindsight", "welfare")
             picture(figures.welfare)
             table(("", "welfare", "bound", "share"), bound_rows(view), "welfare-table")
         with v.Html(tag="div", class_="ms-panel"):
-            v.Html(tag="h2", children=["Utility of an average owner, by strategy"])
+            heading("Utility of an average owner, by strategy", "utilities")
             picture(figures.utilities)
             table(("strategy", "owners", "jobs", "completed", "credits per owner"), group_rows(view), "groups")
-            text("Each group has owners and jobs of its own: no audit, see marketsched audit.", "ms-note")
 
 
 @solara.component
-def Panel(title: str, figure: str, otherwise: str) -> None:
+def Panel(title: str, name: str, figure: str, otherwise: str = "") -> None:
     """Show one figure under its title, or why there is none."""
     with v.Html(tag="div", class_="ms-panel"):
-        v.Html(tag="h2", children=[title])
+        heading(title, name)
         if figure:
             picture(figure)
         else:
@@ -244,14 +248,14 @@ def Explanation(shown: Shown, wanted: str, choose: Callable[[str | None], None])
     if wanted and all(item["value"] != wanted for item in items):
         items.insert(0, {"text": wanted, "value": wanted})
     with v.Html(tag="section", class_="ms-panel ms-why"):
-        v.Html(tag="h2", children=["Why was this job placed where it was?"])
+        heading("Why was this job placed where it was?", "why")
         with v.Html(tag="div", class_="ms-choose"):
             newest = [{"text": "the newest with something to tell", "value": ""}]
             v.Select(label="Lately", v_model=wanted, items=newest + items, on_v_model=choose, dense=True)
             unknown = f"{frame.missing!r}: no job of this name was submitted so far" if frame.missing else False
             written("or by name", wanted, on_value=choose, error=unknown)
         if story is None:
-            text("No job was submitted so far." if not items else "Choose a job.", "ms-note")
+            text("No job was submitted so far: press Step or Play." if not items else "Choose a job.", "ms-note")
             return
         with v.Html(tag="div", class_="ms-story"):
             with v.Html(tag="div", class_="ms-tell", attributes={"data-key": "story"}):
@@ -263,9 +267,25 @@ def Explanation(shown: Shown, wanted: str, choose: Callable[[str | None], None])
             table(heads, [cells for _, cells in rows], "starts", [chosen for chosen, _ in rows])
 
 
-def text(words: str, class_: str, *, key: str | None = None) -> None:
+def applied(frame: Frame, wished: Settings | None) -> str:
+    """Say whether the market that is looked at has the settings of the controls; rounds per step are not of it."""
+    if frame.building:
+        return "being built ..."
+    shown = None if frame.settings is None or wished is None else replace(frame.settings, rounds=wished.rounds)
+    return "as applied" if shown is not None and shown == wished else "changed: not applied yet"
+
+
+def heading(title: str, name: str) -> None:
+    """Write what a panel is called, and how to read it."""
+    v.Html(tag="h2", children=[title])
+    text(HELP[name], "ms-help")
+
+
+def text(words: str, class_: str, *, key: str | None = None, **attributes: str) -> None:
     """Write a piece of text; with a key, where a test finds it."""
-    v.Html(tag="div", class_=class_, children=[words], attributes={"data-key": key} if key else {})
+    if key:
+        attributes["data-key"] = key
+    v.Html(tag="div", class_=class_, children=[words], attributes=attributes)
 
 
 def written(label: str, value: str, **rest: Any) -> None:
@@ -280,14 +300,16 @@ def picture(svg: str) -> None:
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], key: str, marked: list[bool] | None = None) -> None:
-    """Write a table; marked rows stand out."""
+    """Write a table; marked rows stand out. One element in all: a widget for each cell would take longer to show."""
     mark = marked or [False] * len(rows)
-    with v.Html(tag="div", class_=f"ms-table ms-{key}", attributes={"data-key": key}), v.Html(tag="table"):
-        with v.Html(tag="thead"), v.Html(tag="tr"):
-            for head in heads:
-                v.Html(tag="th", children=[head])
-        with v.Html(tag="tbody"):
-            for row, chosen in zip(rows, mark, strict=True):
-                with v.Html(tag="tr", class_="ms-chosen" if chosen else ""):
-                    for cell in row:
-                        v.Html(tag="td", children=[cell])
+    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
+    body = "".join(
+        ('<tr class="ms-chosen">' if chosen else "<tr>") + "".join(f"<td>{escape(x)}</td>" for x in row) + "</tr>"
+        for row, chosen in zip(rows, mark, strict=True)
+    )
+    solara.HTML(
+        tag="div",
+        unsafe_innerHTML=f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
+        classes=["ms-table", f"ms-{key}"],
+        attributes={"data-key": key},
+    )

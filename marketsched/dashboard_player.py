@@ -1,13 +1,15 @@
 """Plays one visitor's market in threads of its own: start, pause, step, and other settings meanwhile.
 
-A market is built beside the one that is being looked at, and replaces it when it is ready; what is
-asked for in the meantime makes an older order void. Whatever goes wrong is said and never stops the
-player: settings that cannot be built leave the market that is there as it is.
+A market is built beside the one that is being looked at, and replaces it when it is ready. Rounds asked
+for in the meantime are rounds of the new market; other settings make the older order void. Whatever goes
+wrong is said and never stops the player: settings that cannot be built leave the market that is there as
+it is.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -19,6 +21,8 @@ from marketsched.mechanisms.errors import MarketschedError
 from marketsched.scenario import Scenario
 
 FRAME_SECONDS = 0.15  # between two pictures while playing, so that a browser keeps up
+PLAYED_SECONDS = 0.5  # of rounds without a picture: nobody likes a page that stands still
+PLAYED_SHARE = 2.0  # but where pictures are slow, rounds get this much longer than the last picture took
 MOST_BUILDS = 2  # at once: an order that became void cannot be stopped, only forgotten
 # Beside its own errors, what a fault in the package could raise: it is shown, and the page still answers.
 _FAULTS = (OSError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, AttributeError)
@@ -36,12 +40,16 @@ class Frame:
         Whether a market, or the bound of the one there is, is still being computed.
     playing : bool
         Whether rounds go on by themselves.
+    stepping : bool
+        Whether some rounds of a step are still to come.
     error : str
         Why the last request came to nothing; empty: it did not.
     story : Story or None
         Of the chosen job, or of the newest there is something to say about.
     missing : str
         The chosen job, if there is no such job yet.
+    settings : Settings or None
+        Of the market that is looked at.
     """
 
     view: View | None = None
@@ -51,6 +59,8 @@ class Frame:
     error: str = ""
     story: Story | None = None
     missing: str = ""
+    settings: Settings | None = None
+    stepping: bool = False
 
 
 class Player:
@@ -82,6 +92,7 @@ class Player:
         self._builds = 0  # threads that build, void orders included
         self._builders: list[threading.Thread] = []
         self._building = False  # the newest order is not there yet
+        self._waiting: Settings | None = None  # the newest order, where too much is being built already
         self._fresh: Session | None = None  # built, not yet shown
         self._session: Session | None = None
         self._steps = 0  # rounds that are still to be played
@@ -89,6 +100,7 @@ class Player:
         self._job = ""
         self._playing = False
         self._changed = True
+        self._picture_seconds = 0.0  # that the last picture took
         self._closed = False
         self._error = ""
         self._thread = threading.Thread(target=self._work, name="dashboard player", daemon=True)
@@ -99,16 +111,9 @@ class Player:
         """Begin anew with other settings, at round 0 and paused."""
         with self._wake:
             self._steps, self._rounds, self._playing, self._changed = 0, settings.rounds, False, True
-            if self._builds >= MOST_BUILDS:
-                self._error = f"{self._builds} markets are still being built: expected a moment of patience"
-            else:
-                self._order += 1
-                self._builds += 1
-                self._building, self._error = True, ""
-                order = (self._order, settings)
-                builder = threading.Thread(target=self._build, args=order, name="dashboard builder", daemon=True)
-                self._builders = [*(x for x in self._builders if x.is_alive()), builder]
-                builder.start()
+            self._order += 1
+            self._building, self._error, self._waiting = True, "", settings
+            self._begin_build()
             self._wake.notify()
 
     def step(self, rounds: int) -> None:
@@ -124,7 +129,7 @@ class Player:
             self._wake.notify()
 
     def pause(self) -> None:
-        """Stop after the rounds that are being played."""
+        """Stop after the round that is being played."""
         with self._wake:
             self._playing, self._steps, self._changed = False, 0, True
             self._wake.notify()
@@ -140,6 +145,7 @@ class Player:
         with self._wake:
             self._closed = True
             self._order += 1  # whatever is being built is void
+            self._waiting = None
             self._wake.notify()
 
     def join(self, timeout: float | None = None) -> bool:
@@ -150,6 +156,16 @@ class Player:
         return not any(thread.is_alive() for thread in threads)
 
     # -- the thread that builds ------------------------------------------------------------------
+
+    def _begin_build(self) -> None:
+        """Build the newest order in a thread of its own, unless that would be one thread too many."""
+        if self._waiting is None or self._builds >= MOST_BUILDS:
+            return
+        order, self._waiting = (self._order, self._waiting), None
+        self._builds += 1
+        builder = threading.Thread(target=self._build, args=order, name="dashboard builder", daemon=True)
+        self._builders = [*(x for x in self._builders if x.is_alive()), builder]
+        builder.start()
 
     def _build(self, order: int, settings: Settings) -> None:
         session, error = None, ""
@@ -167,8 +183,11 @@ class Player:
             with self._wake:
                 self._builds -= 1
                 if order == self._order:
+                    if error and self._building:  # rounds were meant for the market that came to nothing
+                        self._steps, self._playing = 0, False
                     self._building, self._changed = False, True
                     self._error = error or self._error
+                self._begin_build()
                 self._wake.notify()
 
     def _hand_over(self, order: int, session: Session) -> bool:
@@ -185,39 +204,50 @@ class Player:
     def _work(self) -> None:
         while True:
             with self._wake:
-                self._wake.wait_for(lambda: self._closed or self._steps or self._playing or self._changed)
+                self._wake.wait_for(lambda: self._closed or self._changed or self._asked())
                 if self._closed:
                     break
-                rounds = self._next_rounds()
+                self._take_over()
             try:
-                if rounds and self._session is not None:
-                    self._session.step(rounds)
+                self._play_on()
+                begin = time.monotonic()
                 self._tell()
+                self._picture_seconds = time.monotonic() - begin
             except MarketschedError as fault:
                 self._stop(str(fault))
             except _FAULTS as fault:
                 self._stop(f"{type(fault).__name__}: {fault}")
-            with self._wake:  # pictures do not pile up; closing ends the wait
-                if self._playing and not self._closed:
-                    self._wake.wait(FRAME_SECONDS)
+            with self._wake:  # pictures do not pile up; closing and pausing end the wait
+                if self._playing:
+                    self._wake.wait_for(lambda: self._closed or self._changed, FRAME_SECONDS)
         for session in (self._session, self._fresh):
             if session is not None:
                 session.close()
 
-    def _next_rounds(self) -> int:
-        """Take over a new market, and return how many rounds to play now."""
+    def _asked(self) -> bool:
+        """Return whether a round is to be played now; one of a market that is being built has to wait."""
+        return (self._playing or self._steps > 0) and not self._building
+
+    def _take_over(self) -> None:
+        """Look at the new market, if there is one."""
         self._changed = False
         if self._fresh is not None:
             if self._session is not None:
                 self._session.close()
             self._session, self._fresh = self._fresh, None
-        session = self._session
-        if session is None or not session.market.running:
-            self._playing, self._steps = False, 0
-            return 0
-        rounds = self._rounds if self._playing else min(self._steps, self._rounds)
-        self._steps = 0 if self._playing else self._steps - rounds
-        return rounds
+
+    def _play_on(self) -> None:
+        """Play what is asked for, until there is something else to do or it is time for a picture."""
+        session, played = self._session, 0
+        end = time.monotonic() + max(PLAYED_SECONDS, PLAYED_SHARE * self._picture_seconds)
+        while session is not None and session.market.running:
+            with self._wake:
+                enough = (played > 0 and time.monotonic() > end) or (self._playing and played >= self._rounds)
+                if self._closed or self._changed or enough or not self._asked():
+                    return
+                self._steps = max(0, self._steps - 1)
+            session.step(1)
+            played += 1
 
     def _stop(self, error: str) -> None:
         """Say what went wrong, beside the market as far as it got."""
@@ -229,20 +259,27 @@ class Player:
         """Show what there is now."""
         session = self._session
         with self._wake:
-            if session is not None and not session.market.running:
+            if not self._building and self._fresh is None and not (session is not None and session.market.running):
                 self._playing, self._steps = False, 0
-            building, playing, error, job = self._building, self._playing, self._error, self._job
+            building, playing, stepping = self._building, self._playing, self._steps > 0
+            error, job = self._error, self._job
         if session is None:
-            self._show(Frame(building=building, error=error))
+            self._show(Frame(building=building, playing=playing, error=error, stepping=stepping))
             return
         view = session.view()
         story = session.story(job) if job else _newest_story(session, view)
         missing = job if job and story is None else ""
         bounding = view.bound is None and not error
-        self._show(Frame(view, building, bounding, playing, error, story, missing))
+        self._show(Frame(view, building, bounding, playing, error, story, missing, session.settings, stepping))
 
 
 def _newest_story(session: Session, view: View) -> Story | None:
-    """Return the story of the newest job that was given a start, else of any; None: nothing was submitted."""
-    stories = [found for name, _ in view.recent if (found := session.story(name)) is not None]
-    return next((story for story in stories if story.reason.chosen is not None), stories[0] if stories else None)
+    """Return the newest story there is most to tell of: a start was chosen, in the case that came about."""
+    best, told = None, -1
+    for name, _ in view.recent:
+        story = session.story(name)
+        if story is not None and (worth := 2 * (story.reason.chosen is not None) + story.reason.foreseen) > told:
+            best, told = story, worth
+        if told == 3:
+            break
+    return best

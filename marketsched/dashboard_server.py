@@ -24,7 +24,7 @@ _ENVIRONMENT = {
     "SOLARA_THEME_SHOW_BANNER": "False",
     "SOLARA_THEME_TITLE": "marketsched",
     "SOLARA_ASSETS_CDN": "http://127.0.0.1:9",  # nobody listens there: the scripts that were installed, or none
-    "SOLARA_KERNEL_CULL_TIMEOUT": "60s",  # a reload finds its market again; who has left is forgotten
+    "SOLARA_KERNEL_CULL_TIMEOUT": "60s",  # a line that drops finds its market again; who has left is forgotten
     "SOLARA_MODE": "production",
 }
 
@@ -52,6 +52,8 @@ class DashboardServer:
     ------
     InvalidParameterError
         If the packages of the extra are missing, or the port is taken.
+    MarketschedError
+        If the scenario's market cannot be built.
     """
 
     def __init__(self, scenario: Scenario, *, seed: int = 0, port: int = 0, data: Path | None = None) -> None:
@@ -59,6 +61,7 @@ class DashboardServer:
         if missing:
             raise InvalidParameterError(f"the dashboard needs {', '.join(missing)}, not installed: {INSTALL}")
         port = _free_port(port)
+        _check_playable(scenario, seed, data)  # said here and now, not to the first visitor
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         from marketsched import dashboard_page
@@ -110,6 +113,18 @@ class DashboardServer:
         ended = [player.join(LAST_SECONDS) for player in players]
         self._files.cleanup()
         return all(ended)
+
+
+def _check_playable(scenario: Scenario, seed: int, data: Path | None) -> None:
+    """Build the scenario's market once."""
+    from marketsched.dashboard_session import Session
+    from marketsched.dashboard_settings import first_form, read_form
+
+    settings, faults = read_form(first_form(scenario, seed))
+    if settings is None:
+        control, fault = next(iter(faults.items()))
+        raise InvalidParameterError(f"{control}: {fault}")
+    Session(scenario, settings, data=data).close()
 
 
 def _free_port(port: int) -> int:

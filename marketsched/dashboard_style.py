@@ -23,10 +23,14 @@ STYLE = """
 .ms-body { display: grid; grid-template-columns: 218px minmax(0, 1fr); align-items: start; }
 .ms-controls { padding: 14px 14px 20px 16px; position: sticky; top: 56px; }
 .ms-page .v-btn { text-transform: none; letter-spacing: 0; }
+.theme--dark .ms-page .v-btn.primary:not(.v-btn--disabled) { background-color: #1976d2 !important; }
 .ms-controls .v-input { margin: 0 0 12px; padding-top: 10px; }
 .ms-controls .v-messages__message { line-height: 1.2; hyphens: auto; }
-.ms-main { padding: 12px 16px 24px 8px; min-width: 0; }
-.ms-note { opacity: .75; font-size: 12.5px; padding: 6px 0 10px; }
+.ms-page .error--text .v-messages__message, .ms-error .v-alert__content { color: #a3211b; }
+.theme--dark .ms-page .error--text .v-messages__message, .theme--dark .ms-error .v-alert__content { color: #ffa49c; }
+.ms-main { padding: 10px 16px 24px 8px; min-width: 0; }
+.ms-note { opacity: .8; font-size: 12.5px; padding: 6px 0 10px; }
+.ms-help { opacity: .8; font-size: 12px; line-height: 1.3; min-height: 32px; max-width: 82em; }
 .ms-numbers { display: grid; grid-template-columns: repeat(9, minmax(0, 1fr)); gap: 8px; }
 .ms-number { border: 1px solid rgba(128, 128, 128, .3); border-radius: 6px; padding: 5px 9px 6px; min-width: 0; }
 .ms-label, .ms-beside { font-size: 11.5px; opacity: .75; }
@@ -45,7 +49,11 @@ STYLE = """
 .ms-groups, .ms-welfare-table { margin-top: 2px; }
 .ms-starts { max-height: 330px; }
 .ms-starts td:first-child, .ms-starts th:first-child { padding-left: 8px; }
-.ms-chosen { background: rgba(61, 134, 198, .28); font-weight: 600; }
+/* The chosen start stays in sight however long the menu is. */
+.ms-chosen td { position: sticky; top: 0; bottom: 0; font-weight: 600; background: #cfe1f1; }
+.theme--dark .ms-chosen td { background: #24425b; }
+.ms-page :focus-visible { outline: 2px solid #3d86c6; outline-offset: 2px; }
+.ms-page .v-select__slot:focus-within, .ms-page .v-text-field__slot:focus-within { box-shadow: 0 2px 0 #3d86c6; }
 .ms-choose { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; max-width: 720px; padding-top: 10px; }
 .ms-story { display: grid; grid-template-columns: minmax(0, 1.15fr) minmax(0, 1fr); gap: 20px; }
 .ms-tell p { margin-bottom: 6px; }

@@ -75,7 +75,7 @@ class View:
         Of a node in the round to come, as it stands; nan without prices, inf: sold out.
     groups : tuple of Group
     counts : dict
-        Jobs by what became of them so far.
+        Events by kind, so far; of submissions each job's first.
     recent : tuple of (str, str)
         Jobs that something just happened to, the newest first, and what.
     """
@@ -156,7 +156,7 @@ def view_of(
         surface=None if result.price_surface is None else result.price_surface.astype(np.float64),
         price=_price(market),
         groups=_groups(result, strategies, now),
-        counts=_counts(result.events),
+        counts=_counts(result.events) | {"submit": int(result.jobs["submitted"].notna().sum())},
         recent=_recent(result.events),
     )
 

@@ -12,13 +12,39 @@ from marketsched.dashboard_view import View
 MOST_ROWS = 120  # of the table of starts
 
 
+HELP = {
+    "load": "Nodes at work, and nodes promised by the plans so far. Marks on top: jobs removed, cancelled before "
+    "their first round or evicted while running; the larger, the more.",
+    "prices": "What one node costs for one round. Across: when it is asked for. Up: how many rounds ahead it is to "
+    "be used. Yellow is dear, blank not on sale.",
+    "welfare": "What completed jobs are worth to their owners so far, what they paid, and what no schedule could "
+    "exceed by then, even one that knows the whole run in advance.",
+    "utilities": "Value minus payment of completed jobs, per owner, with 95 % intervals over owners. Each group has "
+    "owners and jobs of its own, so this is no test of a lie: that is marketsched audit.",
+    "why": "The menu this job met when it was submitted, in the case that came about. The plan takes the start of "
+    "highest expected surplus, (1 - failure) x (value - price), on average over the run times the report allows.",
+}
+MEANINGS = {
+    "round": "Rounds played, of all there are.",
+    "load": "Nodes at work in the last round, of the cluster's.",
+    "asked": "Node-rounds the jobs really need, over those there are until the last job is born.",
+    "jobs": "Jobs submitted so far, of those in the workload.",
+    "completed": "Jobs that ran to their end. Dropped: ready, but the plan does not run the case that came about.",
+    "removed": "Jobs removed while running for want of nodes. Cancelled: before their first round.",
+    "welfare": "Credits that completed jobs are worth to their owners, and the share of what no schedule can exceed.",
+    "revenue": "Credits that owners of completed jobs paid.",
+    "price": "Credits for one node in the next round, as announced now.",
+}
+
+
 class Number(NamedTuple):
-    """One figure of the strip: what it is called, what it is, and what it is measured against."""
+    """One figure of the strip: what it is called, what it is, what it is measured against, and what it means."""
 
     key: str
     label: str
     value: str
     beside: str = ""
+    meaning: str = ""
 
 
 def numbers(view: View) -> tuple[Number, ...]:
@@ -27,20 +53,24 @@ def numbers(view: View) -> tuple[Number, ...]:
     welfare = float(view.welfare[-1]) if view.round else 0.0
     revenue = float(view.revenue[-1]) if view.round else 0.0
     share = view.share_of_bound
-    against = "bound pending" if view.bound is None else "bound is 0" if share is None else f"{share:.1%} of bound"
+    against = "bound is 0" if share is None else f"{share:.1%} of bound"
+    against = "bound pending" if view.bound is None else against if view.round else "before round 1"
     counts = view.counts
     price = _price_now(view)
-    return (
-        Number("round", "round", f"{view.round:,}", f"of {view.horizon:,}"),
-        Number("load", "busy nodes", f"{load:,}", f"of {view.capacity:,}"),
-        Number("asked", "load asked", f"{view.asked:.0%}", "of capacity"),
-        Number("jobs", "submitted", f"{counts['submit']:,}", f"of {view.jobs:,} jobs"),
-        Number("completed", "completed", f"{counts['complete']:,}", f"{counts['drop']:,} dropped"),
-        Number("removed", "evicted", f"{counts['evict']:,}", f"{counts['cancel']:,} cancelled"),
-        Number("welfare", "welfare", amount(welfare), against),
-        Number("revenue", "revenue", amount(revenue), "" if welfare <= 0 else f"{revenue / welfare:.0%} of welfare"),
-        Number("price", "price, next round", price, "per node-round" if price != "none" else "is announced"),
+    of_welfare = "" if welfare <= 0 else f"{revenue / welfare:.0%} of welfare"
+    per = "is announced" if price == "none" else "per node-round"
+    figures = (
+        ("round", "round", f"{view.round:,}", f"of {view.horizon:,}"),
+        ("load", "busy nodes", f"{load:,}", f"of {view.capacity:,}"),
+        ("asked", "load asked", f"{view.asked:.0%}", "of capacity"),
+        ("jobs", "submitted", f"{counts['submit']:,}", f"of {view.jobs:,} jobs"),
+        ("completed", "completed", f"{counts['complete']:,}", f"{counts['drop']:,} dropped"),
+        ("removed", "evicted", f"{counts['evict']:,}", f"{counts['cancel']:,} cancelled"),
+        ("welfare", "welfare", amount(welfare), against),
+        ("revenue", "revenue", amount(revenue), of_welfare),
+        ("price", "price, next round", price, per),
     )
+    return tuple(Number(*figure, MEANINGS[figure[0]]) for figure in figures)
 
 
 def state(frame: Frame) -> str:
@@ -50,7 +80,7 @@ def state(frame: Frame) -> str:
     if frame.view is None:
         return "no market"
     view = frame.view
-    if frame.playing:
+    if frame.playing or frame.stepping:
         return f"playing, round {view.round:,} of {view.horizon:,}"
     if view.complete:
         return f"over: all {view.horizon:,} rounds are played"

@@ -7,7 +7,8 @@ all mechanisms. Intervals are Student's, over the seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -62,12 +63,15 @@ class LearningCurves:
         The figures seed by seed: mechanism, rule, seed, and one column per figure.
     meta : dict
         Episodes, seeds, confidence, the share of episodes that is learned play.
+    complete : bool
+        False if it was interrupted: ``meta["seeds"]`` are then those that all mechanisms and rules have.
     """
 
     curves: pd.DataFrame
     summary: pd.DataFrame
     runs: pd.DataFrame
     meta: dict[str, Any] = field(default_factory=dict)
+    complete: bool = True
 
 
 def learning_curves(
@@ -82,6 +86,7 @@ def learning_curves(
     confidence: float = 0.95,
     workers: int = 1,
     progress: Progress | None = None,
+    keep_interrupted: bool = False,
 ) -> LearningCurves:
     """Let owners learn in several markets, once per seed.
 
@@ -103,6 +108,8 @@ def learning_curves(
         Processes. More than one: markets must pickle, as those of this package do.
     progress : function of (str, int, int), optional
         Called after each run.
+    keep_interrupted : bool
+        On Ctrl-C return the seeds that are finished (at least two) instead of raising.
 
     Raises
     ------
@@ -124,19 +131,27 @@ def learning_curves(
             f"the episodes of learned play of {episodes}"
         )
     play = partial(_one, episodes=episodes, measure_every=measure_every, bound_every=bound_every, window=window)
-    tasks = [(name, rule, seed) for name in chosen for rule in rules for seed in seeds]
+    tasks = [(name, rule, seed) for seed in seeds for name in chosen for rule in rules]
     jobs = [(chosen[name], rule, seed) for name, rule, seed in tasks]
     rows: list[dict[str, Any]] = []
     points: list[pd.DataFrame] = []
-    with _Mapper(workers) as run_all:
-        for done, ((name, rule, seed), (figures, curve)) in enumerate(zip(tasks, run_all(play, jobs), strict=True), 1):
-            rows.append({"mechanism": name, "rule": rule, "seed": seed, **figures})
-            points.append(curve.assign(mechanism=name, rule=rule, seed=seed))
-            if progress is not None:
-                progress(f"{name}, {rule}, seed {seed}", done, len(tasks))
-    runs = pd.DataFrame(rows)
-    meta = {"episodes": episodes, "seeds": list(seeds), "confidence": confidence, "learned": TAIL, "window": window}
-    return LearningCurves(_curves(pd.concat(points), confidence), _summary(runs, confidence), runs, meta)
+    try:
+        with _Mapper(workers) as run_all:
+            for (name, rule, seed), (figures, curve) in zip(tasks, run_all(play, jobs), strict=True):
+                rows.append({"mechanism": name, "rule": rule, "seed": seed, **figures})
+                points.append(curve.assign(mechanism=name, rule=rule, seed=seed))
+                if progress is not None:
+                    progress(f"{name}, {rule}, seed {seed}", len(rows), len(tasks))
+    except KeyboardInterrupt:
+        if not keep_interrupted or len(points) // (len(tasks) // len(seeds)) < 2:
+            raise
+    done = len(points) // (len(tasks) // len(seeds))  # seeds that all have played
+    finished = seeds[:done]
+    runs = pd.DataFrame(rows[: done * len(tasks) // len(seeds)])
+    curves = pd.concat(points[: len(runs)])
+    meta = {"episodes": episodes, "seeds": finished, "confidence": confidence, "learned": TAIL, "window": window}
+    complete = done == len(seeds)
+    return LearningCurves(_curves(curves, confidence), _summary(runs, confidence), runs, meta, complete)
 
 
 def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:
@@ -199,7 +214,16 @@ class _Mapper:
         self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 else None
 
     def __enter__(self) -> Callable[..., Any]:
-        return map if self._pool is None else self._pool.map
+        return map if self._pool is None else self._map
+
+    def _map(self, function: Callable[..., Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """Submit all; workers are started with Ctrl-C held back, which they inherit: it is ours to answer."""
+        assert self._pool is not None
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self._pool.map(function, jobs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def __exit__(self, *error: object) -> None:
         if self._pool is not None:

@@ -22,8 +22,9 @@ def learning_figure(result: LearningCurves) -> Figure:
 
     Left, over the episodes: the factor by which owners multiply values in what they report (1: the
     truth), and the probability that they tell the truth. Right, of learned play: welfare as a share of
-    the best schedule, and the distance to a coarse correlated equilibrium. Bands and bars are the
-    intervals over seeds. One colour per mechanism, one kind of line per rule.
+    the best schedule (a ring: had all told the truth on these days), and the distance to a coarse
+    correlated equilibrium. Bands and bars are the intervals over seeds. One colour per mechanism, one
+    kind of line per rule.
 
     Returns
     -------
@@ -38,7 +39,7 @@ def learning_figure(result: LearningCurves) -> Figure:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12, 6.75), facecolor="white")
         grid = figure.add_gridspec(
-            2, 2, width_ratios=[1.5, 1], left=0.07, right=0.975, top=0.84, bottom=0.09, hspace=0.32, wspace=0.42
+            2, 2, width_ratios=[1.6, 1], left=0.05, right=0.975, top=0.84, bottom=0.09, hspace=0.36, wspace=0.16
         )
         left = [figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])]
         right = [figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])]
@@ -52,8 +53,12 @@ def learning_figure(result: LearningCurves) -> Figure:
         left[1].set_xlabel("episode")
         labels = [_label(mechanism, rule, len(rules) > 1) for mechanism, rule in pairs]
         tints = [colours[mechanism] for mechanism, _ in pairs]
-        _bars(right[0], result.summary, "welfare_share", "welfare / best schedule in hindsight", pairs, labels, tints)
-        _bars(right[1], result.summary, "distance", "distance to equilibrium, credits a day", pairs, labels, tints)
+        welfare = "welfare / best schedule (ring: all truthful)"
+        _bars(right[0], result.summary, "welfare_share", welfare, pairs, labels, tints, beside="truthful_welfare_share")
+        right[0].set_xlim(0, 1)
+        distance = "distance to equilibrium, credits a day"
+        _bars(right[1], result.summary, "distance", distance, pairs, labels, tints)
+        right[1].set_xlim(left=0)
         _headline(figure, result, pairs, labels, colours, lines)
     return figure
 
@@ -80,30 +85,36 @@ def _bars(
     pairs: list[tuple[str, str]],
     labels: list[str],
     tints: list[str],
+    *,
+    beside: str | None = None,
 ) -> None:
+    """Draw mean and interval of a figure, one line each; ``beside``: a figure whose mean stands there as a ring."""
     for y, (mechanism, rule) in enumerate(pairs):
-        chosen = (summary["mechanism"] == mechanism) & (summary["rule"] == rule) & (summary["figure"] == name)
-        row = summary[chosen].iloc[0]
-        axes.plot([row["low"], row["high"]], [y, y], color=tints[y], linewidth=2)
-        axes.plot(row["mean"], y, "o", color=tints[y], markersize=7)
+        chosen = summary[(summary["mechanism"] == mechanism) & (summary["rule"] == rule)].set_index("figure")
+        mean, low, high = (float(chosen[column][name]) for column in ("mean", "low", "high"))
+        axes.plot([max(0.0, low), high], [y, y], color=tints[y], linewidth=2)
+        axes.plot(mean, y, "o", color=tints[y], markersize=7)
+        if beside is not None:
+            axes.plot(
+                float(chosen["mean"][beside]), y, "o", color=INK, markersize=12, fillstyle="none", markeredgewidth=1
+            )
         axes.annotate(
-            f"{row['mean']:.3f}",
-            (row["mean"], y),
-            (0, 8),
+            f"{labels[y]}: {mean:.3f}",
+            (0, y),
+            (4, 12),
+            xycoords=("axes fraction", "data"),
             textcoords="offset points",
-            ha="center",
-            fontsize=11,
+            fontsize=11 if len(pairs) < 6 else 8,
             color=INK,
         )
-    axes.set_yticks(range(len(pairs)), labels, fontsize=11)
-    axes.set_ylim(len(pairs) - 0.5, -0.7)
-    axes.tick_params(axis="y", length=0)
+    axes.set_yticks([])
+    axes.set_ylim(len(pairs) - 0.5, -0.8)
     axes.margins(x=0.12)
     axes.set_title(title, loc="left", fontsize=12, color=INK)
 
 
 def _label(mechanism: str, rule: str, several: bool) -> str:
-    return f"{mechanism}\n{rule}" if several else mechanism.replace(", ", ",\n")
+    return f"{mechanism}, {rule}" if several else mechanism
 
 
 def _headline(
@@ -121,13 +132,12 @@ def _headline(
     )
     figure.text(0.975, 0.968, about, fontsize=11, va="top", ha="right", color="#555555")
     handles = [Line2D([], [], color=colours[m], linestyle=lines[r], linewidth=2) for m, r in pairs]
-    names = [label.replace(",\n", ", ").replace("\n", ", ") for label in labels]
     figure.legend(
         handles,
-        names,
+        labels,
         loc="upper left",
         bbox_to_anchor=(0.005, 0.935),
-        ncols=min(4, len(names)),
+        ncols=min(4, len(labels)),
         frameon=False,
         fontsize=11,
     )

@@ -150,6 +150,10 @@ def learn(
     InvalidReportError, MechanismFault
         If a report is refused, or the mechanism at fault.
     """
+    if not isinstance(market, RepeatedMarket):
+        raise InvalidParameterError(
+            f"market = {market!r}: expected a RepeatedMarket, as contested_market() and repeated_scenario(...) return"
+        )
     episodes = whole_parameter("episodes", episodes, 1)
     seed, measure_every = whole_parameter("seed", seed, 0), whole_parameter("measure_every", measure_every, 1)
     if bound_every is not None:

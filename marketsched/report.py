@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.output import whole_file
 from marketsched.report_parts import Parts, as_we_write, parts_of
-from marketsched.report_reading import KINDS, Results, read_results
+from marketsched.report_reading import KINDS, Results, data_uri, read_results
 from marketsched.report_tables import ReportTable, told
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 TEMPLATE, STYLE = "report.jinja", "report.css"
 PAGE = "report.html"  # what a report is called if nobody says otherwise
 MARK = '<meta name="generator" content="marketsched report">'
-PNG_HEAD, PNG_TAIL = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 # Entries of a manifest with a place of their own on the page.
 ELSEWHERE = {"versions", "cases", "durations", "kind", "format", "name", "scenario", "complete"}
 
@@ -37,7 +36,7 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     Parameters
     ----------
     folder : path
-        What a run, comparison, audit or sweep has written.
+        What a run, comparison, audit, sweep or reproduction has written.
     out : path, optional
         File to write; without it ``report.html`` in the folder. An earlier report is replaced.
 
@@ -87,6 +86,7 @@ def report_page(folder: str | Path) -> str:
     style = "\n" + rooms.joinpath(STYLE).read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["rows"] = _folded
+    environment.filters["verdict"] = _verdict_class
     page = environment.from_string(rooms.joinpath(TEMPLATE).read_text(encoding="utf-8")).render(
         style=style,
         style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
@@ -107,24 +107,19 @@ def _folded(table: ReportTable) -> str:
     return table.note or f"{len(table.rows):,} rows"
 
 
+def _verdict_class(words: str) -> str:
+    """Return the class of a cell with a verdict; a number of its reason may follow."""
+    classes = {"reproduced": "good", "same direction": "half"}
+    return next((name for verdict, name in classes.items() if words.startswith(verdict)), "bad")
+
+
 def _figures(found: Results, parts: Parts) -> list[dict[str, str]]:
     """Return the figures as data URIs: drawn here first, then the folder's main one, then others."""
-    figures = [{"title": title, "uri": _uri("image/svg+xml", _svg(drawn))} for title, drawn in parts.figures]
+    figures = [{"title": title, "uri": data_uri("image/svg+xml", _svg(drawn))} for title, drawn in parts.figures]
     names = found.names("*.png", "*.svg")
     for name in sorted(names, key=lambda name: (not name.startswith("figure."), name)):
-        content = found.data(name)
-        if name.endswith(".svg"):
-            sound, kind = b"<svg" in content and b"</svg>" in content, "image/svg+xml"
-        else:
-            sound, kind = content.startswith(PNG_HEAD) and content.endswith(PNG_TAIL), "image/png"
-        if not sound:
-            raise InvalidParameterError(f"{found.path / name} is damaged: expected a {name[-3:].upper()} picture")
-        figures.append({"title": name, "uri": _uri(kind, content)})
+        figures.append({"title": name, "uri": found.picture(name)})
     return figures
-
-
-def _uri(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _svg(figure: Figure) -> bytes:
@@ -141,7 +136,7 @@ def _facts(found: Results) -> list[tuple[str, str]]:
     """Return what the manifest says besides versions: seeds, sizes, seconds."""
     facts = [("complete", "no" if found.incomplete else "yes")]
     for name, value in found.meta.items():
-        if name in ELSEWHERE:
+        if name in ELSEWHERE or value == []:
             continue
         if name == "seeds" and isinstance(value, list):
             words = _seeds(value)

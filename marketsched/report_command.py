@@ -13,7 +13,9 @@ from marketsched.command_tools import one_line_errors
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(help="What a run, comparison, audit or sweep has written.", metavar="DIR", show_default=False),
+        typer.Argument(
+            help="What a run, comparison, audit, sweep or reproduction has written.", metavar="DIR", show_default=False
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="File to write (default: report.html in DIR).", show_default=False)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
-from marketsched.report_reading import KINDS, Results
+from marketsched.report_reading import KINDS, Results, read_results
 from marketsched.report_tables import ReportTable, flat, frame_table, pairs_table, rich_parts, summary_table
 
 if TYPE_CHECKING:
@@ -33,6 +33,17 @@ class Document:
         return self.text.count("\n") <= OPEN_LINES
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One of several results on a page; ``pictures``: titles and data URIs."""
+
+    title: str
+    head: str
+    pictures: tuple[tuple[str, str], ...]
+    tables: tuple[ReportTable, ...]
+    notes: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Parts:
     """What stands on the page, from top to bottom; ``details`` are folded."""
@@ -42,6 +53,7 @@ class Parts:
     tables: list[ReportTable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     figures: list[tuple[str, Figure]] = field(default_factory=list)  # drawn here, before those in the folder
+    sections: list[Section] = field(default_factory=list)
     details: list[ReportTable] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
 
@@ -165,6 +177,16 @@ def _hard(found: Results, parts: Parts) -> None:
         parts.details.append(pairs_table(f"All figures of {label}", flat(each)))
 
 
+def _learning(found: Results, parts: Parts) -> None:
+    from marketsched.learning_curves import LearningCurves
+    from marketsched.learning_results import learning_view
+
+    curves, summary, runs = (found.table(f"{name}.parquet") for name in ("curves", "summary", "runs"))
+    parts.show(learning_view(LearningCurves(curves, summary, runs, found.meta, found.incomplete is None)))
+    for title, table in {"Learning curves": curves, "All figures": summary, "Every run": runs}.items():
+        parts.details.append(frame_table(title, table))
+
+
 def _sweep(found: Results, parts: Parts) -> None:
     from marketsched.experiments.sweep_folder import RUNS, TABLE
     from marketsched.report_sweep import failures_table, labels_of, sweep_figure, sweep_table
@@ -196,10 +218,30 @@ def _experiment(found: Results, parts: Parts) -> None:
     parts.name = str(found.meta["experiment"])
     parts.head = str(found.meta["place"])
     table = found.table("table.parquet").drop(columns="experiment", errors="ignore")
-    told = [name for name in table.columns if not table[name].isin(["", None]).all()]
-    parts.tables.append(frame_table("The paper's numbers and ours", table[told]))
+    if found.has("panels.json"):
+        from marketsched.report_reproduced import claims_of
+
+        parts.head, parts.tables, parts.notes = claims_of(found)
+        parts.details.append(frame_table("All columns", table))
+    else:
+        told = [name for name in table.columns if not table[name].isin(["", None]).all()]
+        parts.tables.append(frame_table("The paper's numbers and ours", table[told]))
     if found.has("runs.parquet"):
         parts.details.append(frame_table("Every run", found.table("runs.parquet")))
+
+
+def _reproduced(found: Results, parts: Parts) -> None:
+    from marketsched.report_reproduced import overview, section
+
+    parts.name, parts.head = "The papers' tables and figures", "the papers' numbers, ours, and a verdict on every claim"
+    folders = [read_results(found.path / name) for name in found.meta["experiments"]]
+    parts.tables += overview(folders)
+    parts.notes.append("[95 %]: interval over seeds, from which the verdict follows by one rule (docs/reproduce.md)")
+    if found.meta["missing"]:
+        parts.notes.append(f"not run: {', '.join(found.meta['missing'])}")
+    for folder in folders:
+        with as_we_write(folder):
+            parts.sections.append(Section(*section(folder)))
 
 
 def _results(found: Results, parts: Parts) -> None:
@@ -218,8 +260,10 @@ _FILLERS: dict[str, Callable[[Results, Parts], None]] = {
     "mechanisms": _mechanisms,
     "audit": _audit,
     "hard": _hard,
+    "learning": _learning,
     "sweep": _sweep,
     "experiment": _experiment,
+    "reproduced": _reproduced,
     "results": _results,
 }
 

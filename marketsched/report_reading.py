@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,20 @@ KINDS = {
     "policies": "comparison of policies",
     "mechanisms": "comparison of mechanisms",
     "audit": "audit of truthfulness",
+    "learning": "market of learning owners",
     "hard": "search for hard instances",
     "experiment": "experiment of a paper",
+    "reproduced": "reproduction of papers",
     "results": "results",
 }
+
+
+PNG_HEAD, PNG_TAIL = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
+
+
+def data_uri(kind: str, content: bytes) -> str:
+    """Return content as an address that holds it."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,23 @@ class Results:
             raise InvalidParameterError(
                 f"{self.path} has no {name}: expected all files of a {KINDS[self.kind]}"
             ) from None
+
+    def picture(self, name: str) -> str:
+        """Return a PNG or SVG picture as a data URI.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is missing or damaged.
+        """
+        content = self.data(name)
+        if name.endswith(".svg"):
+            sound, kind = b"<svg" in content and b"</svg>" in content, "image/svg+xml"
+        else:
+            sound, kind = content.startswith(PNG_HEAD) and content.endswith(PNG_TAIL), "image/png"
+        if not sound:
+            raise InvalidParameterError(f"{self.path / name} is damaged: expected a {name[-3:].upper()} picture")
+        return data_uri(kind, content)
 
     def json(self, name: str) -> Any:
         """Return what a JSON file says.
@@ -163,6 +191,8 @@ def _kind(found: Results, meta: dict[str, Any]) -> str:
     """Return what wrote a folder: each leaves entries or files that no other does."""
     signs = {
         "sweep": meta.get("kind") == "sweep",
+        "reproduced": meta.get("kind") == "reproduced",
+        "learning": meta.get("kind") == "learning",
         "results": "kind" in meta,  # of a kind this version does not know
         "experiment": {"experiment", "place"} <= set(meta) and found.has("table.parquet"),
         "market": found.has("events.parquet"),

@@ -61,7 +61,9 @@ class Scenario(ScenarioFile):
     @classmethod
     def _prepared(cls, data: Any, source: str) -> Any:
         if isinstance(data, Mapping) and "cluster" in data:
-            raise InvalidParameterError(f"{source}: a cluster scenario: expected one of jobs, with a workload")
+            raise InvalidParameterError(
+                f"{source}: a cluster scenario: expected one of jobs, with a workload, such as synthetic-pipelines"
+            )
         return data
 
     def to_dict(self) -> dict[str, Any]:

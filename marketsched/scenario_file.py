@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
+from marketsched.json_lines import shown
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.strict_yaml import Strict, dump_yaml, parse_yaml, read_yaml, validated
 
@@ -104,16 +106,30 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
     UnknownNameError
         If ``where`` is neither the name of a built-in scenario nor an existing file.
     InvalidParameterError
-        If it is not YAML.
+        If it is a folder, not YAML, or no table of keys.
     OSError
         If the file cannot be read.
     """
     if isinstance(where, str) and where in built_in_names():
         return parse_yaml(built_in_text(where), f"{where}.yaml"), where
+    if not isinstance(where, (str, PathLike)):
+        raise InvalidParameterError(f"scenario = {where!r}: expected the name of a built-in one, a file, or a mapping")
+    if Path(where).is_dir():
+        inside = Path(where) / "scenario.yaml"
+        such = f", such as {inside}" if inside.is_file() else ", or the name of a built-in one"
+        raise InvalidParameterError(f"scenario {str(where)!r} is a folder: expected a YAML file{such}")
     if not Path(where).exists():
+        near = difflib.get_close_matches(Path(where).stem.lower(), built_in_names(), n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
         names = ", ".join(built_in_names())
-        raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}")
-    return read_yaml(where), str(where)
+        raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
+    data = read_yaml(where)
+    if not isinstance(data, Mapping):
+        raise InvalidParameterError(
+            f"{where}: the document = {shown(data)}: expected a table of keys; "
+            "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
+        )
+    return data, str(where)
 
 
 def with_changes(data: Any, changes: Sequence[str]) -> Any:

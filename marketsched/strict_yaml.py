@@ -89,7 +89,16 @@ def parse_yaml(text: str, source: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
-        raise InvalidParameterError(f"{source}: {where}{what}: expected a YAML document") from None
+        raise InvalidParameterError(f"{source}: {where}{what}: expected a YAML document{_advice(what)}") from None
+
+
+def _advice(what: str) -> str:
+    """Return what is usually wrong where the parser says ``what``."""
+    if "cannot start any token" in what:
+        return ", indented with blanks, never with tabs; text with signs in quotes"
+    if "did not find expected key" in what or "not allowed in this context" in what:
+        return ", keys of one table all indented alike; text with a colon in quotes"
+    return ""
 
 
 def read_yaml(path: str | PathLike[str]) -> Any:
@@ -219,6 +228,8 @@ def _describe(fault: Any, data: object) -> str:
         legal = str(context["expected"])
     elif kind in ("model_type", "dict_type", "model_attributes_type"):
         legal = "a table of keys"
+        if path and isinstance(fault["input"], str):  # the commonest slip: only the name
+            legal += f", such as {path[-1]}: {{{'name' if path[-1] == 'mechanism' else 'kind'}: {fault['input']}}}"
     else:
         legal = fault["msg"].removeprefix("Input should be ").removeprefix("a valid ")
     return f"{name} = {shown(fault['input'])}: expected {legal}"

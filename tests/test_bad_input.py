@@ -213,7 +213,7 @@ def test_a_bad_log_is_a_reported_error(here, bad, part):
     ("arguments", "line"),
     [
         (["run", "nothing.yaml"], "scenario 'nothing.yaml': no such file, and the built-in ones are"),
-        (["run", "."], ".: "),
+        (["run", "."], "'.' is a folder: "),
         (["scenarios", "nothing"], "scenario 'nothing' is unknown: expected one of"),
         (["replay", "nothing.yaml", "-"], "nothing.yaml: No such file or directory"),
         (["replay", "config.yaml", "nothing.jsonl"], "nothing.jsonl: No such file or directory"),

@@ -1,14 +1,21 @@
 """The command `marketsched dashboard`: what it needs, and what it says in one line where it cannot serve."""
 
+import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import marketsched.dashboard_server as server
 from marketsched.cli import app
+from marketsched.dashboard_reasons import KEPT
+from marketsched.dashboard_settings import LIES, MOST_ROUNDS
+from marketsched.dashboard_words import MEANINGS, MOST_ROWS
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs/dashboard.md").read_text()
 
 
 def refused(*arguments: str) -> str:
@@ -44,6 +51,18 @@ def test_scenarios_it_cannot_show(tmp_path):
     assert "capacity = 0" in refused("synthetic-pipelines", "--set", "mechanism.capacity=0")
 
 
+@pytest.mark.compiled
+def test_a_market_that_cannot_be_built_is_not_served(monkeypatch, tmp_path):
+    monkeypatch.setattr(server, "find_spec", lambda name: object())
+    monkeypatch.delenv("MARKETSCHED_DATA", raising=False)
+    assert "no data folder" in refused("google-recurring", "--port", "0")
+    assert "max_concurrency" in refused("synthetic-pipelines", "--set", "mechanism.capacity=1", "--port", "0")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("workload: {kind: synthetic-pipelines, capacity: [}\n")
+    assert "broken.yaml" in refused(str(broken))
+    assert "seed" in refused("--seed", str(2**63), "--port", "0")
+
+
 def test_help_and_import_load_no_page():
     code = (
         "import runpy, sys\nimport marketsched, marketsched.cli, marketsched.dashboard_command\n"
@@ -55,3 +74,13 @@ def test_help_and_import_load_no_page():
     assert "Ctrl-C ends it" in done.stdout
     heavy = {"solara", "reacton", "ipyvuetify", "uvicorn", "mesa", "numba", "matplotlib", "pandas"}
     assert heavy.isdisjoint(done.stderr.split())
+
+
+def test_the_page_about_it_lists_what_there_is(monkeypatch):
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    shown = CliRunner().invoke(app, ["dashboard", "--help"]).stdout
+    assert set(re.findall(r"--[a-z]+", PAGE)) == set(re.findall(r"--[a-z]+", shown)) - {"--help"}
+    assert all(f"`{lie}`" in PAGE for lie in LIES)
+    assert f"{MOST_ROUNDS:,} rounds a step, and {MOST_ROWS} starts" in PAGE and f"newest {KEPT:,} jobs" in PAGE
+    tiles = re.search(r"^\| tile \|.*?\n\n", PAGE, re.M | re.S)[0].splitlines()[2:]
+    assert len([tile for tile in tiles if tile]) == len(MEANINGS)

@@ -114,6 +114,46 @@ def test_a_job_is_explained(audience):
     assert audience.until(lambda f: f.missing).story is None
 
 
+def test_rounds_asked_for_while_a_market_is_built_are_its_own(audience, monkeypatch):
+    audience.until(lambda f: f.view is not None and f.view.bound is not None)
+    gate, real = threading.Event(), module.Session
+
+    def slow(base, wanted, **rest):
+        assert gate.wait(30)
+        return real(base, wanted, **rest)
+
+    monkeypatch.setattr(module, "Session", slow)
+    audience.player.restart(settings(capacity="9", rounds="2"))
+    audience.player.step(6)
+    audience.player.choose("")
+    held = audience.until(lambda f: f.building)
+    assert held.view.round == 0 and held.view.capacity == 8
+    gate.set()
+    assert audience.until(lambda f: f.view.round == 6).view.capacity == 9
+    gate.clear()
+    audience.player.restart(settings(capacity="1"))
+    audience.player.play(4)
+    assert audience.until(lambda f: f.building).playing
+    gate.set()  # it comes to nothing, and so do its rounds
+    refused = audience.until(lambda f: f.error)
+    assert refused.view.round == 6 and not refused.playing and refused.settings == settings(capacity="9", rounds="2")
+
+
+def test_a_step_is_one_picture_and_a_slow_one_shows_that_it_goes_on(audience, monkeypatch):
+    audience.until(lambda f: f.view is not None and f.view.bound is not None)
+    seen = len(audience.frames)
+    monkeypatch.setattr(module, "PLAYED_SECONDS", 60.0)
+    audience.player.step(30)
+    audience.until(lambda f: f.view.round == 30)
+    assert [f.view.round for f in audience.frames[seen:]] == [30]
+    monkeypatch.setattr(module, "PLAYED_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PLAYED_SHARE", 0.0)
+    audience.player.step(5)
+    audience.until(lambda f: f.view.round == 35)
+    assert [f.view.round for f in audience.frames[-5:]] == [31, 32, 33, 34, 35]
+    assert [state(f).split()[0] for f in audience.frames[-5:]] == ["playing,"] * 4 + ["paused"]
+
+
 def test_an_order_that_became_void_is_forgotten(monkeypatch):
     """Builds cannot be stopped: the newest counts, and there are never many at once."""
     gate = threading.Event()
@@ -130,8 +170,6 @@ def test_an_order_that_became_void_is_forgotten(monkeypatch):
         monkeypatch.setattr(module, "Session", slow)
         watching.player.restart(settings(seed="99", capacity="7"))
         watching.until(lambda f: f.building)
-        watching.player.step(3)  # the market that is there can be played meanwhile
-        watching.until(lambda f: f.view.round == 3)
         watching.player.restart(settings(capacity="11"))
         watching.until(lambda f: f.view.capacity == 11 and f.view.bound is not None)
         gate.set()
@@ -139,9 +177,15 @@ def test_an_order_that_became_void_is_forgotten(monkeypatch):
         watching.player.choose("")
         assert watching.frames[-1].view.capacity == 11
         gate.clear()
-        for _ in range(MOST_BUILDS + 1):
+        for _ in range(MOST_BUILDS + 2):
             watching.player.restart(settings(seed="99"))
-        assert "still being built" in watching.until(lambda f: f.error).error
+        watching.player.restart(settings(capacity="13"))  # waits for its turn, and is not forgotten
+        assert len([x for x in threading.enumerate() if x.name == "dashboard builder"]) <= MOST_BUILDS
+        gate.set()
+        assert watching.until(lambda f: f.view.capacity == 13).settings == settings(capacity="13")
+        gate.clear()
+        watching.player.restart(settings(seed="99"))
+        watching.until(lambda f: f.building)
         watching.player.close()
         assert not watching.player.join(0.1), "whoever ends the process is told that something still runs"
     finally:

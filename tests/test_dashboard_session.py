@@ -1,13 +1,14 @@
 """What the dashboard shows is what happened: sessions, explanations, bounds, figures and words."""
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from marketsched.agents.market import Market
 from marketsched.dashboard_bound import bound_by_round
-from marketsched.dashboard_figures import pictures
+from marketsched.dashboard_figures import FEWEST_ROUNDS, pictures, rounds_across
 from marketsched.dashboard_reasons import WatchedMechanism
 from marketsched.dashboard_session import Session
 from marketsched.dashboard_settings import first_form, read_form
@@ -174,6 +175,14 @@ def test_welfare_never_passes_the_bound(played):
     view = played.view()
     assert (view.welfare <= view.bound + 1e-6).all()
     assert 0 < view.share_of_bound <= 1
+
+
+def test_figures_show_what_happened_large(played):
+    view = played.view()
+    for now in range(view.horizon + 1):
+        shown = rounds_across(replace(view, round=now))
+        assert now <= shown <= view.horizon
+        assert shown == view.horizon or FEWEST_ROUNDS <= shown <= max(2 * FEWEST_ROUNDS, 2.4 * now) + 1
 
 
 def test_a_view_adds_up(played):

@@ -1,13 +1,18 @@
 """The pages under docs/ against the code: what they list, cite and show is there, and their examples run."""
 
+import doctest
+import inspect
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from marketsched.mechanisms import guarantees
+from marketsched.owner_mix import Choice
 from marketsched.replaying import replay
+from marketsched.running import run
 from marketsched.scenario import Scenario
 from marketsched.strict_yaml import parse_yaml
 from marketsched.traces import TRACES
@@ -51,6 +56,42 @@ def test_the_replay_page_shows_a_log_that_runs():
     decisions = list(replay(parse_yaml(config, "docs/replay.md"), lines))
     assert [d["event"] for d in decisions] == ["plan", "start", "complete"]
     assert decisions[0]["starts"] == [[2, 2, 2], [3, 2, 3]]
+
+
+def test_the_page_on_learning_shows_what_comes_out():
+    (block,) = fenced("docs/learning.md", "pycon")
+    test = doctest.DocTestParser().get_doctest(block, {}, "docs/learning.md", None, 0)
+    told = []
+    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+
+
+def test_the_page_on_learning_shows_options_and_learners_that_exist():
+    from marketsched.learn_command import learn
+    from marketsched.learning_comparing import LEARNERS, SHORT
+
+    page = (ROOT / "docs/learning.md").read_text()
+    usage = page.split("\n\n")[1]
+    options = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", usage)}
+    assert options <= set(inspect.signature(learn).parameters) | {"json"} and len(options) == 10
+    for name, shown in re.findall(r"--([a-z]+) ([a-z0-9,-]+)\]", usage):
+        assert str(inspect.signature(learn).parameters[name].default) == shown
+    listed = re.findall(r"^\| `([a-z0-9][a-z0-9-]+)` \| (?:what|the) ", page, re.M)
+    assert {SHORT.get(name, name) for name in listed} == set(LEARNERS)
+
+
+def test_the_page_of_scenarios_shows_owners_that_learn():
+    """Each owner tries all reports; at pay-as-bid ann, who could win with less, comes to tell the truth seldom."""
+    (text,) = (block for block in fenced("docs/scenarios.md", "yaml") if "kind: learning" in block)
+    scenario = Scenario.from_dict(parse_yaml(text, "docs/scenarios.md"))
+    for seed in range(3):
+        jobs = run(scenario, seed).jobs
+        told = jobs[jobs["owner"] == "ann"]["payment"].to_numpy()[-100:] / 9
+        assert (told > 0.99).mean() < 0.25
+    listed = re.findall(
+        r"^\| `([a-z-]+)` \| ", (ROOT / "docs/scenarios.md").read_text().partition("## Owners")[2], re.M
+    )
+    kinds = {get_args(choice.model_fields["kind"].annotation)[0] for choice in get_args(get_args(Choice)[0])}
+    assert kinds - {"truthful"} <= set(listed)
 
 
 def test_the_audit_page_shows_a_check_that_passes():

@@ -124,6 +124,21 @@ def which_lie_pays(ran):
     assert ran.number(r"VCG each round: owner .*?gains ([\d.]+) to") > 0
 
 
+def learning_to_lie(ran):
+    told = [float(x) for x in re.search(r"posted prices: probability .*: (.*)$", ran.text, re.M)[1].split(", ")]
+    assert told == sorted(told) and told[0] < 0.5 and told[-1] > 0.8
+    truth, lie = (interval(ran, rf"{name}: probability of the truth: ") for name in ("posted prices", "pay-as-bid"))
+    assert truth[0] > 0.8 and lie[1] < 0.05
+    assert interval(ran, "posted prices: reported value / true value: ")[0] > 0.95
+    assert interval(ran, "pay-as-bid: reported value / true value: ")[1] < 0.3
+    assert interval(ran, "posted prices: distance to equilibrium, credits a day: ")[1] < 0.1
+    assert interval(ran, "pay-as-bid: always the truth would have earned more, credits a day: ")[1] < -1
+    shares = [interval(ran, rf"{name}: welfare / bound: ") for name in ("posted prices", "pay-as-bid")]
+    assert shares[0][1] < shares[1][0] < 1  # truth is not welfare
+    assert "posted prices: 0 of 3 searches confirm a lie; lying earns 0.00 +- 0.00" in ran.text
+    assert "pay-as-bid: 3 of 3" in ran.text and interval(ran, "pay-as-bid: 3 .* lying earns ")[0] > 0
+
+
 def ogasched_or_fairness(ran):
     learns, sees = (interval(ran, rf"large overhead: .*?{policy} ") for policy in ("ogasched", "fairness"))
     assert learns[0] > sees[1]
@@ -159,6 +174,7 @@ HEADLINES = {
     "reservations": reservations,
     "stochastic-prices": stochastic_prices,
     "which-lie-pays": which_lie_pays,
+    "learning-to-lie": learning_to_lie,
     "ogasched-or-fairness": ogasched_or_fairness,
     "learning-speeds": learning_speeds,
     "your-mechanism": your_mechanism,

@@ -100,6 +100,39 @@ def test_channels_are_regular_and_leave_no_port_out(seed, n_ports, n_instances, 
     assert channels.any(axis=1).all()
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(2, 9), st.integers(2, 40), st.data())
+def test_a_mean_degree_is_met_as_nearly_as_whole_channels_allow(seed, n_ports, n_instances, data):
+    mean = data.draw(st.floats(1, n_ports))
+    if round(mean * n_instances) < n_ports:
+        return
+    channels = regular_channels(seeded(seed), n_ports, n_instances, mean)
+    degrees = channels.sum(axis=0)
+    assert abs(channels.sum() - mean * n_instances) <= 0.5
+    assert set(degrees.tolist()) <= {int(mean), int(np.ceil(mean))}
+    assert channels.any(axis=1).all()
+
+
+def test_a_mean_of_two_and_a_half_ports():
+    cluster = published_instance(seeded(), ports_per_instance=2.5)
+    degrees = cluster.channels.sum(axis=0)
+    assert sorted(set(degrees.tolist())) == [2, 3] and degrees.mean() == 2.5
+    for other in (2, 3):  # the same seed, and nothing else moves
+        near = published_instance(seeded(), ports_per_instance=other)
+        for name in ("requirements", "capacities", "gain", "alpha", "overhead"):
+            assert np.array_equal(getattr(near, name), getattr(cluster, name))
+        assert (near.channels <= cluster.channels if other == 2 else near.channels >= cluster.channels).all()
+
+
+def test_which_instances_have_more_ports_is_drawn():
+    rng, seen = seeded(11), np.zeros((6, 4))
+    for _ in range(2000):
+        channels = regular_channels(rng, 6, 4, 2.5)
+        seen += channels * (channels.sum(axis=0) == 3)
+    # every instance half of the time, its ports each as likely
+    assert (np.abs(seen / 2000 - 0.25) < 4.5 * np.sqrt(0.25 * 0.75 / 2000)).all()
+
+
 def test_every_port_is_as_likely():
     rng = seeded(3)
     seen = sum(regular_channels(rng, 5, 4, 2) for _ in range(2000))

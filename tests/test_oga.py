@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms import EventError, InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster, OgaSched
-from marketsched.mechanisms.allocation.step_sizes import geometric_step, root_step
+from marketsched.mechanisms.allocation.step_sizes import geometric_step, root_step, step_of
 from naive_allocation import naive_gradient, naive_slot, random_cluster
 
 SEEDS = st.integers(0, 2**32)
@@ -182,6 +182,17 @@ def test_schedules_are_asked_for_slots_counted_from_one():
         policy.update([1])
     assert asked == [1, 2, 3] and policy.allocate().item() == 0.75
     assert geometric_step(8.0, 0.5)(3) == 1.0 and root_step(6.0)(9) == 2.0
+    assert geometric_step(8.0, 1.5, horizon=100)(2) == 18.0
+
+
+def test_a_growing_step_is_refused_before_it_overflows():
+    with pytest.raises(InvalidParameterError, match=r"decay = 1.5: expected at most 1.1202: .* within 2000 slots"):
+        geometric_step(25.0, 1.5, horizon=2000)
+    assert geometric_step(25.0, 1.1202, horizon=2000)(2000) <= 1e100  # what the line offers is legal
+    assert geometric_step(25.0, 1e-9, horizon=2000)(2000) == 0.0
+    endless = geometric_step(25.0, 1.5)
+    with pytest.raises(InvalidParameterError, match="step of slot 2000"):
+        step_of(endless, 2000)
 
 
 def test_the_first_allocation_shares_each_instance_by_requests():

@@ -20,6 +20,7 @@ from marketsched.report_reading import KINDS, read_results
 from marketsched.report_sweep import groups_of, interval, labels_of, sweep_table
 from marketsched.strict_yaml import dump_yaml
 from report_page_reader import Page
+from written_reproduction import write_reproduction
 
 HOSTILE = "<script>alert(1)</script> \"'&<img src=http://x.invalid/a>"
 MARKET = {
@@ -102,6 +103,7 @@ def folders(tmp_path_factory):
         "cluster": ["run", cluster],
         "policies": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0],
         "over": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0, "--over", over],
+        "learning": ["learn", "--owners", 3, "--nodes", 2, "--days", 4, "--seeds", 2, "--jobs", 1],
         "hard": ["compare", "--adversary", "--mechanisms", "first-come", "--steps", 2],
     }
     for kind, command in commands.items():
@@ -110,6 +112,7 @@ def folders(tmp_path_factory):
     cases = sweep_cases(0.0, 0.1)
     write_sweep(base / "sweep", cases, sweep_rows(cases, [[1.0, 2.0, 3.0], [2.0, 3.5, 4.0]]))
     write_experiment(base / "experiment")
+    write_reproduction(base / "reproduced")
     (base / "results").mkdir()
     shutil.copy(base / "policies" / "summary.parquet", base / "results" / "figures.parquet")
     (base / "results" / "notes.md").write_text("why <it> differs\n")

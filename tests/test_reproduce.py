@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pandas as pd
@@ -10,15 +11,20 @@ from typer.testing import CliRunner
 
 import marketsched
 from marketsched.cli import app
-from marketsched.experiments.paper_claims import Claim, exact_row, mean_row, ratio_row, verdict
+from marketsched.experiments.paper_claims import Claim, Row, exact_row, mean_row, ratio_row, verdict
+from marketsched.experiments.paper_esdp_times import Timed
+from marketsched.experiments.paper_experiments import EXPERIMENTS
 from marketsched.experiments.paper_markets import best_reservations, sampling_error, toy_values
+from marketsched.experiments.paper_ogasched_table import TABLE_2
 from marketsched.experiments.paper_runs import Bench
-from marketsched.experiments.reproducing import EXPERIMENTS, reproduce, reproduce_all
+from marketsched.experiments.reproducing import reproduce, reproduce_all
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 
 VERDICTS = {"reproduced", "same direction", "not reproduced"}
 CLUSTER = [name for name in EXPERIMENTS if not name.startswith("mechanism")]
-COLUMNS = "experiment quantity source claim paper value low high least most seeds verdict reason".split()
+COLUMNS = (
+    "experiment quantity source claim paper value low high least most seeds neutral rounding verdict reason".split()
+)
 
 
 # --- the rule, with numbers made by hand ------------------------------------------------------------
@@ -41,6 +47,14 @@ COLUMNS = "experiment quantity source claim paper value low high least most seed
 )
 def test_a_number(paper, low, high, wanted):
     assert verdict("number", paper, low, high) == wanted
+
+
+def test_a_level_has_no_direction():
+    """A share of machines cannot be on the right side of no effect: it is met or it is not."""
+    assert verdict("number", 0.2, 0.9, 0.95, neutral=math.nan) == "not reproduced"
+    assert verdict("number", 0.2, 0.1, 0.3, neutral=math.nan) == "reproduced"
+    row = mean_row(Claim("q", "s", "number", 0.2, math.nan), [0.9, 0.91, 0.92])
+    assert row.reason == "higher here; the paper's number is outside the range of single seeds"
 
 
 def test_a_printed_number_is_as_exact_as_it_is_printed():
@@ -93,6 +107,21 @@ def test_a_reason_says_what_the_interval_shows():
     assert exact_row(Claim("q", "s", "at most", 0.0, 0.0, why="known"), 0.0).reason == ""
     with pytest.raises(InvalidParameterError, match="finite"):
         mean_row(Claim("q", "s", "number", 0.1, 0.0), [math.nan, 1.0])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        mean_row(Claim("q", "s", "number", 0.1, 0.0, 0.005, "known"), [0.30, 0.31, 0.29]),
+        ratio_row(Claim("q", "s", "above", 1.0, 1.0, why="a; b"), [1.0, 2.0, 3.0], [1.0, -1.0, 2.0]),
+        exact_row(Claim("q", "s", "at most", 0.0, 0.0), 0.0),
+        mean_row(Claim("q", "s", "number", 0.2, math.nan, why="known"), [0.9, 0.91, 0.92]),
+    ],
+)
+def test_a_row_of_a_table_holds_all_that_the_verdict_needs(row):
+    again = Row.from_dict(row.to_dict())
+    assert (again.verdict, again.reason) == (row.verdict, row.reason)
+    assert json.dumps(again.to_dict()) == json.dumps(row.to_dict())
 
 
 # --- the markets of the mechanism paper -------------------------------------------------------------
@@ -153,27 +182,54 @@ def test_the_same_seeds_give_the_same_table(tmp_path):
     assert not one.equals(reproduce("esdp-fig8", runs=3, slots=40, seed=6).table)
 
 
+# --- time -------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """Decides in a millisecond."""
+
+    name, observes = "slow", "nothing"
+
+    def allocate(self):
+        """Wait."""
+        time.sleep(0.001)
+        return 7
+
+    def update(self, *feedback):
+        """Wait as long."""
+        time.sleep(0.001)
+
+
+def test_decisions_and_updates_are_timed():
+    timed = Timed(Slow())
+    for _ in range(3):
+        assert timed.allocate() == 7
+        timed.update(1, 2)
+    assert timed.microseconds >= 2000
+    assert (timed.name, timed.observes, len(timed.decided)) == ("slow", "nothing", 3)
+
+
 @pytest.mark.compiled
-def test_what_is_written(tmp_path):
-    names = ["esdp-fig8", "opm-fig3"]
-    steps = []
-    found = reproduce_all(
-        names, runs=2, slots=16, out=tmp_path / "out", progress=lambda done, total, what: steps.append((done, total))
-    )
-    for each in found:
-        folder = tmp_path / "out" / each.name
-        written = {path.name for path in folder.iterdir()}
-        assert written == {"table.csv", "table.parquet", "runs.parquet", "figure.png", "meta.json"}
-        assert list(pd.read_csv(folder / "table.csv")["verdict"]) == list(each.table["verdict"])
-    assert steps[0] == (0, 2)
-    assert steps[-1] == (1, 2)
-    with pytest.raises(InvalidParameterError):
-        reproduce("esdp-fig8", runs=2, slots=16, out=tmp_path / "out" / "esdp-fig8")
+def test_times_are_marked_as_those_of_a_machine():
+    """Everything but time is the same for the same seeds."""
+    one, two = (reproduce("esdp-fig5", runs=2, slots=16) for _ in range(2))
+    assert one.meta["depends_on_machine"] and not reproduce("esdp-fig8", runs=2, slots=16).meta["depends_on_machine"]
+    assert {name for name, each in EXPERIMENTS.items() if each.timed} == {"esdp-fig5"}
+    pd.testing.assert_frame_equal(one.runs.drop(columns="microseconds"), two.runs.drop(columns="microseconds"))
+    assert (one.runs["microseconds"] > 0).all()
+    assert len(one.rows) == 8 and set(one.table["verdict"]) <= VERDICTS
+
+
+def test_what_table_2_prints():
+    assert {value for key, value in TABLE_2 if key == "density"} == {2, 2.5, 3}
+    assert TABLE_2["T", 1000][0] == 2578.53 and TABLE_2["density", 3][4] == 2836.37
 
 
 def test_bad_input_is_named():
     with pytest.raises(UnknownNameError, match="esdp-fig8"):
         reproduce("figure 8")
+    with pytest.raises(UnknownNameError, match="did you mean ogasched-fig2"):
+        reproduce("ogasched-fig22")
     with pytest.raises(InvalidParameterError, match="runs"):
         reproduce("esdp-fig8", runs=1)
     with pytest.raises(UnknownNameError, match="nothing"):
@@ -202,7 +258,18 @@ def test_the_command_runs_one(tmp_path):
     assert json.loads(data.stdout)[0]["experiment"] == "opm-fig3"
 
 
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["esdp-fig8", "--all"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nothing"],
+        ["esdp-fig8", "--all"],
+        ["esdp-fig8", "--runs", "1"],
+        ["esdp-fig8", "--slots", "2"],
+        ["--all", "--seed", "-1"],
+        ["--all", "--jobs", "0"],
+    ],
+)
 def test_the_command_refuses_in_one_line(arguments):
     found = CliRunner().invoke(app, ["reproduce", *arguments])
     assert found.exit_code == 2

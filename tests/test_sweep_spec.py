@@ -195,7 +195,7 @@ def test_the_page_on_sweeps_shows_files_that_are_read(tmp_path):
     found = SweepSpec.from_dict(parse_yaml(shown, "docs/sweeps.md"))
     write_spec(tmp_path / "small.yaml", name="small", workload={"kind": "synthetic-pipelines"})
     assert len(runs_of(found, folder=tmp_path)) == found.size() == 240
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    _, code = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     namespace = {"__name__": "not main"}
     exec(compile(code, "docs/sweeps.md", "exec"), namespace)
     (content,) = re.findall(r"sweep\(\s*(\{.*\}), \"runs/small\"", code)

@@ -303,7 +303,7 @@ def test_columns_have_one_kind_and_no_nan():
 
 def test_figures_and_labels_never_share_a_column():
     run = runs_from([(ONE_JOB, 0, {"welfare": "label", "seed": "label"})])[0]
-    (row,) = sweep_rows([run], {run.key: {"status": "done", "rows": [{"welfare": 4.0, "run": 1}]}})
+    (row,) = sweep_rows([run], {run.key: {"status": "done", "rows": [{"welfare": 4.0, "run": 1}]}}.get)
     assert row == {
         "case": 0, "scenario": "one job", "welfare": "label", "label.seed": "label", "seed": 0, "run": run.key,
         "status": "done", "error": None, "result.welfare": 4.0, "result.run": 1,

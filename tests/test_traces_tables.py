@@ -184,7 +184,9 @@ def test_no_folder_named(monkeypatch, value):
     monkeypatch.delenv("MARKETSCHED_DATA", raising=False)
     if value is not None:
         monkeypatch.setenv("MARKETSCHED_DATA", value)
-    with pytest.raises(MissingDataError, match=r"^no data folder: .*--data DIR, or set MARKETSCHED_DATA$"):
+    with pytest.raises(
+        MissingDataError, match=r"^no data folder: .*--data DIR, or set MARKETSCHED_DATA; .marketsched traces. lists"
+    ):
         data_folder()
 
 

@@ -127,7 +127,7 @@ def draw(result: Any, capacity: int, path: Path) -> None:
     hours = result.rounds["round"] * RULE.round_seconds / 3600
     top.fill_between(hours, result.rounds["load"], step="mid", alpha=0.6)
     top.axhline(capacity, color="gray", linestyle=":")
-    top.set(ylabel="nodes in use")
+    top.set(ylabel="nodes in use", title=f"dotted: all {capacity} nodes")
     bottom.step(hours, result.rounds["price"], where="mid", color="C1")
     bottom.set(ylabel="credits per node\nand round", xlabel="hours")
     fig.savefig(path, dpi=100)

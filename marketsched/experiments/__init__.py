@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from marketsched.experiments.reproducing import Reproduced as Reproduced
+    from marketsched.experiments.reproduced import Reproduced as Reproduced
     from marketsched.experiments.reproducing import reproduce as reproduce
     from marketsched.experiments.sweep_runs import Case as Case
     from marketsched.experiments.sweep_runs import SweepRun as SweepRun
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from marketsched.experiments.sweeping import sweep as sweep
 
 _LAZY = {
-    "reproducing": ("Reproduced", "reproduce"),
+    "reproduced": ("Reproduced",),
+    "reproducing": ("reproduce",),
     "sweep_runs": ("Case", "SweepRun", "runs_of"),
     "sweep_spec": ("SweepSpec",),
     "sweeping": ("SweepResult", "sweep"),

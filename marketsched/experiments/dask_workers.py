@@ -1,4 +1,9 @@
-"""Workers of a Dask cluster that somebody else started (the extra ``cluster``)."""
+"""Workers of a Dask cluster that somebody else started (the extra ``cluster``).
+
+Dask blames every run that a lost worker had been given, not only the one it was at, and gives all of
+them up in the end. Those runs are tried once more, each while the cluster has nothing else to do, so
+that a run which kills its workers takes no other with it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,16 @@ import logging
 import re
 import threading
 import uuid
+import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from marketsched.experiments.run_records import Task, killed, perform
+from marketsched.experiments.run_records import Task, killed
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 
 ANSWER_SECONDS = 4.0
@@ -53,7 +61,10 @@ def _silence() -> Iterator[None]:
     try:
         for name in names:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        yield
+        with warnings.catch_warnings():
+            # Of packages that no result depends on; for the others there is the fingerprint.
+            warnings.simplefilter("ignore", import_module("distributed.versions").VersionMismatchWarning)
+            yield
     finally:
         for name, level in before.items():
             logging.getLogger(name).setLevel(level)
@@ -67,8 +78,12 @@ def _dask() -> Any:
 def _client(address: str) -> Any:
     """Connect in a thread of its own: a port that accepts and stays silent would hold this one for ever."""
 
+    class QuietClient(_dask().Client):  # type: ignore[misc]
+        def __del__(self) -> None:
+            """Do nothing: one that never connected would wait, and complain."""
+
     def connect() -> Any:
-        return _dask().Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+        return QuietClient(address, timeout=ANSWER_SECONDS, set_as_default=False)
 
     found = _within(ANSWER_SECONDS + 1.0, connect)
     if found is None or isinstance(found, BaseException):
@@ -106,27 +121,36 @@ def run_on_cluster(tasks: Sequence[Task], client: Any) -> Generator[tuple[Task, 
         If the scheduler is lost, or a worker cannot run our code at all.
     """
     session = uuid.uuid4().hex[:12]
-    waiting = iter(tasks)
+    waiting, blamed = deque(tasks), deque[Task]()
     futures: dict[Any, Task] = {}
     finished = _dask().as_completed(loop=client.loop)
+    function = _travelling()
+
+    def submit(task: Task, attempt: str) -> None:
+        name = f"marketsched-{session}-{attempt}-{task.key}"
+        future = client.submit(function, asdict(task), key=name, pure=False)
+        futures[future] = task
+        finished.add(future)
 
     def submit_next() -> None:
-        task = next(waiting, None)
-        if task is not None:
-            future = client.submit(perform, task, key=f"marketsched-{session}-{task.key}", pure=False)
-            futures[future] = task
-            finished.add(future)
+        if waiting:
+            submit(waiting.popleft(), "first")
+        elif blamed and not futures:
+            submit(blamed.popleft(), "alone")
 
     try:
-        for _ in range(AT_ONCE):
+        for _ in range(min(AT_ONCE, len(tasks))):
             submit_next()
         while futures:
             future = next(finished)
             task = futures.pop(future)
-            text = _record(task, future)
+            text, alone = _record(future), "-alone-" in future.key
             future.release()
+            if text is None and not alone:
+                blamed.append(task)
             submit_next()
-            yield task, text
+            if text is not None or alone:
+                yield task, text or killed(task)
     finally:
         if futures:
             _within(ANSWER_SECONDS, lambda: client.cancel(list(futures), force=True))
@@ -134,11 +158,27 @@ def run_on_cluster(tasks: Sequence[Task], client: Any) -> Generator[tuple[Task, 
             finished.clear()
 
 
-def _record(task: Task, future: Any) -> str:
+def _travelling() -> Callable[[dict[str, Any]], str]:
+    """Return a function that is sent by value, as all are that have no name to be imported by.
+
+    A worker that cannot read what it is sent leaves the cluster, and the run is waited for without end;
+    this one can be read by all, and says on a worker without our package that it is missing.
+    """
+
+    def perform_there(task: dict[str, Any]) -> str:
+        from marketsched.experiments.run_records import Task, perform
+
+        return perform(Task(**task))
+
+    return perform_there
+
+
+def _record(future: Any) -> str | None:
+    """Return the record that came back, or None if workers died with it."""
     try:
         return str(future.result())
-    except _dask().KilledWorker as error:
-        return killed(task, getattr(error, "allowed_failures", 3) + 1)
+    except _dask().KilledWorker:
+        return None
     except Exception as error:
         if future.status != "error":  # cancelled or lost: there is no scheduler any more
             raise SweepError("the scheduler is lost: finished runs are kept; start the sweep again to go on") from None

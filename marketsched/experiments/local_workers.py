@@ -1,7 +1,8 @@
 """Worker processes on this machine.
 
 Each worker is a pool of one process, so that a process that is killed takes only its own run with
-it, and it is known which run that was: it is tried again, and given up after three deaths.
+it, and it is known which run that was: it is tried again, and given up after three deaths. A process
+that dies before it has begun takes no blame to its run; several such in a row end the sweep.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from marketsched.experiments.run_records import THREADS, Task, killed, one_threa
 from marketsched.mechanisms.errors import SweepError
 
 MOST_DEATHS = 3
+MOST_STILLBORN = 3
 
 
 def cores() -> int:
@@ -41,8 +43,8 @@ def run_locally(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, str],
     """
     waiting = deque((task, 0) for task in tasks)
     running: dict[Future[str], tuple[_Worker, Task, int]] = {}
-    workers = [_Worker() for _ in range(min(jobs, len(tasks)))]
-    idle = list(workers)
+    workers: list[_Worker] = []
+    idle: list[_Worker] = []
 
     def fill() -> None:
         while waiting and idle:
@@ -51,6 +53,9 @@ def run_locally(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, str],
             running[worker.submit(task)] = worker, task, deaths
 
     try:
+        for _ in range(min(jobs, len(tasks))):
+            workers.append(_Worker())
+        idle.extend(workers)
         fill()
         while running:
             finished = []
@@ -60,11 +65,11 @@ def run_locally(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, str],
                 try:
                     finished.append((task, future.result()))
                 except BrokenProcessPool:
-                    worker.start_again()
-                    if deaths + 1 < MOST_DEATHS:
-                        waiting.appendleft((task, deaths + 1))
+                    deaths += worker.start_again()
+                    if deaths < MOST_DEATHS:
+                        waiting.appendleft((task, deaths))
                     else:
-                        finished.append((task, killed(task, MOST_DEATHS)))
+                        finished.append((task, killed(task)))
             fill()  # nobody waits while a record is written
             yield from finished
     finally:
@@ -79,14 +84,20 @@ class _Worker:
     """A process that runs one task after the other, and dies with the one that started it."""
 
     def __init__(self) -> None:
+        self._stillborn = 0
         self._start()
 
     def _start(self) -> None:
-        self.executor = ProcessPoolExecutor(
-            1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker
-        )
-        with _environment_of_workers():
-            self._process_id = self.executor.submit(os.getpid)
+        try:
+            with _environment_of_workers():
+                self.executor = ProcessPoolExecutor(
+                    1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker
+                )
+                self._process_id = self.executor.submit(os.getpid)
+        except OSError as error:  # no more processes, or files open
+            raise SweepError(
+                f"a worker process cannot be started: {error.strerror or error}: expected room for it, or fewer --jobs"
+            ) from None
 
     def submit(self, task: Task) -> Future[str]:
         """Begin ``task``; a process that died while it had nothing to do is replaced."""
@@ -96,17 +107,18 @@ class _Worker:
             self.start_again()
             return self.executor.submit(perform, task)
 
-    def start_again(self) -> None:
-        """Replace a process that died; one that never came to life would not do so the next time."""
+    def start_again(self) -> bool:
+        """Replace a process that died; say whether it ever came to life."""
         self.executor.shutdown(wait=False)
-        try:
-            self._process_id.result()
-        except BrokenProcessPool:
+        lived = self._process_id.exception() is None
+        self._stillborn = 0 if lived else self._stillborn + 1
+        if self._stillborn == MOST_STILLBORN:
             raise SweepError(
-                "a worker process died while it was starting: expected enough memory, and in a script of yours "
+                "worker processes die while they start: expected enough memory, and in a script of yours "
                 "`if __name__ == '__main__':` around what is to be done once"
-            ) from None
+            )
         self._start()
+        return lived
 
     def kill(self) -> None:
         """Kill the process in the midst of a run."""

@@ -6,7 +6,8 @@ Of what was measured there is an interval over seeds. The verdict follows from t
 =================  ==========================================================================
 number             *reproduced*: the interval contains it (as rounded as it is printed);
                    *same direction*: it does not, but the number and the whole interval lie on the
-                   same side of the neutral value (1 for a ratio, 0 for a difference);
+                   same side of the neutral value (1 for a ratio, 0 for a difference; a level, such
+                   as a share of machines, has none);
                    else *not reproduced*.
 side, bound        *reproduced*: the whole interval lies on that side; else *not reproduced*.
 =================  ==========================================================================
@@ -17,7 +18,8 @@ Nothing else enters: neither the claim's name nor the paper's.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -49,7 +51,7 @@ class Claim:
     value : float
         The paper's number; of a side or a bound, its end.
     neutral : float
-        No effect: 1 of a ratio, 0 of a difference. Of a side, the same as ``value``.
+        No effect: 1 of a ratio, 0 of a difference, NaN of a level. Of a side it is not looked at.
     rounding : float
         Half a unit of the last digit printed; 0: exact.
     why : str
@@ -102,7 +104,17 @@ class Row:
         """Return one row of the table, as plain data."""
         claim = self.claim
         about = {"quantity": claim.quantity, "source": claim.source, "claim": claim.kind, "paper": claim.value}
-        return {**about, **asdict(self.measured), "verdict": self.verdict, "reason": self.reason}
+        rule = {"neutral": claim.neutral, "rounding": claim.rounding}
+        return {**about, **asdict(self.measured), **rule, "verdict": self.verdict, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Row:
+        """Return the claim and what came out of a row of the table; the verdict follows from them."""
+        about = {name: row[name] for name in ("quantity", "source", "neutral", "rounding")}
+        claim = Claim(kind=row["claim"], value=row["paper"], **about)
+        measured = Measured(**{name: row[name] for name in ("value", "low", "high", "least", "most", "seeds")})
+        why = str(row["reason"]).removeprefix(_seen(claim, measured)).removeprefix("; ")
+        return cls(replace(claim, why=why), measured)
 
 
 def verdict(
@@ -119,7 +131,7 @@ def verdict(
     low, high : float
         Interval of what was measured; NaN: there is none, and nothing is reproduced.
     neutral : float
-        No effect; only a number needs it.
+        No effect; only a number needs it. NaN: there is none.
     rounding : float
         The paper's number may be so much larger or smaller.
 
@@ -148,13 +160,16 @@ def _seen(claim: Claim, found: Measured) -> str:
     if claim.kind != "number":
         inside = found.low <= claim.value <= found.high
         return "the seeds do not decide" if inside else "the opposite, in the mean over seeds"
+    single = "within" if found.least <= claim.value <= found.most else "outside"
+    single = f"the paper's number is {single} the range of single seeds"
+    if math.isnan(claim.neutral):
+        return f"{'higher' if found.value > claim.value else 'lower'} here; {single}"
     if found.low <= claim.neutral <= found.high:
         return "no effect is seen beyond the spread over seeds"
     if (claim.value - claim.neutral) * (found.value - claim.neutral) < 0:
         return "the opposite, in the mean over seeds"
     size = "larger" if abs(found.value - claim.neutral) > abs(claim.value - claim.neutral) else "smaller"
-    single = "within" if found.least <= claim.value <= found.most else "outside"
-    return f"the effect is {size} here; the paper's number is {single} the range of single seeds"
+    return f"the effect is {size} here; {single}"
 
 
 def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> Row:

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from marketsched.experiments.paper_runs import Panel
+from marketsched.experiments.paper_runs import Line, Panel
 from marketsched.plots import GREY, INK, OKABE_ITO, STYLE
 
 if TYPE_CHECKING:
     from marketsched.experiments.paper_claims import Row
-    from marketsched.experiments.reproducing import Reproduced
+    from marketsched.experiments.reproduced import Reproduced
 
 COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not reproduced": "#d55e00"}
 
@@ -43,17 +43,26 @@ def experiment_figure(made: Reproduced) -> Figure:
 def _panel(ax: Axes, panel: Panel) -> None:
     for i, line in enumerate(panel.lines):
         colour = OKABE_ITO[i % len(OKABE_ITO)]
-        words = any(isinstance(x, str) for x in line.x)
-        x = list(range(len(line.x))) if words else line.x
+        if any(isinstance(x, str) for x in line.x):
+            _words(ax, line, colour, 0.09 * (i - (len(panel.lines) - 1) / 2))
+            continue
+        x = line.x
         ax.plot(x, line.y, color=colour, label=line.label, marker="o" if len(x) < 30 else None, markersize=3)
         if line.low and not any(math.isnan(value) for value in line.low):
             ax.fill_between(x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-        if words:
-            ax.set_xticks(x, line.x, rotation=30)
     ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
     if panel.log:
         ax.set_yscale("log")
     ax.legend(frameon=False, fontsize=8)
+
+
+def _words(ax: Axes, line: Line, colour: str, beside: float) -> None:
+    """Draw what belongs to words, between which there is nothing to join; lines stand beside each other."""
+    x = [i + beside for i in range(len(line.x))]
+    ax.plot(x, line.y, "o", color=colour, label=line.label, markersize=3)
+    if line.low and not any(math.isnan(value) for value in line.low):
+        ax.vlines(x, line.low, line.high, color=colour, linewidth=1.5)
+    ax.set_xticks(range(len(line.x)), [str(each) for each in line.x], rotation=30)
 
 
 def _claims(ax: Axes, rows: tuple[Row, ...]) -> None:

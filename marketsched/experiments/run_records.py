@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from marketsched.experiments.fingerprint import difference, fingerprint
 
 DONE, FAILED, REFUSED = "done", "failed", "refused"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LONGEST_ERROR = 500  # characters of an error that a table, a manifest and a terminal show
 _ONE_RUN = threading.Lock()  # a Dask worker may have several threads; a run has its process for itself
 
 
@@ -43,26 +45,52 @@ def perform(task: Task) -> str:
     differs = difference(task.code, fingerprint())
     if differs is not None:
         return _text({"run": task.key, "status": REFUSED, "error": differs})
-    begin = time.perf_counter()
+    with _ONE_RUN:
+        one_thread()
+        begin = time.perf_counter()
+        told = _outcome(task)
+        seconds = round(time.perf_counter() - begin, 6)
+    return _text({"run": task.key, "seed": task.seed, **told, "seconds": seconds})
+
+
+def _outcome(task: Task) -> dict[str, Any]:
+    """Run ``task``; whatever it raises is its outcome, but for Ctrl-C in the process that is asked to stop."""
     try:
-        with _ONE_RUN:
-            one_thread()
-            rows = _rows(task)
-        told: dict[str, Any] = {"status": DONE, "rows": rows}
-    except (Exception, SystemExit) as error:
-        told = failure(error) | {"traceback": traceback.format_exc()}
-    return _text({"run": task.key, "seed": task.seed, **told, "seconds": round(time.perf_counter() - begin, 6)})
+        return {"status": DONE, "rows": _rows(task)}
+    except KeyboardInterrupt as error:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            raise
+        return failure(error)
+    except BaseException as error:  # SystemExit too, and what asynchronous code cancels itself with
+        return failure(error)
 
 
 def failure(error: BaseException) -> dict[str, Any]:
     """Return what a record says of a run that ended with ``error``."""
-    return {"status": FAILED, "error": " ".join(f"{type(error).__name__}: {error}".split())}
+    said, kind = " ".join(str(error).split()), type(error).__name__
+    told = _printable(f"{kind}: {said}" if said else kind)
+    if len(told) > LONGEST_ERROR:
+        told = f"{told[:LONGEST_ERROR]} ..."
+    return {"status": FAILED, "error": told, "traceback": _printable("".join(traceback.format_exception(error)))}
 
 
-def killed(task: Task, times: int) -> str:
-    """Return the record of a run whose process died, ``times`` times."""
-    error = f"WorkerDied: its process died {times} times, as one does that is killed or out of memory"
+def killed(task: Task) -> str:
+    """Return the record of a run whose process died whenever it was tried, in the same words wherever that was."""
+    error = "WorkerDied: its process died every time, as one does that is killed or out of memory"
     return _text({"run": task.key, "seed": task.seed, "status": FAILED, "error": error, "seconds": 0.0})
+
+
+def is_record(record: Any, key: str) -> bool:
+    """Say whether ``record`` is all that the record of the run ``key`` has to be."""
+    if not isinstance(record, Mapping) or record.get("run") != key:
+        return False
+    seconds, rows = record.get("seconds"), record.get("rows")
+    if not isinstance(seconds, float) or not seconds >= 0.0:
+        return False
+    if record.get("status") == FAILED:
+        return isinstance(record.get("error"), str)
+    told = isinstance(rows, list) and bool(rows) and all(isinstance(row, Mapping) and row for row in rows)
+    return record.get("status") == DONE and told
 
 
 def one_thread() -> None:
@@ -117,13 +145,20 @@ def flat(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     """Return ``value`` as JSON knows it; numbers keep every digit, and stay NaN or infinite."""
-    if value is None or isinstance(value, (str, bool, int, float)):
+    if isinstance(value, str):
+        return _printable(value)
+    if value is None or isinstance(value, (bool, int, float)):
         return value
     if hasattr(value, "tolist"):  # NumPy arrays and scalars
         return _value(value.tolist())
     if isinstance(value, Iterable):
         return [_value(each) for each in value]
-    return str(value)
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """Return ``text`` with halves of characters, as in names of files that are not UTF-8, written by number."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _text(record: Mapping[str, Any]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +24,9 @@ from marketsched.command_tools import (
 )
 
 if TYPE_CHECKING:
-    from marketsched.experiments.sweeping import SweepResult
+    from marketsched.experiments.sweeping import Progress, SweepResult
+
+LOG_SECONDS = 60.0  # between lines of progress where no terminal shows a bar
 
 
 def sweep(
@@ -56,17 +59,20 @@ def sweep(
         runs = runs_of(found, folder=folder, source=str(spec), changes=changes or [], first_seed=seed)
         target = out if out is not None else Path("runs") / f"{file_name(found.name)}-sweep"
         with _progress() as tell:
-            result = make(
-                runs,
-                target,
-                scheduler,
-                jobs=jobs,
-                retry_failed=retry_failed,
-                data=data,
-                progress=tell,
-                keep_interrupted=True,
-                name=found.name,
-            )
+            try:
+                result = make(
+                    runs,
+                    target,
+                    scheduler,
+                    jobs=jobs,
+                    retry_failed=retry_failed,
+                    data=data,
+                    progress=tell,
+                    keep_interrupted=True,
+                    name=found.name,
+                )
+            except KeyboardInterrupt:  # before the first run, or while the table is written
+                stop("interrupted: finished runs are kept; start the sweep again to go on", INTERRUPTED)
         _show(result, as_json)
 
 
@@ -97,12 +103,28 @@ def _show_failed(result: SweepResult) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Any]:
-    """Give a function that shows a bar, on standard error and only where somebody looks."""
+def _progress() -> Iterator[Progress]:
+    """Give a function that shows a bar on standard error, and in a file a line every minute."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _log()
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
+
+
+def _log() -> Progress:
+    last = time.monotonic()
+
+    def tell(done: int, total: int, what: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LOG_SECONDS:
+            last = time.monotonic()
+            typer.echo(f"marketsched: {done:,} of {total:,} runs finished, {what}", err=True)
+
+    return tell

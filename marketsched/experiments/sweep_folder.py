@@ -17,9 +17,10 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from marketsched.experiments.fingerprint import difference, fingerprint
+from marketsched.experiments.run_records import is_record
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.output import INCOMPLETE, META, PARTIAL, plain
 
@@ -40,7 +41,7 @@ def check_sweep_target(folder: Path) -> None:
         raise InvalidParameterError(f"{folder} is not a folder: expected a new folder, or one of a sweep")
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if META not in names:
-        other = sorted(names - OURS)
+        other = sorted(names - OURS if LOCK in names else names)  # `runs` may be anybody's; a sweep locks first
         if other:
             raise InvalidParameterError(f"{folder} holds {other[0]} and no {META}: expected a new or empty folder")
         return
@@ -58,6 +59,14 @@ def check_sweep_target(folder: Path) -> None:
         )
 
 
+class Kept(NamedTuple):
+    """What is remembered of a finished run; its figures stay on the disk until the table is made."""
+
+    status: str
+    error: str | None
+    seconds: float
+
+
 class SweepFolder:
     """A locked folder; see `open_folder`."""
 
@@ -72,33 +81,55 @@ class SweepFolder:
         self._partial.mkdir()
         self._runs.mkdir(exist_ok=True)
 
-    def record(self, key: str) -> dict[str, Any] | None:
-        """Return the record of a finished run, or None if there is none.
+    def record(self, key: str) -> dict[str, Any]:
+        """Return the record of a finished run.
 
         Raises
         ------
         InvalidParameterError
             If the file is not one we wrote.
+        OSError
+            If it cannot be read.
         """
-        path = self._runs / f"{key}.json"
+        data = self._file(key).read_bytes()
         try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        try:
-            record = json.loads(text)
-            fits = record["run"] == key and record["status"] in ("done", "failed")
-        except (ValueError, KeyError, TypeError):
-            fits = False
-        if not fits:
-            raise InvalidParameterError(
-                f"{path} is damaged: expected the record of a run; without the file it is redone"
-            )
+            record = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError):
+            record = None
+        if not is_record(record, key):
+            raise InvalidParameterError(f"{self._file(key)} is damaged: expected the record of a run")
         return dict(record)
+
+    def finished(self, keys: Iterable[str]) -> dict[str, Kept]:
+        """Return what there is to remember of the runs that are finished, by key.
+
+        Raises
+        ------
+        InvalidParameterError
+            If files are not ones we wrote: the first, and how many more.
+        OSError
+            If they cannot be read.
+        """
+        there = {path.name for path in os.scandir(self._runs)}
+        found, damaged = {}, []
+        for key in keys:
+            if self._file(key).name not in there:
+                continue
+            try:
+                found[key] = kept(self.record(key))
+            except InvalidParameterError as error:
+                damaged.append(str(error))
+        if damaged:
+            more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
+            raise InvalidParameterError(f"{damaged[0]}; without the file it is made again{more}")
+        return found
 
     def keep(self, key: str, text: str) -> None:
         """Write the record of a finished run."""
-        self.write(self._runs / f"{key}.json", lambda path: path.write_text(text, encoding="utf-8"))
+        self.write(self._file(key), lambda path: path.write_text(text, encoding="utf-8"))
+
+    def _file(self, key: str) -> Path:
+        return self._runs / f"{key}.json"
 
     def manifest(self, data: Mapping[str, Any]) -> None:
         """Write the manifest: what makes the folder that of a sweep."""
@@ -194,11 +225,6 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def finished_records(folder: SweepFolder, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the records there are, by key."""
-    found = {}
-    for key in keys:
-        record = folder.record(key)
-        if record is not None:
-            found[key] = record
-    return found
+def kept(record: Mapping[str, Any]) -> Kept:
+    """Return what is remembered of a record."""
+    return Kept(record["status"], record.get("error"), record["seconds"])

@@ -69,9 +69,20 @@ def read_spec(where: str | PathLike[str]) -> tuple[SweepSpec, Path]:
     OSError
         If the file cannot be read.
     InvalidParameterError
-        If it is not a sweep.
+        If it is not there, or not a sweep.
     """
-    return SweepSpec.from_dict(read_yaml(where), source=str(where)), Path(where).parent
+    if Path(where).is_dir() or not Path(where).exists():  # a pipe will do
+        seen = "is a folder" if Path(where).is_dir() else "no such file"
+        raise InvalidParameterError(
+            f"{where}: {seen}: expected a YAML file that names a scenario and what to vary, as docs/sweeps.md shows"
+        )
+    found = read_yaml(where)
+    if isinstance(found, dict) and not {"scenario", "scenarios"} & set(found) and {"workload", "cluster"} & set(found):
+        raise InvalidParameterError(
+            f"{where} is a scenario: expected a sweep, that is `scenario: {Path(where).name}` in another file, "
+            "with grid, overrides or seeds"
+        )
+    return SweepSpec.from_dict(found, source=str(where)), Path(where).parent
 
 
 def runs_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
@@ -32,17 +33,30 @@ def _grid(x: object) -> dict[str, list[Any]]:
 def _values(key: str, values: object) -> list[Any]:
     if not isinstance(values, (list, tuple)) or not values:
         raise InvalidParameterError(f"{key}: {values!r}: expected a list of one or more values")
-    told = [dump_yaml(value) for value in values]
-    twice = next((text for i, text in enumerate(told) if text in told[:i]), None)
-    if twice is not None:
-        shown = twice.removesuffix("...\n").strip()
-        raise InvalidParameterError(f"{key}: {shown} is there twice: expected every value once")
+    seen: set[str] = set()
+    for value in values:
+        _whole(key, value)
+        text = dump_yaml(value)
+        if text in seen:
+            shown = text.removesuffix("...\n").strip()
+            raise InvalidParameterError(f"{key}: {shown} is there twice: expected every value once")
+        seen.add(text)
     return list(values)
+
+
+def _whole(key: str, value: object) -> None:
+    """Refuse what has no end: YAML can name a part inside itself."""
+    try:
+        json.dumps(value, default=str)
+    except (ValueError, RecursionError):
+        raise InvalidParameterError(f"{key}: a value that is nested without end: expected a plain one") from None
 
 
 def _changes(x: object) -> dict[str, Any]:
     if not isinstance(x, Mapping):
         raise ValueError("a table of keys and values, as in {mechanism.epsilon: 0.1}")
+    for key, value in x.items():
+        _whole(str(key), value)
     return {_key(key): value for key, value in x.items()}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from marketsched.experiments.sweep_runs import SweepRun
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def sweep_rows(runs: Sequence[SweepRun], records: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of all runs that have a record, each with all it knows, in the order of ``runs``."""
+def sweep_rows(
+    runs: Sequence[SweepRun], record_of: Callable[[str], Mapping[str, Any] | None]
+) -> Iterator[dict[str, Any]]:
+    """Give the rows of all runs that have a record, each with all it knows, in the order of ``runs``."""
     labels = list(dict.fromkeys(name for run in runs for name in run.case.labels))
     taken = {"case", "scenario", *labels, "seed", "run", "status", "error"}
-    rows: list[dict[str, Any]] = []
     for run in runs:
-        record = records.get(run.key)
+        record = record_of(run.key)
         if record is None:
             continue
         row = {
@@ -37,8 +38,7 @@ def sweep_rows(runs: Sequence[SweepRun], records: Mapping[str, Mapping[str, Any]
             "error": record.get("error"),
         }
         for figures in record.get("rows") or [{}]:
-            rows.append({**row, **{_free(name, taken): value for name, value in figures.items()}})
-    return rows
+            yield {**row, **{_free(name, taken): value for name, value in figures.items()}}
 
 
 _FIXED = frozenset({"case", "scenario", "seed", "run", "status", "error"})
@@ -49,17 +49,29 @@ def _free(name: str, taken: frozenset[str] | set[str]) -> str:
     return f"{'label' if taken is _FIXED else 'result'}.{name}" if name in taken else name
 
 
-def arrow_table(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> pa.Table:
+def arrow_table(rows: Iterable[Mapping[str, Any]], about: Mapping[str, Any]) -> pa.Table:
     """Return ``rows`` as a table, with ``about`` as JSON under ``marketsched`` in its schema.
+
+    Rows are taken one by one: only their values are held, and each text once.
 
     A column holds truth values, whole numbers, numbers or strings; what is of no single kind, or a
     list, stands there as JSON. What is not known is null; no column holds NaN.
     """
     import pyarrow as pa
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [_column([row.get(name) for row in rows]) for name in names]
-    table = pa.Table.from_arrays(columns, names=names)
+    values: dict[str, list[Any]] = {}
+    texts: dict[str, str] = {}
+    count = 0
+    for row in rows:
+        for name, value in row.items():
+            column = values.setdefault(name, [])
+            column.extend([None] * (count - len(column)))
+            column.append(texts.setdefault(value, value) if isinstance(value, str) else value)
+        count += 1
+    names = list(values)
+    for column in values.values():
+        column.extend([None] * (count - len(column)))
+    table = pa.Table.from_arrays([_column(values.pop(name)) for name in names], names=names)
     return table.replace_schema_metadata({b"marketsched": json.dumps(about, sort_keys=True).encode()})
 
 

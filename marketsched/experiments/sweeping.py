@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.experiments.fingerprint import fingerprint
 from marketsched.experiments.run_records import FAILED, REFUSED, Task
-from marketsched.experiments.sweep_folder import TABLE, SweepFolder, check_sweep_target, finished_records, open_folder
+from marketsched.experiments.sweep_folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
 from marketsched.experiments.sweep_runs import SweepRun, read_spec, runs_from, runs_of
 from marketsched.experiments.sweep_spec import SweepSpec
 from marketsched.experiments.sweep_table import arrow_table, sweep_rows
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import SweepError
+from marketsched.traces import data_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,8 +113,8 @@ def sweep(
 
     Raises
     ------
-    InvalidParameterError, UnknownNameError
-        If a run, or the folder, is at fault: before anything is run.
+    InvalidParameterError, UnknownNameError, MissingDataError
+        If a run, the folder, or that of the traces is at fault: before anything is run.
     SweepError
         If the folder is in use or the disk full, or the cluster does not answer; finished runs are kept.
     """
@@ -121,6 +122,8 @@ def sweep(
     listed, title = _listed(runs)
     folder_path, workers = Path(out), None if jobs is None else whole_parameter("jobs", jobs, 1, 1024)
     check_sweep_target(folder_path)
+    if data is not None and scheduler is None and not Path(data).exists():
+        data_folder(data)  # says what is wrong; on a cluster it is the workers that have to see it
     with ExitStack() as stack:
         client = None
         if scheduler is not None:
@@ -177,14 +180,17 @@ class _Work:
     def __init__(self, folder: SweepFolder, runs: Sequence[SweepRun], title: str, progress: Progress | None) -> None:
         self.folder, self.runs, self.title = folder, runs, title
         self.unique = {run.key: run for run in runs}  # two cases may come to the same
-        self.records = finished_records(folder, self.unique)
+        self.records = folder.finished(self.unique)
+        self._retried: dict[str, Kept] = {}
         self._progress = progress
         self._made = self._failed = 0
+        self._marked = False
 
     def open_tasks(self, retry_failed: bool, data: str | PathLike[str] | None) -> list[Task]:
         """Return a task for every run that is to be made."""
         if retry_failed:
-            self.records = {key: each for key, each in self.records.items() if each["status"] != FAILED}
+            self._retried = {key: each for key, each in self.records.items() if each.status == FAILED}
+            self.records = {key: each for key, each in self.records.items() if key not in self._retried}
         asked = None if data is None else str(Path(data).absolute())
         here = os.environ.get("MARKETSCHED_DATA")
         code = dict(fingerprint())
@@ -196,8 +202,8 @@ class _Work:
 
     def begin(self) -> None:
         """Mark the folder as that of a sweep that is not finished."""
-        self._failed = sum(each["status"] == FAILED for each in self.records.values())
-        self.folder.mark("runs are missing: start the sweep again to go on")
+        self._failed = sum(each.status == FAILED for each in self.records.values())
+        self._mark("runs are missing: start the sweep again to go on")
         self.folder.manifest(self._about())
 
     def make(self, stream: Generator[tuple[Task, str], None, None], words: str) -> None:
@@ -213,31 +219,42 @@ class _Work:
                         "installed or edited while a sweep runs"
                     )
                 self.folder.keep(task.key, text)
-                self.records[task.key] = record
+                self.records[task.key] = kept(record)
                 self._made += 1
                 self._failed += record["status"] == FAILED
                 left = (time.perf_counter() - begin) / self._made * (len(self.unique) - len(self.records))
                 self._tell(f"about {_duration(left)} left")
 
     def look_again(self) -> None:
-        """Find the record that an interruption may have left kept, but not counted."""
-        self.records = finished_records(self.folder, self.unique)
+        """Find the record that an interruption may have left kept, but not counted, and failed runs not made again."""
+        found = self.folder.finished(self.unique)
+        self._made += sum(found[key] != self._retried.get(key) for key in found.keys() - self.records.keys())
+        self.records = found
 
     def end(self, begin: float, interrupted: bool) -> SweepResult:
         """Write table and manifest; say how it ended."""
         import pyarrow.parquet as pq
 
         complete = not interrupted and len(self.records) == len(self.unique)
+        if not self._marked:
+            self._mark("the table is not written: start the sweep again")  # it and the manifest change one by one
         if self.records:
             about = {"sweep": self.title, "versions": dict(fingerprint())}
-            table = arrow_table(sweep_rows(self.runs, self.records), about)
+            table = arrow_table(sweep_rows(self.runs, self._record), about)
             self.folder.write(self.folder.path / TABLE, lambda path: pq.write_table(table, path, compression="zstd"))
         self.folder.manifest({**self._about(), **self._outcome(complete)})
         still = f"{len(self.records)} of {len(self.unique)} runs are finished; start the sweep again to go on"
         self.folder.mark(None if complete else still)
-        failed = {key: each["error"] for key, each in self._in_order() if each["status"] == FAILED}
+        failed = {key: each.error or "" for key, each in self._in_order() if each.status == FAILED}
         seconds = round(time.perf_counter() - begin, 3)
         return SweepResult(self.folder.path, len(self.unique), len(self.records), self._made, failed, complete, seconds)
+
+    def _mark(self, text: str) -> None:
+        self.folder.mark(text)
+        self._marked = True
+
+    def _record(self, key: str) -> dict[str, Any] | None:
+        return self.folder.record(key) if key in self.records else None
 
     def _tell(self, what: str) -> None:
         if self._progress is not None:
@@ -245,7 +262,7 @@ class _Work:
                 len(self.records), len(self.unique), f"{what}{f', {self._failed} failed' if self._failed else ''}"
             )
 
-    def _in_order(self) -> list[tuple[str, dict[str, Any]]]:
+    def _in_order(self) -> list[tuple[str, Kept]]:
         return [(key, self.records[key]) for key in self.unique if key in self.records]
 
     def _about(self) -> dict[str, Any]:
@@ -267,9 +284,9 @@ class _Work:
         told = []
         for key, record in self._in_order():
             run = self.unique[key]
-            error = {"error": record["error"]} if record["status"] == FAILED else {}
-            about = {"run": key, "case": run.case.number, "seed": run.seed, "status": record["status"]}
-            told.append({**about, **error, "seconds": record["seconds"]})
+            error = {"error": record.error} if record.status == FAILED else {}
+            about = {"run": key, "case": run.case.number, "seed": run.seed, "status": record.status}
+            told.append({**about, **error, "seconds": record.seconds})
         failed = sum(each["status"] == FAILED for each in told)
         return {"complete": complete, "done": len(told) - failed, "failed": failed, "durations": told}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from marketsched.mechanisms.errors import MissingDataError
 
 VARIABLE = "MARKETSCHED_DATA"
-HOW_TO_SET = f"give the folder of the trace files with --data DIR, or set {VARIABLE}"
+HOW_TO_SET = f"give the folder of the trace files with --data DIR, or set {VARIABLE}; `marketsched traces` lists them"
 
 Source = str | os.PathLike[str] | None  # a data folder, one file, or None: the folder in MARKETSCHED_DATA
 

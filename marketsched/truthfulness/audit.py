@@ -54,6 +54,7 @@ def audit(
     confidence: float = 0.99,
     tolerance: float = 0.0,
     budget: float = 60.0,
+    plays: int | None = None,
     seed: int = 0,
     samples: int | None = None,
     data: str | PathLike[str] | None = None,
@@ -77,6 +78,9 @@ def audit(
     budget : float
         Seconds of search per mechanism; the time until the market stands as an owner finds it, some
         seconds in a large one, comes on top.
+    plays : int, optional
+        Plays of search per mechanism, >= 100, in place of the seconds: what is found is then the same
+        for the same seed on every machine.
     seed : int
         Root of all randomness.
     samples : int, optional
@@ -105,13 +109,16 @@ def audit(
     owners, seed = whole_parameter("owners", owners, 1), checked_seed(seed)
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     tolerance, budget = finite_parameter("tolerance", tolerance), finite_parameter("budget", budget, "(0, inf)")
-    plan = _Plan(owners, confidence, tolerance, budget, seed, samples, data, progress or (lambda what, share: None))
+    most = None if plays is None else whole_parameter("plays", plays, 100)
+    tell = progress or (lambda what, share: None)
+    plan = _Plan(owners, confidence, tolerance, budget, most, seed, samples, data, tell)
     meta = {
         "scenario": base.name,
         "owners": owners,
         "confidence": confidence,
         "tolerance": tolerance,
         "budget_seconds": budget,
+        **({} if most is None else {"plays": most}),
         "seed": seed,
         "versions": versions(),
     }
@@ -142,10 +149,17 @@ class _Plan:
     confidence: float
     tolerance: float
     budget: float
+    plays: int | None
     seed: int
     samples: int | None
     data: str | PathLike[str] | None
     tell: Progress
+
+    def limits(self, part: float) -> dict[str, Any]:
+        """Return what a search may spend that has this part of the budget."""
+        if self.plays is None:
+            return {"budget_seconds": self.budget * part}
+        return {"budget_seconds": None, "max_plays": max(1, int(self.plays * part))}
 
 
 def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
@@ -217,11 +231,11 @@ def _search_some(
         errors.append(f"no search: {error}" if isinstance(error, MarketschedError) else f"no search: {error!r}")
         return
     n = max(len(situations), 1)
-    each_budget, confidence = plan.budget / n, 1 - (1 - plan.confidence) / n
+    confidence = 1 - (1 - plan.confidence) / n
     for situation in situations:
         lie = named.get(situation.name)
         try:
-            found.append(_search(situation, entrant.label, lie, each_budget, confidence, plan))
+            found.append(_search(situation, entrant.label, lie, 1 / n, confidence, plan))
         except Exception as error:
             errors.append(f"search for {situation.name}: {type(error).__name__}: {error}")
         else:
@@ -229,11 +243,12 @@ def _search_some(
                 f"{situation.name}: {each.words}: {each.reason}" for each in found[-1].deviations.failures[:1]
             )
             if not found[-1].deviations.plays:
-                errors.append(f"{situation.name}: no lie was played within {each_budget:g} seconds")
+                within = f"{plan.budget / n:g} seconds" if plan.plays is None else f"{plan.plays // n} plays"
+                errors.append(f"{situation.name}: no lie was played within {within}")
 
 
 def _search(
-    situation: Situation, label: str, named: StatementOfWork | None, seconds: float, confidence: float, plan: _Plan
+    situation: Situation, label: str, named: StatementOfWork | None, part: float, confidence: float, plan: _Plan
 ) -> Searched:
     """Search the lies of one owner; if none pays, look at the one that a certificate has named.
 
@@ -246,7 +261,7 @@ def _search(
         situation.mechanism_at_turn()  # else this would be counted as searching
     deviations = search(
         situation,
-        budget_seconds=seconds * (1 - FOR_SHRINKING),
+        **plan.limits(part * (1 - FOR_SHRINKING)),
         confidence=confidence,
         tolerance=plan.tolerance,
         seed=plan.seed,
@@ -260,12 +275,12 @@ def _search(
             confidence=confidence,
             tolerance=plan.tolerance,
             seed=plan.seed,
-            budget_seconds=seconds * FOR_SHRINKING,
+            **plan.limits(part * FOR_SHRINKING),
             family="certificate",
         )
         lie = given if given.confirmed else None
     elif lie is not None:
-        lie = shrink(situation, lie, budget_seconds=seconds * FOR_SHRINKING)
+        lie = shrink(situation, lie, **plan.limits(part * FOR_SHRINKING))
     return Searched(situation.name, situation, deviations, lie)
 
 

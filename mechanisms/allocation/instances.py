@@ -257,10 +257,12 @@ def regular_channels(
         raise InvalidParameterError(
             f"{n_instances} instances of {degree} ports each: expected at least one channel for each of {n_ports} ports"
         )
-    order = np.argsort(rng.random((n_ports, n_instances)), axis=0)
+    drawn = rng.random((n_ports, n_instances))
+    order = np.argsort(drawn, axis=0)
     degrees = np.full(n_instances, int(mean))
-    if not mean.is_integer():  # else nothing is drawn
-        degrees[rng.permutation(n_instances)[: round(mean * n_instances) - degrees.sum()]] += 1
+    # The lowest number of a column says nothing about its order: whoever has the higher degree is drawn without
+    # another draw, and instances of other means from the same seed differ in their channels alone.
+    degrees[np.argsort(drawn.min(axis=0))[: round(mean * n_instances) - degrees.sum()]] += 1
     channels = order < degrees  # each column is a uniform permutation
     for port in np.flatnonzero(~channels.any(axis=1)):
         spare = np.argwhere(channels & (channels.sum(axis=1) > 1)[:, None])  # ports that keep another one
