@@ -25,12 +25,12 @@ from marketsched.command_tools import (
     one_line_errors,
     stop,
 )
-from marketsched.compare_command import compare
-from marketsched.dashboard_command import dashboard
+from marketsched.comparisons.command import compare
+from marketsched.dashboard.command import dashboard
 from marketsched.experiments.reproduce_command import reproduce
 from marketsched.experiments.sweep_command import sweep
-from marketsched.learn_command import learn
-from marketsched.report_command import report
+from marketsched.learning.command import learn
+from marketsched.reports.command import report
 
 if TYPE_CHECKING:
     from marketsched.agents.result import RunResult
@@ -85,8 +85,8 @@ def run(
 ) -> None:
     """Run a scenario; print its summary, write its tables and a figure."""
     with one_line_errors():
-        from marketsched.cluster_command import run_one_cluster
-        from marketsched.cluster_scenario import is_cluster
+        from marketsched.clusters.command import run_one_cluster
+        from marketsched.clusters.scenario import is_cluster
         from marketsched.output import check_target
         from marketsched.scenario import Scenario
         from marketsched.scenario_file import read_scenario, with_changes

@@ -2,8 +2,8 @@
 
 from marketsched.agents.job import Job
 from marketsched.agents.learning import value_menu
+from marketsched.learning.repeated_market import RepeatedMarket
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
-from marketsched.repeated_market import RepeatedMarket
 from small_mechanisms import HighestBid
 
 

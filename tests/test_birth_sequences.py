@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched import Scenario, run
-from marketsched.birth_sequences import (
+from marketsched.comparisons.birth_sequences import (
     JobSketch,
     MarketLimits,
     entries,
@@ -20,10 +20,10 @@ from marketsched.birth_sequences import (
     sketched,
     statement,
 )
-from marketsched.instance_trial import Trial
+from marketsched.comparisons.instance_trial import Trial
+from marketsched.comparisons.sequence_changes import MOST_RANDOM, Changes
 from marketsched.mechanism_choice import MechanismChoice
 from marketsched.promised_ratio import promised_ratio
-from marketsched.sequence_changes import MOST_RANDOM, Changes
 
 LIMITS = MarketLimits()
 OVERBOOKED = {

@@ -10,14 +10,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from marketsched.cli import app
-from marketsched.cluster_command import compare_clusters
-from marketsched.cluster_comparing import compare_cluster
-from marketsched.cluster_results import write_cluster_comparison, write_cluster_run
-from marketsched.cluster_running import run_cluster
-from marketsched.cluster_scenario import ClusterScenario
-from marketsched.cluster_sweep_results import sweep_view
-from marketsched.cluster_sweeping import sweep_cluster, sweep_values
-from marketsched.cluster_view import comparison_remarks, comparison_view, run_view
+from marketsched.clusters.command import compare_clusters
+from marketsched.clusters.comparing import compare_cluster
+from marketsched.clusters.results import write_cluster_comparison, write_cluster_run
+from marketsched.clusters.running import run_cluster
+from marketsched.clusters.scenario import ClusterScenario
+from marketsched.clusters.sweep_results import sweep_view
+from marketsched.clusters.sweeping import sweep_cluster, sweep_values
+from marketsched.clusters.view import comparison_remarks, comparison_view, run_view
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.strict_yaml import dump_yaml
 
@@ -190,7 +190,7 @@ def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
 def test_an_interrupted_command_ends_with_130(here, monkeypatch, capsys):
     import typer
 
-    import marketsched.cluster_comparing as comparing
+    import marketsched.clusters.comparing as comparing
 
     whole = comparing._seed
 

@@ -5,13 +5,13 @@ import io
 import numpy as np
 import pytest
 
-from marketsched.cluster_comparing import compare_cluster
-from marketsched.cluster_esdp_policies import ESDP_POLICIES
-from marketsched.cluster_plots import comparison_figure, run_figure
-from marketsched.cluster_records import minibatch_samples, task_samples
-from marketsched.cluster_running import run_cluster
-from marketsched.cluster_scenario import ClusterScenario
-from marketsched.cluster_view import comparison_view, run_view
+from marketsched.clusters.comparing import compare_cluster
+from marketsched.clusters.esdp_policies import ESDP_POLICIES
+from marketsched.clusters.plots import comparison_figure, run_figure
+from marketsched.clusters.records import minibatch_samples, task_samples
+from marketsched.clusters.running import run_cluster
+from marketsched.clusters.scenario import ClusterScenario
+from marketsched.clusters.view import comparison_view, run_view
 from marketsched.mechanisms.allocation.slot_loop import declared_observation, find_peeking
 from marketsched.mechanisms.errors import InvalidParameterError
 

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from marketsched.cluster_comparing import compare_cluster
-from marketsched.cluster_plots import comparison_figure, look, run_figure, short
-from marketsched.cluster_running import run_cluster
-from marketsched.cluster_sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
+from marketsched.clusters.comparing import compare_cluster
+from marketsched.clusters.plots import comparison_figure, look, run_figure, short
+from marketsched.clusters.running import run_cluster
+from marketsched.clusters.sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
 from marketsched.plots import save_figure
 
 pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels

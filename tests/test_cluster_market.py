@@ -10,7 +10,7 @@ from marketsched.agents.cluster_games import play_out
 from marketsched.agents.cluster_market import OWNER_COLUMNS, ClusterMarket
 from marketsched.agents.cluster_ports import PortGame
 from marketsched.agents.cluster_reports import ScaledBudget, ScaledRequirements, ScaledWeight, ScaledWorth, Several
-from marketsched.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import BernoulliArrivals, BipartiteCluster, Fairness
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 

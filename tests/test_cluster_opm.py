@@ -4,15 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.cluster_comparing import compare_cluster
-from marketsched.cluster_job_plots import jobs_figure, migration_figure, steps_of
-from marketsched.cluster_opm_world import KINDS, _kinds
-from marketsched.cluster_records import google_window, lanl_availability, spot_availability
-from marketsched.cluster_results import write_cluster_comparison, write_cluster_run
-from marketsched.cluster_running import run_cluster
-from marketsched.cluster_scenario import ClusterScenario
-from marketsched.cluster_sweeping import sweep_cluster
-from marketsched.cluster_view import comparison_view, run_view
+from marketsched.clusters.comparing import compare_cluster
+from marketsched.clusters.job_plots import jobs_figure, migration_figure, steps_of
+from marketsched.clusters.opm_world import KINDS, _kinds
+from marketsched.clusters.records import google_window, lanl_availability, spot_availability
+from marketsched.clusters.results import write_cluster_comparison, write_cluster_run
+from marketsched.clusters.running import run_cluster
+from marketsched.clusters.scenario import ClusterScenario
+from marketsched.clusters.sweeping import sweep_cluster
+from marketsched.clusters.view import comparison_view, run_view
 from marketsched.mechanisms.allocation import GammaAvailability, offline_optimum, published_jobs
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
@@ -171,7 +171,7 @@ def test_a_comparison_and_what_it_leaves(tmp_path):
 
 @pytest.mark.compiled
 def test_a_run_and_a_sweep_leave_their_files(tmp_path, run):
-    from marketsched.cluster_sweep_results import sweep_view, write_cluster_sweep
+    from marketsched.clusters.sweep_results import sweep_view, write_cluster_sweep
 
     write_cluster_run(tmp_path / "run", run)
     assert (tmp_path / "run" / "jobs.png").exists() and run_view(run) is not None

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.cluster_comparing import compare_cluster
-from marketsched.cluster_growth import growth_table, horizons_of
-from marketsched.cluster_running import run_cluster
-from marketsched.cluster_scenario import ClusterScenario
-from marketsched.cluster_tables import comparison_summary, curve_points, ratio, spread, with_ratios
+from marketsched.clusters.comparing import compare_cluster
+from marketsched.clusters.growth import growth_table, horizons_of
+from marketsched.clusters.running import run_cluster
+from marketsched.clusters.scenario import ClusterScenario
+from marketsched.clusters.tables import comparison_summary, curve_points, ratio, spread, with_ratios
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 
 FAMILY = {"kind": "published", "ports": 4, "instances": 6, "contention": 1, "overhead": [0.1, 0.2]}

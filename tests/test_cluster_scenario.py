@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marketsched.cluster_policies import policy_choices
-from marketsched.cluster_scenario import ClusterScenario, any_scenario, is_cluster
+from marketsched.clusters.policies import policy_choices
+from marketsched.clusters.scenario import ClusterScenario, any_scenario, is_cluster
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.scenario import Scenario
@@ -183,7 +183,7 @@ def test_arrivals_do_not_depend_on_the_instance():
 
 def test_describing_a_cluster_loads_no_engine():
     code = (
-        "import sys; from marketsched.cluster_scenario import ClusterScenario; from marketsched import run_cluster\n"
+        "import sys; from marketsched.clusters.scenario import ClusterScenario; from marketsched import run_cluster\n"
         "ClusterScenario.load('cluster-openb').choices(); ClusterScenario.load('cluster-pai').to_yaml()\n"
         "print({'numba', 'mesa', 'cvxpy', 'matplotlib'} & set(sys.modules))"
     )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from marketsched.cluster_scenario import ClusterScenario
-from marketsched.cluster_traces import (
+from marketsched.clusters.scenario import ClusterScenario
+from marketsched.clusters.traces import (
     common_pod_types,
     eligible_channels,
     machine_capacities,

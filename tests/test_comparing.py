@@ -10,13 +10,14 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from marketsched import comparing, yardsticks
+from marketsched import yardsticks
 from marketsched.cli import app
-from marketsched.comparing import compare
-from marketsched.comparison_plot import comparison_figure
-from marketsched.comparison_results import write_comparison
-from marketsched.comparison_tables import summary_table
-from marketsched.comparison_view import comparison_view, ratio_text, remarks
+from marketsched.comparisons import comparing
+from marketsched.comparisons.comparing import compare
+from marketsched.comparisons.plot import comparison_figure
+from marketsched.comparisons.results import write_comparison
+from marketsched.comparisons.tables import summary_table
+from marketsched.comparisons.view import comparison_view, ratio_text, remarks
 from marketsched.contestants import contestants
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.paired_statistics import ratio_of_means

@@ -24,9 +24,9 @@ from marketsched.agents.cluster_reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.core_lies import score_lie, search_core_lies
-from marketsched.core_lies_table import COLUMNS, Case, core_lies_table, published_cases
-from marketsched.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.clusters.core_lies import score_lie, search_core_lies
+from marketsched.clusters.core_lies_table import COLUMNS, Case, core_lies_table, published_cases
+from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import (
     BinPacking,
     BipartiteCluster,

@@ -18,9 +18,9 @@ from marketsched.agents.cluster_reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.core_lies import score_lie, search_core_lies
-from marketsched.core_lies_table import core_lies_table
-from marketsched.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.clusters.core_lies import score_lie, search_core_lies
+from marketsched.clusters.core_lies_table import core_lies_table
+from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import OgaSched
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from small_core_games import one_job, two_channels, two_ports

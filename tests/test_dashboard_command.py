@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import marketsched.dashboard_server as server
+import marketsched.dashboard.server as server
 from marketsched.cli import app
-from marketsched.dashboard_reasons import KEPT
-from marketsched.dashboard_settings import LIES, MOST_ROUNDS
-from marketsched.dashboard_words import MEANINGS, MOST_ROWS
+from marketsched.dashboard.reasons import KEPT
+from marketsched.dashboard.settings import LIES, MOST_ROUNDS
+from marketsched.dashboard.words import MEANINGS, MOST_ROWS
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs/dashboard.md").read_text()
 
@@ -65,7 +65,7 @@ def test_a_market_that_cannot_be_built_is_not_served(monkeypatch, tmp_path):
 
 def test_help_and_import_load_no_page():
     code = (
-        "import runpy, sys\nimport marketsched, marketsched.cli, marketsched.dashboard_command\n"
+        "import runpy, sys\nimport marketsched, marketsched.cli, marketsched.dashboard.command\n"
         "sys.argv = ['marketsched', 'dashboard', '--help']\n"
         "try: runpy.run_module('marketsched', run_name='__main__')\nexcept SystemExit: pass\n"
         "sys.stderr.write(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-import marketsched.dashboard_player as module
-from marketsched.dashboard_player import MOST_BUILDS, Player
-from marketsched.dashboard_settings import first_form, read_form
-from marketsched.dashboard_words import state
+import marketsched.dashboard.player as module
+from marketsched.dashboard.player import MOST_BUILDS, Player
+from marketsched.dashboard.settings import first_form, read_form
+from marketsched.dashboard.words import state
 from marketsched.scenario import Scenario
 
 BASE = Scenario.from_dict(

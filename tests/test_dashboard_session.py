@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from marketsched.agents.market import Market
-from marketsched.dashboard_bound import bound_by_round
-from marketsched.dashboard_figures import FEWEST_ROUNDS, pictures, rounds_across
-from marketsched.dashboard_reasons import WatchedMechanism
-from marketsched.dashboard_session import Session
-from marketsched.dashboard_settings import first_form, read_form
-from marketsched.dashboard_words import bound_rows, group_rows, numbers, sentences, start_rows
+from marketsched.dashboard.bound import bound_by_round
+from marketsched.dashboard.figures import FEWEST_ROUNDS, pictures, rounds_across
+from marketsched.dashboard.reasons import WatchedMechanism
+from marketsched.dashboard.session import Session
+from marketsched.dashboard.settings import first_form, read_form
+from marketsched.dashboard.words import bound_rows, group_rows, numbers, sentences, start_rows
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketsched.dashboard_load import scaled_jobs
-from marketsched.dashboard_settings import LIES, apply, first_form, read_form
+from marketsched.dashboard.load import scaled_jobs
+from marketsched.dashboard.settings import LIES, apply, first_form, read_form
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
 from marketsched.scenario import Scenario

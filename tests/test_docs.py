@@ -66,8 +66,8 @@ def test_the_page_on_learning_shows_what_comes_out():
 
 
 def test_the_page_on_learning_shows_options_and_learners_that_exist():
-    from marketsched.learn_command import learn
-    from marketsched.learning_comparing import LEARNERS, SHORT
+    from marketsched.learning.command import learn
+    from marketsched.learning.comparing import LEARNERS, SHORT
 
     page = (ROOT / "docs/learning.md").read_text()
     usage = page.split("\n\n")[1]

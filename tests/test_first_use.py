@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import marketsched
 from marketsched.cli import app
-from marketsched.learning_runs import learn
+from marketsched.learning.runs import learn
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
 HEAD = "name: mine\nworkload:\n  kind: synthetic-pipelines\n"

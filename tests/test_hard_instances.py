@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from marketsched import Scenario, run
-from marketsched.adversary import search_hard_instance
-from marketsched.birth_sequences import MarketLimits
-from marketsched.instance_trial import Outcome
+from marketsched.comparisons.adversary import search_hard_instance
+from marketsched.comparisons.birth_sequences import MarketLimits
+from marketsched.comparisons.instance_trial import Outcome
 from marketsched.mechanisms import InvalidParameterError, UnknownNameError, registry
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.sow_codec import sow_from_json

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from marketsched.cli import app
-from marketsched.learning_comparing import compare_learning
-from marketsched.learning_curves import learning_curves
+from marketsched.learning.comparing import compare_learning
+from marketsched.learning.curves import learning_curves
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.output import INCOMPLETE
 
@@ -113,7 +113,7 @@ def test_an_interrupted_command_leaves_a_marked_folder(tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         return learning_curves(*arguments, **{**options, "progress": stop_after(4)})
 
-    monkeypatch.setattr("marketsched.learning_comparing.learning_curves", interrupted)
+    monkeypatch.setattr("marketsched.learning.comparing.learning_curves", interrupted)
     done = call(*SMALL, "--out", tmp_path / "out")
     assert done.exit_code == 130 and "INTERRUPTED AFTER 2 OF 3 SEEDS" in done.stdout
     assert done.stderr.startswith("marketsched: interrupted after 2 of 3 seeds") and done.stderr.count("\n") == 1

@@ -8,13 +8,13 @@ from marketsched.agents import Market, MarketSetup, ScaleValue, ShiftDeadline, T
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Learning, Menu, misreport_menu, value_menu
 from marketsched.agents.strategies import DelaySubmission
-from marketsched.best_response import BestResponding
-from marketsched.learning_curves import default_markets, figures_of, interval_of_mean, learning_curves
-from marketsched.learning_markets import contested_market, repeated_scenario
-from marketsched.learning_runs import learn
+from marketsched.learning.best_response import BestResponding
+from marketsched.learning.curves import default_markets, figures_of, interval_of_mean, learning_curves
+from marketsched.learning.markets import contested_market, repeated_scenario
+from marketsched.learning.repeated_market import RepeatedMarket
+from marketsched.learning.runs import learn
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.repeated_market import RepeatedMarket
 from marketsched.scenario import Scenario
 from small_mechanisms import HighestBid
 
@@ -319,7 +319,7 @@ def test_full_information_is_refused_in_a_market():
 
 
 def test_curves_and_figure_over_seeds():
-    from marketsched.learning_plot import learning_figure
+    from marketsched.learning.plot import learning_figure
 
     markets = {"first price": bidding("first"), "second price": bidding("second")}
     told = []

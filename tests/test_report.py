@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from marketsched.cli import app
 from marketsched.experiments.sweep_table import arrow_table
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.report import report_page, write_report
-from marketsched.report_reading import KINDS, read_results
-from marketsched.report_sweep import groups_of, interval, labels_of, sweep_table
+from marketsched.reports.page import report_page, write_report
+from marketsched.reports.reading import KINDS, read_results
+from marketsched.reports.sweep import groups_of, interval, labels_of, sweep_table
 from marketsched.strict_yaml import dump_yaml
 from report_page_reader import Page
 from written_reproduction import write_reproduction

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from marketsched.cli import app
-from marketsched.report import report_page
+from marketsched.reports.page import report_page
 from report_page_reader import Page
 from written_reproduction import write_reproduction
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from marketsched import Scenario
 from marketsched.cli import app
-from marketsched.cluster_scenario import ClusterScenario
+from marketsched.clusters.scenario import ClusterScenario
 from marketsched.experiments import SweepSpec, runs_of
 from marketsched.experiments.sweep_runs import runs_from, scenario_from
 from marketsched.mechanisms import InvalidParameterError

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marketsched.cluster_tables import spread
+from marketsched.clusters.tables import spread
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.paired_statistics import ratio_of_means
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from marketsched.cluster_scenario import ClusterScenario
+from marketsched.clusters.scenario import ClusterScenario
 from marketsched.experiments.paper_claims import Claim, Row, mean_row
 from marketsched.experiments.paper_runs import Array, Bench, Found, Panel, mean_line
 from marketsched.mechanisms.allocation.slot_loop import Policy, play_slots

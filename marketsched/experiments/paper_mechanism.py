@@ -61,7 +61,7 @@ def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> Row:
 
 def ratio(bench: Bench) -> Found:
     """E[OPT] / E[welfare] against what the theorems allow."""
-    from marketsched.comparing import compare
+    from marketsched.comparisons.comparing import compare
 
     rows: list[Row] = []
     tables = []
@@ -165,7 +165,7 @@ def sampling(bench: Bench) -> Found:
 
 def toy(bench: Bench) -> Found:
     """The introduction's job: reservations, or a statement of work."""
-    from marketsched.comparing import compare
+    from marketsched.comparisons.comparing import compare
 
     rounds = 8
     probability, value = toy_values(rounds)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marketsched.cluster_comparing import ClusterComparison
+from marketsched.clusters.comparing import ClusterComparison
 from marketsched.experiments.paper_claims import Claim, mean_row, ratio_row
 from marketsched.experiments.paper_runs import (
     Bench,

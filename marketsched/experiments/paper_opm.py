@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from marketsched.cluster_comparing import ClusterComparison
+from marketsched.clusters.comparing import ClusterComparison
 from marketsched.experiments.paper_claims import Claim, Row, mean_row, ratio_row
 from marketsched.experiments.paper_runs import Array, Bench, Found, Line, Panel, key_panel, leads, stacked, totals
 

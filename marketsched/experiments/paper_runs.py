@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.cluster_tables import spread
+from marketsched.clusters.tables import spread
 from marketsched.experiments.paper_claims import Claim, Row, ratio_row
 
 if TYPE_CHECKING:
-    from marketsched.cluster_comparing import ClusterComparison
+    from marketsched.clusters.comparing import ClusterComparison
 
 Tell = Callable[[str], None]
 Array = NDArray[np.float64]
@@ -106,8 +106,8 @@ class Bench:
         slots : int
             To be played.
         """
-        from marketsched.cluster_comparing import compare_cluster
-        from marketsched.cluster_scenario import ClusterScenario
+        from marketsched.clusters.comparing import compare_cluster
+        from marketsched.clusters.scenario import ClusterScenario
         from marketsched.scenario_file import read_scenario, with_changes
 
         key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])

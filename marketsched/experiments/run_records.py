@@ -113,8 +113,8 @@ def _rows(task: Task) -> list[dict[str, Any]]:
         assert isinstance(scenario, Scenario)
         summary = run(scenario, task.seed, data=_data_folder(task)).summary
         return [flat({name: value for name, value in summary.items() if name not in ("name", "meta")})]
-    from marketsched.cluster_running import run_cluster
-    from marketsched.cluster_scenario import ClusterScenario
+    from marketsched.clusters.running import run_cluster
+    from marketsched.clusters.scenario import ClusterScenario
 
     assert isinstance(scenario, ClusterScenario)
     found = run_cluster(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)

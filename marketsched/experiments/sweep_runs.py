@@ -20,7 +20,7 @@ from marketsched.scenario_file import built_in_names, read_scenario, with_change
 from marketsched.strict_yaml import dump_yaml, read_yaml
 
 if TYPE_CHECKING:
-    from marketsched.cluster_scenario import ClusterScenario
+    from marketsched.clusters.scenario import ClusterScenario
 
 MOST_RUNS = 1_000_000
 
@@ -178,7 +178,7 @@ def _read(name: str, folder: Path, source: str) -> tuple[Any, str]:
 
 def _case(number: int, content: Any, changed: Mapping[str, Any], keys: Sequence[str], source: str) -> Case:
     """Return the case with ``changed`` made; its labels are what it then holds at all the ``keys``."""
-    from marketsched.cluster_scenario import any_scenario
+    from marketsched.clusters.scenario import any_scenario
 
     told = [f"{key}={_one_line(value)}" for key, value in changed.items()]
     where = f"{source} with {', '.join(told)}" if told else source
@@ -224,7 +224,7 @@ def _tell_apart(cases: Sequence[Case], per_base: int, source: str) -> None:
 def _scenario_of(what: Any) -> Scenario | ClusterScenario:
     if isinstance(what, Scenario):
         return what
-    from marketsched.cluster_scenario import ClusterScenario, any_scenario
+    from marketsched.clusters.scenario import ClusterScenario, any_scenario
 
     if isinstance(what, ClusterScenario):
         return what
@@ -238,6 +238,6 @@ def scenario_from(sort: str, text: str) -> Scenario | ClusterScenario:
     """Return the scenario whose `Case.sort` and `Case.text` these are."""
     if sort == "market":
         return Scenario.from_dict(json.loads(text))
-    from marketsched.cluster_scenario import ClusterScenario
+    from marketsched.clusters.scenario import ClusterScenario
 
     return ClusterScenario.from_dict(json.loads(text))

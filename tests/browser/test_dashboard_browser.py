@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from marketsched.dashboard_server import missing_packages
-from marketsched.dashboard_session import Session
-from marketsched.dashboard_settings import first_form, read_form
-from marketsched.dashboard_words import numbers, sentences, start_rows
+from marketsched.dashboard.server import missing_packages
+from marketsched.dashboard.session import Session
+from marketsched.dashboard.settings import first_form, read_form
+from marketsched.dashboard.words import numbers, sentences, start_rows
 from marketsched.scenario import Scenario
 from page_tools import at, brightness, choose, colour, contrast, press, write
 

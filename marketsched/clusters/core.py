@@ -1,0 +1,49 @@
+"""What every allocation core's section of a cluster scenario can do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, ClassVar
+
+from marketsched.clusters.policies import PolicyChoice, PolicyRules, policy_choices
+from marketsched.clusters.words import Words
+from marketsched.strict_yaml import Strict
+
+if TYPE_CHECKING:
+    from marketsched.clusters.world import World
+
+
+class ClusterCore(Strict):
+    """The section ``cluster`` of a scenario; a subclass for each core adds its parts, ``slots`` and ``policies``.
+
+    ``words``: what the core calls things when it speaks to a reader. ``known``: its policies, by name.
+    """
+
+    words: ClassVar[Words]
+    known: ClassVar[Mapping[str, type[PolicyRules]]]
+
+    def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
+        """Return the policies that ``tokens`` name; see `policy_choices`."""
+        return policy_choices(tokens, self.known)
+
+    @abstractmethod
+    def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
+        """Draw everything of one seed that no policy decides.
+
+        Parameters
+        ----------
+        seed : int
+            Root of all randomness, >= 0. One stream is spawned for each purpose (the instance, what
+            arrives, what fluctuates, the policies), so that no policy and no change to one part moves another.
+        data : path, optional
+            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the seed is at fault, or parts do not fit each other.
+        MissingDataError, TraceError
+            If a part needs a trace that is not there or damaged.
+        """

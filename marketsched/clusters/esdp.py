@@ -1,0 +1,211 @@
+"""Cluster scenarios of the core ESDP: channels whose utility has to be learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, StrictBool
+
+from marketsched.clusters.core import ClusterCore
+from marketsched.clusters.esdp_policies import ESDP_POLICIES
+from marketsched.clusters.parts import AnyArrivals, Bernoulli, Data
+from marketsched.clusters.policies import PolicyRules, policy_list
+from marketsched.clusters.words import ESDP, Words
+from marketsched.configuration import Count, Positive, PositiveShare
+from marketsched.strict_yaml import Strict
+
+if TYPE_CHECKING:
+    from marketsched.clusters.records import ChannelSamples
+    from marketsched.clusters.world import World
+    from marketsched.mechanisms.allocation.channel_policy import Channels
+    from marketsched.mechanisms.allocation.channel_utilities import UtilitySource
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltChannels:
+    """A drawn instance: channels, the server of each, supply costs (None: not known), and their utilities."""
+
+    channels: Channels
+    servers: NDArray[np.int64]
+    costs: NDArray[np.float64] | None
+    utilities: Callable[[np.random.Generator], UtilitySource]
+
+
+def _pair(x: object) -> tuple[int, int]:
+    pair = tuple(x) if isinstance(x, (list, tuple)) else ()
+    whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
+    if not whole or not 0 <= pair[0] <= pair[1]:
+        raise ValueError("[low, high], two whole numbers >= 0, the lower first")
+    return pair[0], pair[1]
+
+
+class PublishedChannels(Strict):
+    """The setting of the ESDP paper's Table 3: Gaussian utilities, scaled into [0, 1].
+
+    ``unit`` is what utilities less scaled costs are divided by before they are cut off at 0 and 1.
+    """
+
+    kind: Literal["published"]
+    ports: Count = 8
+    servers: Count = 40
+    types: Count = 3
+    edge_probability: PositiveShare = 0.1
+    capacity: Count = 2
+    requests: Annotated[tuple[int, int], BeforeValidator(_pair)] = (1, 2)
+    unit: Positive = 1.0
+
+    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+        """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
+        from marketsched.mechanisms.allocation.channel_instances import published_channels
+        from marketsched.mechanisms.allocation.channel_utilities import GaussianUtilities
+
+        drawn = published_channels(
+            rng,
+            n_ports=self.ports,
+            n_servers=self.servers,
+            n_types=self.types,
+            edge_probability=self.edge_probability,
+            capacity=self.capacity,
+            requests=self.requests,
+            unit=self.unit,
+        )
+
+        def utilities(source: np.random.Generator) -> UtilitySource:
+            return GaussianUtilities(
+                drawn.means, drawn.deviations, drawn.costs, source, cost_scale=drawn.cost_scale, unit=drawn.unit
+            )
+
+        return BuiltChannels(drawn.channels, drawn.servers, drawn.costs, utilities)
+
+
+class _RecordedChannels(Strict):
+    """What recorded channels have in common.
+
+    ``capacity`` units of each resource in the whole cluster; a request is what was asked for in units
+    of ``request_unit``, rounded up. ``replay``: samples in recorded order, each channel from its first
+    again after its last; else every slot draws one sample of each channel.
+    """
+
+    capacity: Count = 4
+    replay: StrictBool = False
+
+    def _built(self, found: ChannelSamples, request_unit: float) -> BuiltChannels:
+        from marketsched.mechanisms.allocation.channel_policy import Channels
+        from marketsched.mechanisms.allocation.channel_utilities import RecordedUtilities
+
+        asked = np.maximum(1, np.ceil(found.requests / request_unit - 1e-9)).astype(np.int64)
+        capacities = np.full(asked.shape[1], self.capacity)
+        channels = Channels(asked, capacities, found.ports, n_ports=found.n_ports)
+
+        def utilities(source: np.random.Generator) -> UtilitySource:
+            return RecordedUtilities(found.samples, None if self.replay else source)
+
+        return BuiltChannels(channels, found.servers, None, utilities)
+
+
+class PaiMiniBatches(_RecordedChannels):
+    """Recorded mini-batch times of four training jobs on the Alibaba PAI cluster, ten workers each.
+
+    A port is a job, a channel one of its workers; a job's fastest mini-batch has utility 1. Requests
+    are shares of a GPU in per cent.
+    """
+
+    kind: Literal["pai-minibatches"]
+    request_unit: Positive = 25.0
+
+    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+        """Return the instance, the same for every ``rng``.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If a request exceeds the capacity.
+        """
+        from marketsched.clusters.records import minibatch_samples
+
+        return self._built(minibatch_samples(data), self.request_unit)
+
+
+class GoogleTasks(_RecordedChannels):
+    """Recorded task runs of a Google cluster: ports are jobs, servers are groups of machines.
+
+    No job finished five tasks on one machine: machines are put into ``groups`` in order of their
+    numbers, equally many in each. ``ports`` jobs with at least ``tasks`` finished tasks are drawn; of
+    their channels with at least ``samples`` runs each is kept with probability ``edge_probability``. A run of the
+    job's median length has utility 1 / ``unit``, a shorter one more, at most 1. Requests are the recorded
+    CPU and memory, as shares of the largest machine.
+    """
+
+    kind: Literal["google-tasks"]
+    ports: Count = 8
+    groups: Count = 10
+    edge_probability: PositiveShare = 0.5
+    tasks: Count = 100
+    samples: Count = 5
+    unit: Positive = 2.0
+    request_unit: Positive = 0.05
+
+    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+        """Return an instance.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If there are fewer such jobs, no channel is left, or a request exceeds the capacity.
+        """
+        from marketsched.clusters.records import task_samples
+
+        found = task_samples(
+            rng,
+            data,
+            n_ports=self.ports,
+            n_groups=self.groups,
+            edge_probability=self.edge_probability,
+            least_tasks=self.tasks,
+            least_samples=self.samples,
+            unit=self.unit,
+            largest_request=self.capacity * self.request_unit,
+        )
+        return self._built(found, self.request_unit)
+
+
+AnyChannels = Annotated[PublishedChannels | PaiMiniBatches | GoogleTasks, Field(discriminator="kind")]
+
+_DEFAULT_POLICIES = (
+    "esdp",
+    "esdp:exploration=log:arrivals=plan",
+    "highest-utility-first",
+    "lowest-cost-first",
+    "longest-waiting-first",
+    "cucb",
+    "thompson",
+    "follow-the-leader",
+)
+
+
+class EsdpCluster(ClusterCore):
+    """Channels between ports and servers whose utility fluctuates and has to be learnt; defaults as in the paper."""
+
+    words: ClassVar[Words] = ESDP
+    known: ClassVar[Mapping[str, type[PolicyRules]]] = ESDP_POLICIES
+
+    core: Literal["esdp"]
+    instance: AnyChannels = PublishedChannels(kind="published")
+    arrivals: AnyArrivals = Bernoulli(kind="bernoulli", probability=0.9)
+    slots: Count = 2000
+    policies: Annotated[tuple[str, ...], policy_list(ESDP_POLICIES)] = _DEFAULT_POLICIES
+
+    def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
+        """Draw the channels, arrivals and utilities of one seed; see `ClusterCore.world`."""
+        from marketsched.clusters.esdp_world import EsdpWorld
+
+        return EsdpWorld(self, seed, data)

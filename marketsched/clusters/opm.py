@@ -1,0 +1,254 @@
+"""Cluster scenarios of the core OPM: budgeted jobs on machines whose speed fluctuates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BeforeValidator, Field
+
+from marketsched.clusters.core import ClusterCore
+from marketsched.clusters.opm_policies import OPM_POLICIES
+from marketsched.clusters.parts import Data, PositiveRange, ShareRange
+from marketsched.clusters.policies import PolicyRules, policy_list
+from marketsched.clusters.words import OPM, Words
+from marketsched.configuration import Amount, Count, Positive, PositiveShare
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.strict_yaml import Strict, number
+
+if TYPE_CHECKING:
+    from marketsched.clusters.world import World
+    from marketsched.mechanisms.allocation.machine_availability import AvailabilityProcess
+    from marketsched.mechanisms.allocation.machine_jobs import MachineJobs
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltMachines:
+    """Machines: when they are available, and each one's mean availability, shape (M,)."""
+
+    availability: AvailabilityProcess
+    share: NDArray[np.float64]
+
+
+def _law(x: object) -> tuple[float, float]:
+    check, pair = number("(0, inf)"), x if isinstance(x, (list, tuple)) else ()
+    try:
+        (shape, scale) = pair
+        return check(shape), check(scale)
+    except ValueError:
+        raise ValueError("[shape, scale], two finite numbers in (0, inf)") from None
+
+
+GammaLaw = Annotated[tuple[float, float], BeforeValidator(_law)]
+
+
+class _Machines(Strict):
+    """What machines have in common.
+
+    ``available`` and ``unavailable`` are the ranges of the uniform service rate of a slot. Prices are
+    ``price_factor`` times the mean rate: of each machine (``own``), or of all together (``equal``).
+    """
+
+    available: ShareRange = (0.7, 1.0)
+    unavailable: ShareRange = (0.0, 0.1)
+    price: Literal["own", "equal"] = "own"
+    price_factor: Amount = 2.0
+
+    def rates(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean service rate of each machine from its mean availability."""
+        high, low = np.mean(self.available), np.mean(self.unavailable)
+        return np.asarray(share * high + (1.0 - share) * low)
+
+    def prices(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the price of each machine, credits per slot."""
+        mean = rates if self.price == "own" else np.full_like(rates, rates.mean())
+        return self.price_factor * mean
+
+
+class GammaMachines(_Machines):
+    """Available and unavailable periods in turn, Gamma distributed, ``[shape, scale]``; defaults as in the paper."""
+
+    kind: Literal["gamma"]
+    machines: Count = 1000
+    up: GammaLaw = (0.34, 94.35)
+    down: GammaLaw = (0.19, 39.92)
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+        """Return the machines; ``data`` is not used."""
+        from marketsched.mechanisms.allocation.machine_availability import GammaAvailability
+
+        process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
+        return BuiltMachines(process, np.full(self.machines, process.share))
+
+
+class UnequalMachines(_Machines):
+    """Machines available independently in each slot, each with a share of its own, drawn from ``share``.
+
+    The assumption of the paper's theorems, which its evaluation does not keep: here there is something
+    about a machine that lasts.
+    """
+
+    kind: Literal["unequal"]
+    machines: Count = 200
+    share: ShareRange = (0.0, 1.0)
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+        """Return the machines; ``data`` is not used."""
+        from marketsched.clusters.availability import IndependentAvailability
+
+        share = rng.uniform(*self.share, self.machines)
+        return BuiltMachines(IndependentAvailability(share, rng), share)
+
+
+class LanlMachines(_Machines):
+    """Nodes of a LANL system with their recorded outages, in a random window; a slot is ``slot_hours`` long."""
+
+    kind: Literal["lanl"]
+    system: Count = 8
+    machines: Count = 128
+    slot_hours: Positive = 6.0
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+        """Return the machines.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If there is no such system, it has fewer nodes, or its record is shorter.
+        """
+        from marketsched.clusters.records import lanl_availability
+
+        shape = {"system": self.system, "n_machines": self.machines, "slots": slots}
+        return _recorded(lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
+
+
+class SpotMachines(_Machines):
+    """All nodes that a fleet of spot machines ever had, each available while it was there."""
+
+    kind: Literal["spot"]
+    fleet: Literal["p3", "g4dn"] = "p3"
+    slot_seconds: Positive = 10.0
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+        """Return the machines; nothing is drawn.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If the record is shorter than the slots.
+        """
+        from marketsched.clusters.records import spot_availability
+
+        return _recorded(spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds))
+
+
+def _recorded(available: NDArray[np.float32]) -> BuiltMachines:
+    from marketsched.mechanisms.allocation.machine_availability import RecordedAvailability
+
+    return BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
+
+
+AnyMachines = Annotated[GammaMachines | UnequalMachines | LanlMachines | SpotMachines, Field(discriminator="kind")]
+
+
+class _Jobs(Strict):
+    """What jobs have in common: ``f(X) = v X^exponent`` with v drawn from ``weight``, and the budget.
+
+    The budget is a number of credits drawn from ``budget`` for each slot the job may stay.
+    """
+
+    exponent: PositiveShare = 0.5
+    budget: PositiveRange = (2.0, 100.0)
+    weight: PositiveRange = (1.0, 5.0)
+
+    def _jobs(self, arrivals: ArrayLike, stays: ArrayLike, slots: int, rng: np.random.Generator) -> MachineJobs:
+        """Return the jobs; deadlines after the last slot are brought forward to it."""
+        from marketsched.mechanisms.allocation.machine_jobs import MachineJobs
+
+        begin = np.asarray(arrivals, dtype=np.int64)
+        if not begin.size:
+            raise InvalidParameterError("no job comes in: expected longer slots, more of them, or more jobs")
+        end = np.minimum(slots, begin + np.maximum(1, np.asarray(stays, dtype=np.int64)))
+        budgets_rng, weights_rng = rng.spawn(2)  # budgets and weights are the same at every exponent
+        budgets = budgets_rng.uniform(*self.budget, begin.size) * (end - begin)
+        weights = weights_rng.uniform(*self.weight, begin.size)
+        return MachineJobs(begin, end, budgets, weights, np.full(begin.size, self.exponent))
+
+
+class DrawnJobs(_Jobs):
+    """Jobs that come independently, ``per_slot`` of them on average, and stay lognormally long.
+
+    ``stay`` is the median in slots, ``spread`` the deviation of its logarithm: by default that of the
+    Google jobs, with their median at 0.72 seconds a slot.
+    """
+
+    kind: Literal["drawn"]
+    per_slot: Positive = 0.155
+    stay: Positive = 240.0
+    spread: Amount = 1.45
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> MachineJobs:
+        """Return the jobs; ``data`` is not used. Raises ``InvalidParameterError`` if none comes."""
+        arrivals = np.repeat(np.arange(slots), rng.poisson(self.per_slot, slots))
+        stays = np.ceil(np.minimum(self.stay * np.exp(self.spread * rng.standard_normal(arrivals.size)), 1e9))
+        return self._jobs(arrivals, stays, slots, rng)
+
+
+class GoogleJobs(_Jobs):
+    """Recorded jobs of a Google cluster in a random window: submitted then, and there for as long as they ran.
+
+    A random ``keep`` of them stays; a slot is ``slot_seconds`` long.
+    """
+
+    kind: Literal["google"]
+    slot_seconds: Positive = 0.72
+    keep: PositiveShare = 1.0
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> MachineJobs:
+        """Return the jobs.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If the window is longer than the trace, or no job comes in it.
+        """
+        from marketsched.clusters.records import google_window
+
+        found = google_window(rng, data, seconds=slots * self.slot_seconds)
+        kept = rng.random(found.submitted.size) < self.keep
+        arrivals = np.minimum(np.floor(found.submitted[kept] / self.slot_seconds), slots - 1)
+        return self._jobs(arrivals, np.ceil(found.ran[kept] / self.slot_seconds), slots, rng)
+
+
+AnyJobs = Annotated[DrawnJobs | GoogleJobs, Field(discriminator="kind")]
+
+_DEFAULT_POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware", "state-seeing-fair")
+
+
+class OpmCluster(ClusterCore):
+    """Budgeted jobs on machines of unknown, fluctuating speed; sizes as in the OPM paper."""
+
+    words: ClassVar[Words] = OPM
+    known: ClassVar[Mapping[str, type[PolicyRules]]] = OPM_POLICIES
+
+    core: Literal["opm"]
+    machines: AnyMachines = GammaMachines(kind="gamma")
+    jobs: AnyJobs = DrawnJobs(kind="drawn")
+    slots: Count = 50_000
+    policies: Annotated[tuple[str, ...], policy_list(OPM_POLICIES)] = _DEFAULT_POLICIES
+
+    def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
+        """Draw the machines, jobs and speeds of one seed; see `ClusterCore.world`."""
+        from marketsched.clusters.opm_world import OpmWorld
+
+        return OpmWorld(self, seed, data)

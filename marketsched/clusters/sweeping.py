@@ -1,0 +1,141 @@
+"""Compare policies once for each value of a key of a cluster scenario: size, contention, utility, ..."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import pandas as pd
+
+from marketsched.clusters.comparing import ClusterComparison, compare_cluster
+from marketsched.clusters.scenario import ClusterScenario
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.running import versions
+from marketsched.scenario_file import with_changes
+from marketsched.strict_yaml import dump_yaml, parse_yaml
+from marketsched.summarised import Summarised
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterSweep(Summarised):
+    """What came out: the tables of the comparisons below each other, with the value in column ``value``.
+
+    ``complete`` is False if it was interrupted; it then holds the values that were finished.
+    """
+
+    scenario: ClusterScenario
+    runs: pd.DataFrame
+    summary: pd.DataFrame
+    complete: bool
+    meta: dict[str, Any]
+
+
+def sweep_values(text: str) -> tuple[str, list[Any]]:
+    """Read ``key=value,value,...``; values are YAML.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is not of that form, or a value is written twice.
+
+    Examples
+    --------
+    >>> sweep_values("cluster.instance.contention=0.1,1")
+    ('cluster.instance.contention', [0.1, 1])
+    """
+    key, equals, values = text.partition("=")
+    if not equals or not key or not values:
+        raise InvalidParameterError(
+            f"--over {text}: expected key=value,value,..., as in cluster.instance.contention=1,10"
+        )
+    found = [parse_yaml(value, f"--over {text}") for value in values.split(",")]
+    if len({str(value) for value in found}) < len(found):
+        raise InvalidParameterError(f"--over {text}: expected every value once")
+    return key, found
+
+
+def sweep_cluster(
+    content: Mapping[str, Any],
+    key: str,
+    values: Sequence[Any],
+    policies: Sequence[str] | None = None,
+    runs: int = 20,
+    seed: int = 0,
+    *,
+    source: str = "scenario",
+    data: str | PathLike[str] | None = None,
+    optimum: bool = True,
+    progress: Progress | None = None,
+    keep_interrupted: bool = False,
+) -> ClusterSweep:
+    """Compare policies once for each value of one key.
+
+    Parameters
+    ----------
+    content : mapping
+        A cluster scenario as plain data.
+    key : str
+        Dotted, as in ``cluster.instance.contention``.
+    values : sequence
+        Its values, in the order of the results.
+    policies, runs, seed, data, optimum, progress, keep_interrupted
+        As in `compare_cluster`; every value has the same seeds.
+    source : str
+        What to call the scenario in an error line.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no value, or one does not fit: before anything is run.
+    MissingDataError, TraceError
+        If the scenario needs a trace that is not there or damaged.
+    """
+    if not values:
+        raise InvalidParameterError(f"values = {values!r}: expected at least one value of {key}")
+    told = [dump_yaml(value).removesuffix("...\n").strip() for value in values]
+    scenarios = [
+        ClusterScenario.from_dict(with_changes(content, [f"{key}={text}"]), source=f"{source} with {key} = {text}")
+        for text in told
+    ]
+    began, complete = time.perf_counter(), True
+    found: list[tuple[Any, ClusterComparison]] = []
+    try:
+        for value, text, scenario in zip(values, told, scenarios, strict=True):
+            step = _told(progress, len(found), len(values), text)
+            compared = compare_cluster(
+                scenario, policies, runs, seed, data=data, optimum=optimum, growth=False, progress=step
+            )
+            found.append((value, compared))
+    except KeyboardInterrupt:
+        if not keep_interrupted or not found:
+            raise
+        complete = False
+    first = found[0][1].meta
+    meta = {
+        **{name: first[name] for name in ("scenario", "core", "policies", "lead", "seed", "runs", "confidence")},
+        "key": key,
+        "values": list(values),
+        "finished": [value for value, _ in found],
+        "versions": versions(),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    runs_table = pd.concat([each.runs.assign(value=value) for value, each in found], ignore_index=True)
+    summary = pd.concat([each.summary.assign(value=value) for value, each in found], ignore_index=True)
+    base = ClusterScenario.from_dict(content, source=source)
+    return ClusterSweep(base, _value_first(runs_table), _value_first(summary), complete, meta)
+
+
+def _told(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:
+    """Return the progress of one comparison as a part of the whole."""
+    if progress is None:
+        return None
+    return lambda step, steps, what: progress(done * steps + step, total * steps, f"{text}: {what}")
+
+
+def _value_first(table: pd.DataFrame) -> pd.DataFrame:
+    return table[["value", *[name for name in table if name != "value"]]]

@@ -1,0 +1,1 @@
+"""The dashboard: a live page of a market, on loopback."""

@@ -1,0 +1,1 @@
+"""Owners that learn, in markets that are repeated."""

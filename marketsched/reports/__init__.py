@@ -1,0 +1,1 @@
+"""Reports: any folder of results as one page of HTML."""
