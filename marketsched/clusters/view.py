@@ -85,20 +85,21 @@ def comparison_view(found: ClusterComparison) -> Group:
 def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: Words) -> Table:
     """What the leading policy earns over every other one, and what the yardstick does."""
     lead = meta["lead"]
-    interval = f"{meta['confidence']:.0%} interval\nof the mean"
     star = words.star
-    table = _table("mean ± sd", "range", interval, "of mean\ntotals", f"{star} over\nthe same", f"ahead, %\nof {star}")
+    interval = f"{meta['confidence']:.0%}\ninterval"
+    seeds = ("seeds:\nmean ± sd", "seeds:\nrange")
+    table = _table("of mean\ntotals", interval, *seeds, f"{star} over\nthe same", f"ahead, %\nof {star}")
     table.columns[0].header = Text(f"{lead} over ...")
     for row in rows:
         if row["policy"] == lead:
             continue
-        several = row["ratio_runs"] > 1
+        several, known = row["ratio_runs"] > 1, math.isfinite(row["ratio_of_means_low"])
         table.add_row(
             row["policy"],
+            decimals(row["ratio_of_means"]),
+            f"{row['ratio_of_means_low']:.3f} to {row['ratio_of_means_high']:.3f}" if known else "-",
             _plus_minus(row, "ratio"),
             f"{row['ratio_least']:.2f} to {row['ratio_most']:.2f}" if several else "-",
-            f"{row['ratio_low']:.3f} to {row['ratio_high']:.3f}" if several else "-",
-            decimals(row["ratio_of_means"]),
             _plus_minus(row, "reference_ratio"),
             _percent_cell(row, "margin"),
         )
@@ -108,7 +109,10 @@ def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], wor
 def comparison_remarks(found: ClusterComparison) -> list[str]:
     """Return what a reader of a comparison must be told, one sentence each."""
     meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
-    remarks = [f"ratios are ratios of totals, seed by seed; every seed has {words.seeds} of its own"]
+    remarks = [
+        f"ratios of mean totals have a bootstrap interval; beside them the ratios of single seeds, each with "
+        f"{words.seeds} of its own"
+    ]
     if meta["runs"] < 20:
         remarks.append(
             f"{meta['runs']} seeds: ratios differ by tens of per cent between seeds, ask for --runs 20 or more"
