@@ -8,7 +8,7 @@ WORKERS ?= 2
 
 # Compiled kernels are kept in a folder named after the sources they were compiled from.
 ifndef NUMBA_CACHE_DIR
-NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/kernel_cache.py)
+NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/support/kernel_cache.py)
 endif
 export NUMBA_CACHE_DIR
 
@@ -49,7 +49,7 @@ types: $(VENV)/.dev links
 	MYPYPATH=build/src:benchmarks $(PY) -m mypy benchmarks/*.py
 
 imports: $(VENV)/.dev
-	$(PYTEST) -q tests/test_import_direction.py
+	$(PYTEST) -q tests/house/test_import_direction.py
 
 bench: $(VENV)/.core ## every benchmark, as a table and in build/bench.json
 	$(PY) benchmarks/run.py --out build/bench.json

@@ -31,28 +31,36 @@ if TYPE_CHECKING:
     from marketsched.agents.strategies import Strategy as Strategy
     from marketsched.agents.strategies import Truthful as Truthful
 
-_LAZY = {
+_LAZY: dict[str, tuple[str, ...]] = {
+    "cluster_channels": ("ChannelGame",),
+    "cluster_games": ("play_out",),
+    "cluster_jobs": ("JobGame",),
+    "cluster_market": (
+        "ClusterMarket",
+        "ClusterResult",
+    ),
+    "cluster_ports": ("PortGame",),
     "job": ("Job",),
+    "learning": (
+        "Learning",
+        "Menu",
+        "misreport_menu",
+        "value_menu",
+    ),
+    "market": ("Market",),
     "owner": ("JobOwner",),
+    "result": ("RunResult",),
     "setup": ("MarketSetup",),
     "strategies": (
-        "Strategy",
+        "DelaySubmission",
+        "InflateConcurrency",
         "PublicInformation",
-        "Truthful",
+        "ScaleDuration",
         "ScaleValue",
         "ShiftDeadline",
-        "ScaleDuration",
-        "InflateConcurrency",
-        "DelaySubmission",
+        "Strategy",
+        "Truthful",
     ),
-    "learning": ("Learning", "Menu", "value_menu", "misreport_menu"),
-    "market": ("Market",),
-    "cluster_market": ("ClusterMarket", "ClusterResult"),
-    "cluster_games": ("play_out",),
-    "cluster_ports": ("PortGame",),
-    "cluster_channels": ("ChannelGame",),
-    "cluster_jobs": ("JobGame",),
-    "result": ("RunResult",),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from marketsched.agents.cluster_games import OwnersSlot, all_reports, one_of
 from marketsched.agents.cluster_reports import ChannelReport, CorePublic
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
-from marketsched.mechanisms.allocation.channel_checks import whole_array
-from marketsched.mechanisms.allocation.channel_environment import ChannelEnvironment
-from marketsched.mechanisms.allocation.channel_policy import Channels
-from marketsched.mechanisms.allocation.channel_utilities import UtilitySource
+from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
+from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
+from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.payments import displaced_utilities
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter

@@ -2,7 +2,7 @@
 
 A `Learning` owner is a person with many jobs, one after the other (recurring jobs), who reports each
 of them as one strategy of its menu says, and looks at what came of it. In a repeated market
-(:mod:`marketsched.learning.runs`) one choice is made per day and any learner will do. In a `Market`
+(:mod:`marketsched.study.learning.runs`) one choice is made per day and any learner will do. In a `Market`
 one choice is made per job, when it is submitted, and only the utility that was realised is told, when
 the job has left the market: that is a bandit, so the learner must be one::
 

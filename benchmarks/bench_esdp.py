@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from harness import Row, benchmark, time_interleaved
 from marketsched.mechanisms.allocation import Esdp, play_slots, published_channels, solve_budgeted
-from marketsched.mechanisms.allocation.esdp_schedules import scale_of
+from marketsched.mechanisms.allocation.esdp.schedules import scale_of
 
 SLOTS = 2000
 EVERY = 8  # HiGHS is timed on every eighth budget, reachable and not, and its time multiplied

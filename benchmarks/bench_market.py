@@ -10,7 +10,7 @@ import numpy as np
 
 from harness import Row, benchmark
 from marketsched.agents.market import Market
-from marketsched.scenario import Scenario
+from marketsched.config.scenario import Scenario
 
 
 def _seconds(name: str, seed: int) -> tuple[float, float]:

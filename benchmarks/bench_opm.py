@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harness import Row, benchmark, time_interleaved
 from marketsched.mechanisms.allocation import GammaAvailability, MachineEnvironment, Opm, PowerUtility, play_slots
-from marketsched.mechanisms.allocation.machine_jobs import MachineJobs, published_jobs
+from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs, published_jobs
 
 MACHINES, JOBS, SLOTS = 1000, 100, 50_000
 MEAN_RATE = 0.6970  # of the paper's Gamma periods and speeds; its price is twice that

@@ -17,7 +17,7 @@ from scipy import stats
 
 from harness import Row, benchmark
 from marketsched.agents.market import Market
-from marketsched.scenario import Scenario
+from marketsched.config.scenario import Scenario
 
 SEEDS = 64
 MODES: tuple[float | str, ...] = (0.0, 0.1, "round", "submission")

@@ -13,43 +13,64 @@ if TYPE_CHECKING:
     from marketsched.clusters.running import ClusterRun as ClusterRun
     from marketsched.clusters.running import run_cluster as run_cluster
     from marketsched.clusters.scenario import ClusterScenario as ClusterScenario
-    from marketsched.comparisons.comparing import Comparison as Comparison
-    from marketsched.comparisons.comparing import compare as compare
-    from marketsched.experiments.reproducing import Reproduced as Reproduced
-    from marketsched.experiments.reproducing import reproduce as reproduce
-    from marketsched.experiments.sweeping import SweepResult as SweepResult
-    from marketsched.experiments.sweeping import sweep as sweep
-    from marketsched.learning.comparing import compare_learning as compare_learning
-    from marketsched.learning.curves import LearningCurves as LearningCurves
-    from marketsched.learning.markets import contested_market as contested_market
-    from marketsched.learning.markets import repeated_scenario as repeated_scenario
-    from marketsched.learning.repeated_market import RepeatedMarket as RepeatedMarket
-    from marketsched.learning.runs import LearningRun as LearningRun
-    from marketsched.learning.runs import learn as learn
-    from marketsched.replaying import replay as replay
-    from marketsched.reports.page import write_report as write_report
-    from marketsched.running import run as run
-    from marketsched.scenario import Scenario as Scenario
+    from marketsched.config.scenario import Scenario as Scenario
+    from marketsched.play.replaying import replay as replay
+    from marketsched.play.running import run as run
+    from marketsched.show.reports.page import write_report as write_report
+    from marketsched.study.comparisons.comparing import Comparison as Comparison
+    from marketsched.study.comparisons.comparing import compare as compare
+    from marketsched.study.learning.comparing import compare_learning as compare_learning
+    from marketsched.study.learning.curves import LearningCurves as LearningCurves
+    from marketsched.study.learning.markets import contested_market as contested_market
+    from marketsched.study.learning.markets import repeated_scenario as repeated_scenario
+    from marketsched.study.learning.repeated_market import RepeatedMarket as RepeatedMarket
+    from marketsched.study.learning.runs import LearningRun as LearningRun
+    from marketsched.study.learning.runs import learn as learn
+    from marketsched.study.papers.reproducing import Reproduced as Reproduced
+    from marketsched.study.papers.reproducing import reproduce as reproduce
+    from marketsched.study.sweeps.sweeping import SweepResult as SweepResult
+    from marketsched.study.sweeps.sweeping import sweep as sweep
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "scenario": ("Scenario",),
-    "running": ("run",),
-    "replaying": ("replay",),
-    "comparisons.comparing": ("compare", "Comparison"),
-    "experiments.reproducing": ("reproduce", "Reproduced"),
-    "experiments.sweeping": ("sweep", "SweepResult"),
-    "learning.comparing": ("compare_learning",),
-    "learning.curves": ("LearningCurves",),
-    "learning.markets": ("contested_market", "repeated_scenario"),
-    "learning.runs": ("learn", "LearningRun"),
-    "learning.repeated_market": ("RepeatedMarket",),
-    "reports.page": ("write_report",),
+_LAZY: dict[str, tuple[str, ...]] = {
     "agents.result": ("RunResult",),
+    "clusters.comparing": (
+        "ClusterComparison",
+        "compare_cluster",
+    ),
+    "clusters.running": (
+        "ClusterRun",
+        "run_cluster",
+    ),
     "clusters.scenario": ("ClusterScenario",),
-    "clusters.running": ("run_cluster", "ClusterRun"),
-    "clusters.comparing": ("compare_cluster", "ClusterComparison"),
+    "config.scenario": ("Scenario",),
+    "play.replaying": ("replay",),
+    "play.running": ("run",),
+    "show.reports.page": ("write_report",),
+    "study.comparisons.comparing": (
+        "Comparison",
+        "compare",
+    ),
+    "study.learning.comparing": ("compare_learning",),
+    "study.learning.curves": ("LearningCurves",),
+    "study.learning.markets": (
+        "contested_market",
+        "repeated_scenario",
+    ),
+    "study.learning.repeated_market": ("RepeatedMarket",),
+    "study.learning.runs": (
+        "LearningRun",
+        "learn",
+    ),
+    "study.papers.reproducing": (
+        "Reproduced",
+        "reproduce",
+    ),
+    "study.sweeps.sweeping": (
+        "SweepResult",
+        "sweep",
+    ),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -10,7 +10,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 def main() -> None:
     """Run the command line; exit status 0 done, 1 ended with reported errors, 2 bad input."""
     try:
-        from marketsched.cli import app
+        from marketsched.show.cli import app
 
         app(prog_name="marketsched")
     except KeyboardInterrupt:

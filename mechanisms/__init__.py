@@ -46,33 +46,63 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.values import TableValue as TableValue
     from marketsched.mechanisms.values import ValueCurve as ValueCurve
 
-_LAZY = {
-    "errors": (
-        "MarketschedError",
-        "InvalidReportError",
-        "InvalidParameterError",
-        "UnknownNameError",
-        "EventError",
-        "DecisionError",
-        "TooLargeError",
-        "SolverError",
-        "TraceError",
-        "MissingDataError",
-    ),
-    "values": ("ValueCurve", "TableValue", "DeadlineValue", "LinearValue"),
-    "sow": ("StatementOfWork", "Requirement"),
-    "statement_law": ("StatementLaw",),
-    "mechanism": ("Mechanism", "Event", "EventKind", "LaunchPlan", "Menu"),
-    "registry": ("get_mechanism", "mechanism_names", "register"),
-    "posted.scheduler": ("PostedPriceMechanism",),
-    "posted.exponential": ("ExponentialPricing", "PostedPricing"),
-    "posted.oracle": ("ExactOracle", "MonteCarloOracle"),
-    "posted.guarantees": ("guarantees", "Guarantees"),
+_LAZY: dict[str, tuple[str, ...]] = {
     "auctions.first_come": ("FirstCome",),
-    "auctions.round_auction": ("RoundAuction",),
     "auctions.pay_as_bid": ("PayAsBid",),
+    "auctions.round_auction": ("RoundAuction",),
     "auctions.spot": ("Spot",),
-    "auctions.vcg": ("Vcg", "vcg_outcome"),
+    "auctions.vcg": (
+        "Vcg",
+        "vcg_outcome",
+    ),
+    "errors": (
+        "DecisionError",
+        "EventError",
+        "InvalidParameterError",
+        "InvalidReportError",
+        "MarketschedError",
+        "MissingDataError",
+        "SolverError",
+        "TooLargeError",
+        "TraceError",
+        "UnknownNameError",
+    ),
+    "mechanism": (
+        "Event",
+        "EventKind",
+        "LaunchPlan",
+        "Mechanism",
+        "Menu",
+    ),
+    "posted.exponential": (
+        "ExponentialPricing",
+        "PostedPricing",
+    ),
+    "posted.guarantees": (
+        "Guarantees",
+        "guarantees",
+    ),
+    "posted.oracle": (
+        "ExactOracle",
+        "MonteCarloOracle",
+    ),
+    "posted.scheduler": ("PostedPriceMechanism",),
+    "registry": (
+        "get_mechanism",
+        "mechanism_names",
+        "register",
+    ),
+    "sow": (
+        "Requirement",
+        "StatementOfWork",
+    ),
+    "statement_law": ("StatementLaw",),
+    "values": (
+        "DeadlineValue",
+        "LinearValue",
+        "TableValue",
+        "ValueCurve",
+    ),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -30,14 +30,43 @@ if TYPE_CHECKING:
     from marketsched.relaxed_lp.unit_allocation import UnitAllocation as UnitAllocation
     from marketsched.relaxed_lp.unit_allocation import fractional_unit_allocation as fractional_unit_allocation
 
-_LAZY = {
-    "tasks": ("Tasks", "tasks_of_jobs", "tasks_of_laws", "tasks_of_plans", "tasks_of_reports"),
-    "packing": ("PackingProgram", "PackingSolution"),
-    "bounds": ("Bound", "law_bound", "offline_bound", "plan_bound", "realised_bound"),
-    "hindsight": ("Optimum", "hindsight_optimum"),
-    "unit_allocation": ("UnitAllocation", "fractional_unit_allocation"),
-    "stochastic": ("StochasticChoice", "StochasticPricing"),
-    "duality": ("DualBound", "dual_bound", "dual_value", "report_bound"),
+_LAZY: dict[str, tuple[str, ...]] = {
+    "bounds": (
+        "Bound",
+        "law_bound",
+        "offline_bound",
+        "plan_bound",
+        "realised_bound",
+    ),
+    "duality": (
+        "DualBound",
+        "dual_bound",
+        "dual_value",
+        "report_bound",
+    ),
+    "hindsight": (
+        "Optimum",
+        "hindsight_optimum",
+    ),
+    "packing": (
+        "PackingProgram",
+        "PackingSolution",
+    ),
+    "stochastic": (
+        "StochasticChoice",
+        "StochasticPricing",
+    ),
+    "tasks": (
+        "Tasks",
+        "tasks_of_jobs",
+        "tasks_of_laws",
+        "tasks_of_plans",
+        "tasks_of_reports",
+    ),
+    "unit_allocation": (
+        "UnitAllocation",
+        "fractional_unit_allocation",
+    ),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

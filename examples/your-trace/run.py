@@ -10,11 +10,11 @@ import pandas as pd
 from scipy.stats import t
 
 from marketsched import Scenario, run
+from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms import MarketschedError
-from marketsched.strict_yaml import dump_yaml
-from marketsched.traces.swf import read_swf
-from marketsched.workloads import PredictionRule, predict
-from marketsched.workloads.prediction import History
+from marketsched.worlds import PredictionRule, predict
+from marketsched.worlds.prediction import History
+from marketsched.worlds.traces.swf import read_swf
 
 DAY = 86_400.0
 RULE = PredictionRule(round_seconds=300.0, lead_seconds=7200.0, max_duration=24)

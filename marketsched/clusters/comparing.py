@@ -21,8 +21,8 @@ from marketsched.clusters.running import Played, jobs_table, play, summary_rows
 from marketsched.clusters.scenario import ClusterScenario
 from marketsched.clusters.tables import CONFIDENCE, comparison_summary, curves_table
 from marketsched.mechanisms.checks import whole_parameter
-from marketsched.running import checked_seed, versions
-from marketsched.summarised import Summarised
+from marketsched.play.running import checked_seed, versions
+from marketsched.results.summarised import Summarised
 
 if TYPE_CHECKING:
     from marketsched.clusters.policies import PolicyChoice

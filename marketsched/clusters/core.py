@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from marketsched.clusters.policies import PolicyChoice, PolicyRules, policy_choices
 from marketsched.clusters.words import Words
-from marketsched.strict_yaml import Strict
+from marketsched.config.strict_yaml import Strict
 
 if TYPE_CHECKING:
     from marketsched.clusters.world import World

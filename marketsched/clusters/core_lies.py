@@ -8,8 +8,8 @@ from the seed, so truth and lie are always compared in the same world, and gains
 2. The factors of the best of each family are refined on all search worlds, and the best families combined.
 3. The best of every family, and the best of all, are scored on *fresh* worlds that no choice has seen: the best
    of many looks better than it is. Gains, and their share of the truthful utility, have bias-corrected bootstrap
-   intervals over worlds (:mod:`marketsched.paired_statistics`). Each interval holds by itself; whether a lie pays is
-   said of all scored lies together, with the rest of the confidence shared among them.
+   intervals over worlds (:mod:`marketsched.results.paired_statistics`). Each interval holds by itself; whether a lie
+   pays is said of all scored lies together, with the rest of the confidence shared among them.
 
 What the search finds is a lower bound of what lying can bring; what it does not find proves nothing.
 """
@@ -28,7 +28,7 @@ from marketsched.agents.cluster_games import CoreGame, OwnersTotal, play_out
 from marketsched.agents.cluster_reports import CoreLie, Honest, Several, lies_for, refined
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.paired_statistics import Estimate, ratio_of_means
+from marketsched.results.paired_statistics import Estimate, ratio_of_means
 
 World = Callable[[int], CoreGame]
 Progress = Callable[[str, int], object]

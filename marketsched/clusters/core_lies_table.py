@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from marketsched.clusters.core_lies import Progress, ScoredLie, World, search_core_lies
 from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.paired_statistics import Estimate
+from marketsched.results.paired_statistics import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,20 +32,20 @@ from marketsched.agents.cluster_games import CoreGame, one_of
 from marketsched.agents.cluster_jobs import JobGame
 from marketsched.agents.cluster_ports import PortGame
 from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-from marketsched.mechanisms.allocation.bandit_references import Cucb
-from marketsched.mechanisms.allocation.baselines import BinPacking, Drf, Fairness
-from marketsched.mechanisms.allocation.channel_instances import published_channels
-from marketsched.mechanisms.allocation.channel_policy import Channels
-from marketsched.mechanisms.allocation.channel_utilities import GaussianUtilities
-from marketsched.mechanisms.allocation.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.esdp import Esdp
-from marketsched.mechanisms.allocation.esdp_baselines import HighestUtilityFirst, LongestWaitingFirst, LowestCostFirst
-from marketsched.mechanisms.allocation.instances import published_instance
-from marketsched.mechanisms.allocation.machine_availability import GammaAvailability
-from marketsched.mechanisms.allocation.machine_jobs import MachineJobs
-from marketsched.mechanisms.allocation.oga import OgaSched
-from marketsched.mechanisms.allocation.opm import Opm
-from marketsched.mechanisms.allocation.opm_baselines import DeadlineAware, FairScheduler
+from marketsched.mechanisms.allocation.esdp.bandit_references import Cucb
+from marketsched.mechanisms.allocation.esdp.baselines import HighestUtilityFirst, LongestWaitingFirst, LowestCostFirst
+from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
+from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
+from marketsched.mechanisms.allocation.esdp.esdp import Esdp
+from marketsched.mechanisms.allocation.oga.baselines import BinPacking, Drf, Fairness
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.instances import published_instance
+from marketsched.mechanisms.allocation.oga.oga import OgaSched
+from marketsched.mechanisms.allocation.opm.baselines import DeadlineAware, FairScheduler
+from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvailability
+from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
+from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.allocation.slot_loop import Policy
 from marketsched.mechanisms.checks import whole_parameter
 

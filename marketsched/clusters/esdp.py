@@ -16,14 +16,14 @@ from marketsched.clusters.esdp_policies import ESDP_POLICIES
 from marketsched.clusters.parts import AnyArrivals, Bernoulli, Data
 from marketsched.clusters.policies import PolicyRules, policy_list
 from marketsched.clusters.words import ESDP, Words
-from marketsched.configuration import Count, Positive, PositiveShare
-from marketsched.strict_yaml import Strict
+from marketsched.config.configuration import Count, Positive, PositiveShare
+from marketsched.config.strict_yaml import Strict
 
 if TYPE_CHECKING:
     from marketsched.clusters.records import ChannelSamples
     from marketsched.clusters.world import World
-    from marketsched.mechanisms.allocation.channel_policy import Channels
-    from marketsched.mechanisms.allocation.channel_utilities import UtilitySource
+    from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+    from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class PublishedChannels(Strict):
 
     def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.mechanisms.allocation.channel_instances import published_channels
-        from marketsched.mechanisms.allocation.channel_utilities import GaussianUtilities
+        from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
+        from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
 
         drawn = published_channels(
             rng,
@@ -95,8 +95,8 @@ class _RecordedChannels(Strict):
     replay: StrictBool = False
 
     def _built(self, found: ChannelSamples, request_unit: float) -> BuiltChannels:
-        from marketsched.mechanisms.allocation.channel_policy import Channels
-        from marketsched.mechanisms.allocation.channel_utilities import RecordedUtilities
+        from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+        from marketsched.mechanisms.allocation.esdp.channel_utilities import RecordedUtilities
 
         asked = np.maximum(1, np.ceil(found.requests / request_unit - 1e-9)).astype(np.int64)
         capacities = np.full(asked.shape[1], self.capacity)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from marketsched.clusters.policies import PolicyRules
-from marketsched.configuration import Amount, PositiveShare
+from marketsched.config.configuration import Amount, PositiveShare
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 
 if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation.channel_policy import Channels
+    from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
     from marketsched.mechanisms.allocation.slot_loop import Policy
 
 
@@ -41,7 +41,7 @@ def _named(kind: Literal["slack", "exploration"]) -> Any:
     """Return a validator of the names of a sequence."""
 
     def read(x: object) -> str:
-        from marketsched.mechanisms.allocation.esdp_schedules import exploration_sequence, slack_sequence
+        from marketsched.mechanisms.allocation.esdp.schedules import exploration_sequence, slack_sequence
 
         try:
             if not isinstance(x, str):

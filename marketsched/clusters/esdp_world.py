@@ -11,11 +11,11 @@ import numpy as np
 from marketsched.clusters.esdp_policies import ChannelRulesOf, KnownChannels
 from marketsched.clusters.policies import PolicyChoice
 from marketsched.clusters.world import Outcome, Reference
-from marketsched.mechanisms.allocation.bandit_references import TrueMeanOracle
-from marketsched.mechanisms.allocation.channel_environment import ChannelEnvironment
+from marketsched.config.strict_yaml import placed
+from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.running import checked_seed
-from marketsched.strict_yaml import placed
+from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
     from marketsched.clusters.esdp import EsdpCluster

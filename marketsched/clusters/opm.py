@@ -16,14 +16,14 @@ from marketsched.clusters.opm_policies import OPM_POLICIES
 from marketsched.clusters.parts import Data, PositiveRange, ShareRange
 from marketsched.clusters.policies import PolicyRules, policy_list
 from marketsched.clusters.words import OPM, Words
-from marketsched.configuration import Amount, Count, Positive, PositiveShare
+from marketsched.config.configuration import Amount, Count, Positive, PositiveShare
+from marketsched.config.strict_yaml import Strict, number
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.strict_yaml import Strict, number
 
 if TYPE_CHECKING:
     from marketsched.clusters.world import World
-    from marketsched.mechanisms.allocation.machine_availability import AvailabilityProcess
-    from marketsched.mechanisms.allocation.machine_jobs import MachineJobs
+    from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
+    from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class GammaMachines(_Machines):
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
         """Return the machines; ``data`` is not used."""
-        from marketsched.mechanisms.allocation.machine_availability import GammaAvailability
+        from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvailability
 
         process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
         return BuiltMachines(process, np.full(self.machines, process.share))
@@ -151,7 +151,7 @@ class SpotMachines(_Machines):
 
 
 def _recorded(available: NDArray[np.float32]) -> BuiltMachines:
-    from marketsched.mechanisms.allocation.machine_availability import RecordedAvailability
+    from marketsched.mechanisms.allocation.opm.machine_availability import RecordedAvailability
 
     return BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
 
@@ -171,7 +171,7 @@ class _Jobs(Strict):
 
     def _jobs(self, arrivals: ArrayLike, stays: ArrayLike, slots: int, rng: np.random.Generator) -> MachineJobs:
         """Return the jobs; deadlines after the last slot are brought forward to it."""
-        from marketsched.mechanisms.allocation.machine_jobs import MachineJobs
+        from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 
         begin = np.asarray(arrivals, dtype=np.int64)
         if not begin.size:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, StrictBool
 
 from marketsched.clusters.policies import PolicyRules
-from marketsched.configuration import Count, Positive
-from marketsched.strict_yaml import number
+from marketsched.config.configuration import Count, Positive
+from marketsched.config.strict_yaml import number
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.slot_loop import Policy

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from marketsched.clusters.opm_policies import KnownMachines, MachineRulesOf
 from marketsched.clusters.policies import PolicyChoice
 from marketsched.clusters.world import Outcome, Reference
-from marketsched.mechanisms.allocation.machine_environment import MachineEnvironment
-from marketsched.mechanisms.allocation.machine_scheduler import MachineScheduler
-from marketsched.mechanisms.allocation.opm import Opm
-from marketsched.mechanisms.allocation.opm_offline import offline_optimum
+from marketsched.config.strict_yaml import placed
+from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
+from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+from marketsched.mechanisms.allocation.opm.offline import offline_optimum
+from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.running import checked_seed
-from marketsched.strict_yaml import placed
+from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
     from marketsched.clusters.opm import OpmCluster

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from marketsched.configuration import Count, Positive, PositiveShare, Share
+from marketsched.config.configuration import Count, Positive, PositiveShare, Share
+from marketsched.config.strict_yaml import Strict, number
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.strict_yaml import Strict, number
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
-    from marketsched.mechanisms.allocation.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 
 Data = str | PathLike[str] | None
 MEMORY_UNIT_GIB = 4.0  # on most recorded machines about as much as there is for each core
@@ -92,7 +92,7 @@ class Published(_Drawn):
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.mechanisms.allocation.instances import published_instance
+        from marketsched.mechanisms.allocation.oga.instances import published_instance
 
         return published_instance(rng, ports_per_instance=self.ports_per_instance, **self._common())
 
@@ -112,7 +112,7 @@ class PaiMix(_Drawn):
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         from marketsched.clusters.traces import pai_mix
-        from marketsched.mechanisms.allocation.instances import pai_like_instance
+        from marketsched.mechanisms.allocation.oga.instances import pai_like_instance
 
         common = self._common()
         machines = pai_mix() / (1.0, self.memory_unit_gib, 1.0)
@@ -131,7 +131,7 @@ class SmallInteger(Strict):
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used."""
-        from marketsched.mechanisms.allocation.instances import small_integer_instance
+        from marketsched.mechanisms.allocation.oga.instances import small_integer_instance
 
         sizes = {"n_ports": self.ports, "n_instances": self.instances, "n_types": self.types}
         return small_integer_instance(rng, **sizes, density=self.density, gain=self.gain)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, StrictBool, model_validator
 
-from marketsched.configuration import Count, Positive
+from marketsched.config.configuration import Count, Positive
+from marketsched.config.strict_yaml import Strict, number, parse_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.strict_yaml import Strict, number, parse_yaml, validated
 
 if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
     from marketsched.mechanisms.allocation.slot_loop import Policy
 
 
@@ -59,7 +59,7 @@ class OgaSchedRules(PolicyRules):
     def build(self, cluster: BipartiteCluster, horizon: int) -> Policy:
         """Return the policy in its first slot."""
         from marketsched.mechanisms.allocation import OgaSched
-        from marketsched.mechanisms.allocation.step_sizes import geometric_step
+        from marketsched.mechanisms.allocation.oga.step_sizes import geometric_step
 
         step: Any = self.step
         if not isinstance(self.step, str) and self.decay != 1.0:

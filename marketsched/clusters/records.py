@@ -52,8 +52,8 @@ def minibatch_samples(source: Source) -> ChannelSamples:
     MissingDataError, TraceError
         If the trace is not there or damaged.
     """
-    from marketsched.mechanisms.allocation.channel_utilities import relative_speeds
-    from marketsched.traces.pai import read_minibatches
+    from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
+    from marketsched.worlds.traces.pai import read_minibatches
 
     table = read_minibatches(source).sort_values(["job", "worker", "time"], kind="stable")
     samples: list[NDArray[np.float64]] = []
@@ -107,7 +107,7 @@ def task_samples(
     InvalidParameterError
         If there are fewer such jobs, or no such channel.
     """
-    from marketsched.traces.google import read_tasks
+    from marketsched.worlds.traces.google import read_tasks
 
     runs = read_tasks(source)
     runs = runs[(runs["end_event"] == FINISHED) & (runs["run_s"] > 0)]
@@ -165,7 +165,7 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
     InvalidParameterError
         If the window is longer than the trace.
     """
-    from marketsched.traces.catalogue import TRACES
+    from marketsched.worlds.traces.catalogue import TRACES
 
     path = TRACES["google-jobs"].path(source)
     status = path.stat()
@@ -183,7 +183,7 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
 @lru_cache(maxsize=1)
 def _google_times(path: Path, modified: int, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return submission and run times; kept, as a comparison asks for the same file once for each seed."""
-    from marketsched.traces.google import read_jobs
+    from marketsched.worlds.traces.google import read_jobs
 
     table = read_jobs(path)
     table = table[(table["submit_s"] > 0) & table["run_s"].notna()]
@@ -209,8 +209,8 @@ def lanl_availability(
     InvalidParameterError
         If there is no such system, it has fewer nodes, or its record is shorter.
     """
-    from marketsched.mechanisms.allocation.machine_availability import availability_from_periods
-    from marketsched.traces.lanl import read_outages
+    from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
+    from marketsched.worlds.traces.lanl import read_outages
 
     table = read_outages(source)
     table = table[table["sys_nodes"].notna() & table["node"].notna()]
@@ -257,8 +257,8 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
     InvalidParameterError
         If the record is shorter than the slots.
     """
-    from marketsched.mechanisms.allocation.machine_availability import availability_from_periods
-    from marketsched.traces.spot import read_nodes
+    from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
+    from marketsched.worlds.traces.spot import read_nodes
 
     table = read_nodes(source)
     own = table[table["trace"] == fleet]

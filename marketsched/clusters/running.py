@@ -19,8 +19,8 @@ from marketsched.clusters.policies import PolicyChoice
 from marketsched.clusters.scenario import ClusterScenario
 from marketsched.clusters.tables import slots_table, with_ratios
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
-from marketsched.running import checked_seed, versions
-from marketsched.summarised import Summarised
+from marketsched.play.running import checked_seed, versions
+from marketsched.results.summarised import Summarised
 
 if TYPE_CHECKING:
     from marketsched.clusters.world import Outcome, World

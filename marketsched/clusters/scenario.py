@@ -22,10 +22,10 @@ from marketsched.clusters.opm import OpmCluster
 from marketsched.clusters.parts import AnyArrivals, AnyInstance, Bernoulli, Published
 from marketsched.clusters.policies import OGASCHED_POLICIES, PolicyChoice, PolicyRules, policy_list
 from marketsched.clusters.words import OGASCHED, Words
-from marketsched.configuration import Count
+from marketsched.config.configuration import Count
+from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import ScenarioFile
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.scenario import Scenario
-from marketsched.scenario_file import ScenarioFile
 
 if TYPE_CHECKING:
     from marketsched.clusters.world import World

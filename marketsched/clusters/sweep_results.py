@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from marketsched.clusters.view import cell, decimals, figure
-from marketsched.output import INCOMPLETE, META, whole_folder, write_json, write_table
-from marketsched.summary import percent
+from marketsched.results.output import INCOMPLETE, META, whole_folder, write_json, write_table
+from marketsched.results.summary import percent
 
 if TYPE_CHECKING:
     from marketsched.clusters.sweeping import ClusterSweep
@@ -68,7 +68,7 @@ def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = Fals
         If the disk does not take it; nothing is left then.
     """
     from marketsched.clusters.sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
-    from marketsched.plots import save_figure
+    from marketsched.results.plots import save_figure
 
     meta = {**found.meta, "complete": found.complete}
     about = {name: meta[name] for name in ("scenario", "key", "seed", "runs", "versions", "complete")}

@@ -12,11 +12,11 @@ import pandas as pd
 
 from marketsched.clusters.comparing import ClusterComparison, compare_cluster
 from marketsched.clusters.scenario import ClusterScenario
+from marketsched.config.scenario_file import with_changes
+from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.running import versions
-from marketsched.scenario_file import with_changes
-from marketsched.strict_yaml import dump_yaml, parse_yaml
-from marketsched.summarised import Summarised
+from marketsched.play.running import versions
+from marketsched.results.summarised import Summarised
 
 Progress = Callable[[int, int, str], None]
 

@@ -17,7 +17,7 @@ from scipy import stats
 
 from marketsched.clusters.words import OGASCHED, Column
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord
-from marketsched.paired_statistics import ratio_of_means
+from marketsched.results.paired_statistics import ratio_of_means
 
 CONFIDENCE = 0.95
 BOOTSTRAP = 20_223  # seed of the resamples: a table drawn twice is the same table

@@ -19,7 +19,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marketsched.mechanisms.allocation.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 
 Source = str | PathLike[str] | None
 
@@ -60,7 +60,7 @@ def common_pod_types(source: Source, n_types: int) -> PodTypes:
     InvalidParameterError
         If there are fewer types.
     """
-    from marketsched.traces.openb import JOB_TYPE, last_days, read_pods
+    from marketsched.worlds.traces.openb import JOB_TYPE, last_days, read_pods
 
     recent = last_days(read_pods(source), RANKING_DAYS)
     columns = list(JOB_TYPE)
@@ -88,12 +88,12 @@ def machine_capacities(source: Source, trace: Literal["openb", "pai"]) -> NDArra
         If the trace is not there or damaged.
     """
     if trace == "openb":
-        from marketsched.traces.openb import read_nodes
+        from marketsched.worlds.traces.openb import read_nodes
 
         nodes = read_nodes(source)
         columns = [nodes["cpu_milli"] / 1000.0, nodes["memory_mib"] / MIB_PER_GIB, nodes["gpu"]]
     else:
-        from marketsched.traces.pai import read_machines
+        from marketsched.worlds.traces.pai import read_machines
 
         machines = read_machines(source)
         columns = [machines["cap_cpu"], machines["cap_mem"], machines["cap_gpu"]]
@@ -139,7 +139,7 @@ def recorded_instance(
     contention : float
         Multiplies what jobs ask for, after it is known where they fit.
     gain, alpha, overhead
-        As in `marketsched.mechanisms.allocation.instances.published_instance`.
+        As in `marketsched.mechanisms.allocation.oga.instances.published_instance`.
 
     Raises
     ------
@@ -148,8 +148,8 @@ def recorded_instance(
     InvalidParameterError
         If there are fewer machines or types of pods, or a type fits on none of the machines drawn.
     """
-    from marketsched.mechanisms.allocation.cluster import BipartiteCluster
-    from marketsched.mechanisms.allocation.instances import draw_gains
+    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.oga.instances import draw_gains
 
     unit = np.array([1.0, memory_unit_gib, 1.0])
     table = machine_capacities(source, machines) / unit
@@ -180,7 +180,7 @@ def recorded_counts(source: Source, n_ports: int, *, days: float, slot_seconds: 
     InvalidParameterError
         If there are fewer types, or the trace is shorter, or not one slot long.
     """
-    from marketsched.traces.openb import JOB_TYPE, read_pods
+    from marketsched.worlds.traces.openb import JOB_TYPE, read_pods
 
     types = common_pod_types(source, n_ports)
     pods = read_pods(source)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.clusters.policies import OgaSchedRules, PolicyChoice, Rules
-from marketsched.mechanisms.allocation.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.cluster_environment import ClusterEnvironment
-from marketsched.mechanisms.allocation.multiple_arrivals import CopiedArrivals, PortCopies
+from marketsched.config.strict_yaml import placed
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
+from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.running import checked_seed
-from marketsched.strict_yaml import placed
+from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,23 +36,51 @@ if TYPE_CHECKING:
     from marketsched.truthfulness.witness_file import replay_witness as replay_witness
     from marketsched.truthfulness.witness_file import save_witness as save_witness
 
-_LAZY = {
+_LAZY: dict[str, tuple[str, ...]] = {
     "audited": ("Audit",),
-    "certificate": ("Certificate", "certify"),
-    "checks": ("CheckReport", "MechanismCheckError", "check_mechanism", "mechanism_checks"),
-    "families": ("Family", "default_families"),
-    "findings": ("Deviation", "Deviations"),
-    "misreports": ("Misreport", "misreport_from"),
+    "certificate": (
+        "Certificate",
+        "certify",
+    ),
+    "checks": (
+        "CheckReport",
+        "MechanismCheckError",
+        "check_mechanism",
+        "mechanism_checks",
+    ),
+    "families": (
+        "Family",
+        "default_families",
+    ),
+    "findings": (
+        "Deviation",
+        "Deviations",
+    ),
+    "misreports": (
+        "Misreport",
+        "misreport_from",
+    ),
     "owners": ("certify_owners",),
     "parts": ("Parts",),
     "population": ("certify_population",),
     "scoring": ("score",),
     "searching": ("search",),
     "shrinking": ("shrink",),
-    "situation": ("Other", "Situation", "situation_of", "situations_of"),
-    "utilities": ("UtilityTable", "expected_utilities"),
+    "situation": (
+        "Other",
+        "Situation",
+        "situation_of",
+        "situations_of",
+    ),
+    "utilities": (
+        "UtilityTable",
+        "expected_utilities",
+    ),
     "witness": ("Witness",),
-    "witness_file": ("replay_witness", "save_witness"),
+    "witness_file": (
+        "replay_witness",
+        "save_witness",
+    ),
 }
 __all__ = [name for names in _LAZY.values() for name in names]
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from marketsched.contestants import OWN, Contestant, contestants
+from marketsched.config.contestants import OWN, Contestant, contestants
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, MissingDataError, TraceError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.running import checked_seed, versions
-from marketsched.scenario import Scenario
+from marketsched.play.running import checked_seed, versions
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificate import Certificate
 from marketsched.truthfulness.own_lies import FixedReport

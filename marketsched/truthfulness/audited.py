@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.scenario import Scenario
+from marketsched.config.scenario import Scenario
 from marketsched.truthfulness.findings import Deviation, Deviations
 from marketsched.truthfulness.situation import Situation
 
@@ -98,7 +98,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return summary and meta as plain data, NaN as None."""
-        from marketsched.output import plain
+        from marketsched.results.output import plain
 
         rows = [{str(key): value for key, value in row.items()} for row in self.summary().to_dict(orient="records")]
         found: dict[str, Any] = plain(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from marketsched.agents.strategies import PublicInformation, submission_delay
+from marketsched.config.sow_codec import sow_from_json, sow_to_json
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.sow_codec import sow_from_json, sow_to_json
 from marketsched.truthfulness.misreports import Lie, Misreport
 
 

@@ -13,11 +13,11 @@ import pandas as pd
 from marketsched.agents.job import Job
 from marketsched.agents.market import Market
 from marketsched.agents.strategies import PublicInformation, Strategy, submission_delay
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.running import checked_seed
-from marketsched.scenario import Scenario
+from marketsched.play.running import checked_seed
 from marketsched.truthfulness.certificate import Certificate, certify, require_menu
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness

@@ -36,8 +36,8 @@ from marketsched.truthfulness.playing import Factory
 from marketsched.truthfulness.staging import MECHANISM, Played, Stage, stream, stream_of_run
 
 if TYPE_CHECKING:
-    from marketsched.scenario import Scenario
-    from marketsched.workloads.workload import Workload
+    from marketsched.config.scenario import Scenario
+    from marketsched.worlds.workload import Workload
 
 SIZES = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
 
@@ -249,7 +249,7 @@ def situation_of(
     UnknownNameError
         If there is no such job; and errors as of `Scenario.setup`.
     """
-    from marketsched.scenario import Scenario
+    from marketsched.config.scenario import Scenario
 
     return situations_of(Scenario.of(scenario), [job], seed, history=history, nobody_later=nobody_later, data=data)[0]
 

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marketsched.job_list import JobEntry, JobList
+from marketsched.config.job_list import JobEntry, JobList
+from marketsched.config.mixtures import Mixtures
+from marketsched.config.scenario import Scenario
+from marketsched.config.sow_codec import sow_to_json
+from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.mixtures import Mixtures
-from marketsched.scenario import Scenario
-from marketsched.sow_codec import sow_to_json
-from marketsched.strict_yaml import dump_yaml, parse_yaml
 from marketsched.truthfulness.findings import Deviation
 from marketsched.truthfulness.lotteries import Fate, fate_of
 from marketsched.truthfulness.misreports import misreport_from

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from marketsched.dashboard.server import missing_packages
-from marketsched.dashboard.session import Session
-from marketsched.dashboard.settings import first_form, read_form
-from marketsched.dashboard.words import numbers, sentences, start_rows
-from marketsched.scenario import Scenario
+from marketsched.config.scenario import Scenario
+from marketsched.show.dashboard.server import missing_packages
+from marketsched.show.dashboard.session import Session
+from marketsched.show.dashboard.settings import first_form, read_form
+from marketsched.show.dashboard.words import numbers, sentences, start_rows
 from page_tools import at, brightness, choose, colour, contrast, press, write
 
 CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)

@@ -1,0 +1,1 @@
+"""Scenarios: what to run, as plain typed data read from YAML."""

@@ -1,0 +1,183 @@
+"""Scenario files: where they are, how they are read, changed and written back, whatever they describe."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from marketsched.config.json_lines import shown
+from marketsched.config.strict_yaml import Strict, dump_yaml, parse_yaml, read_yaml, validated
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+
+
+class ScenarioFile(Strict):
+    """What every sort of scenario has: a name, and the ways in and out of a file."""
+
+    name: Annotated[str, Field(min_length=1)]
+    description: str = ""
+
+    @classmethod
+    def _prepared(cls, data: Any, source: str) -> Any:
+        """Return ``data`` as it is to be checked; raise if it is a scenario of another sort."""
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, source: str = "scenario") -> Self:
+        """Return the scenario that ``data`` describes.
+
+        Parameters
+        ----------
+        data : mapping
+            As in a scenario file.
+        source : str
+            What to call it in an error line.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a key is unknown or missing, or a value is out of range.
+        """
+        return validated(cls, cls._prepared(data, source), source)
+
+    @classmethod
+    def load(cls, where: str | PathLike[str]) -> Self:
+        """Return a built-in scenario by name, or the one in a YAML file.
+
+        Raises
+        ------
+        UnknownNameError
+            If ``where`` is neither the name of a built-in scenario nor an existing file.
+        InvalidParameterError
+            If the file is not a scenario of this sort.
+        OSError
+            If the file cannot be read.
+        """
+        data, source = read_scenario(where)
+        return cls.from_dict(data, source=source)
+
+    @classmethod
+    def of(cls, what: Self | str | PathLike[str] | Mapping[str, Any]) -> Self:
+        """Return ``what`` if it is a scenario, else load or read it."""
+        if isinstance(what, cls):
+            return what
+        return cls.from_dict(what) if isinstance(what, Mapping) else cls.load(what)  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the resolved scenario as plain data: all defaults written out."""
+        found: dict[str, Any] = without_none(self.model_dump(mode="python"))
+        return found
+
+    def to_yaml(self) -> str:
+        """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
+        return dump_yaml(self.to_dict())
+
+
+def built_in_names() -> tuple[str, ...]:
+    """Return the names of the built-in scenarios, sorted."""
+    return tuple(sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml")))
+
+
+def built_in_text(name: str) -> str:
+    """Return the file of a built-in scenario, comments included.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    """
+    if name not in built_in_names():
+        raise UnknownNameError(f"scenario {name!r} is unknown: expected one of {', '.join(built_in_names())}")
+    return _folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
+    """Return what a scenario file (or a built-in scenario) says, unchecked, and what to call it.
+
+    Raises
+    ------
+    UnknownNameError
+        If ``where`` is neither the name of a built-in scenario nor an existing file.
+    InvalidParameterError
+        If it is a folder, not YAML, or no table of keys.
+    OSError
+        If the file cannot be read.
+    """
+    if isinstance(where, str) and where in built_in_names():
+        return parse_yaml(built_in_text(where), f"{where}.yaml"), where
+    if not isinstance(where, (str, PathLike)):
+        raise InvalidParameterError(f"scenario = {where!r}: expected the name of a built-in one, a file, or a mapping")
+    if Path(where).is_dir():
+        inside = Path(where) / "scenario.yaml"
+        such = f", such as {inside}" if inside.is_file() else ", or the name of a built-in one"
+        raise InvalidParameterError(f"scenario {str(where)!r} is a folder: expected a YAML file{such}")
+    if not Path(where).exists():
+        near = difflib.get_close_matches(Path(where).stem.lower(), built_in_names(), n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        names = ", ".join(built_in_names())
+        raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
+    data = read_yaml(where)
+    if not isinstance(data, Mapping):
+        raise InvalidParameterError(
+            f"{where}: the document = {shown(data)}: expected a table of keys; "
+            "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
+        )
+    return data, str(where)
+
+
+def with_changes(data: Any, changes: Sequence[str]) -> Any:
+    """Return a copy of scenario ``data`` with every ``a.b.c=value`` of ``changes`` made.
+
+    Values are read as YAML, list places are numbers. Keys are checked with the whole scenario.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a change is not of that form, or its place is inside something that has no parts.
+    """
+    data = copy.deepcopy(data)
+    for change in changes:
+        path, equals, text = change.partition("=")
+        if not equals or not path:
+            raise InvalidParameterError(f"--set {change}: expected key=value, as in mechanism.epsilon=0.1")
+        *above, last = path.split(".")
+        here = data
+        for step in above:
+            here = _inside(here, step, change)
+        value = parse_yaml(text, f"--set {change}")
+        if isinstance(here, dict):
+            here[last] = value
+        else:
+            _inside(here, last, change)  # complains where there is no such place
+            here[int(last)] = value
+    return data
+
+
+def _inside(here: Any, step: str, change: str) -> Any:
+    if isinstance(here, dict):
+        return here.setdefault(step, {})
+    if isinstance(here, list) and step.isdigit() and int(step) < len(here):
+        return here[int(step)]
+    legal = f"a place in 0 .. {len(here) - 1}" if isinstance(here, list) else "no more parts here"
+    raise InvalidParameterError(f"--set {change}: {step!r}: expected {legal}")
+
+
+def _folder() -> Traversable:
+    return files("marketsched.config") / "scenarios"
+
+
+def without_none(data: Any) -> Any:
+    """Leave out of mappings what is None, that is, not said.
+
+    Lists stay as they are: a job's ``arrival: null`` means something.
+    """
+    if isinstance(data, dict):
+        return {key: without_none(value) for key, value in data.items() if value is not None}
+    return list(data) if isinstance(data, tuple) else data

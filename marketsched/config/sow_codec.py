@@ -1,0 +1,175 @@
+"""Statements of work as JSON or YAML, and back.
+
+The form is that of the replay contract: ``concurrency``, ``value`` (``kind``: ``table``,
+``deadline`` or ``linear``) and ``requirements``, a list of ``arrival``, ``duration``,
+``probability`` and, where it is not the duration, ``signal`` (null: durations hidden).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.config.json_lines import shown
+from marketsched.mechanisms.checks import whole_number
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.sow import THE_DURATION, Requirement, StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
+
+LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
+
+_VALUE_FIELDS: dict[str, tuple[str, ...]] = {
+    "table": ("values",),
+    "deadline": ("value", "deadline"),
+    "linear": ("value", "from", "slope", "deadline"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLimits:
+    """The largest report that a market takes."""
+
+    max_concurrency: int  # nodes
+    max_duration: int  # rounds
+    max_value: float  # credits
+
+
+NO_LIMITS = ReportLimits(LAST_ROUND, LAST_ROUND, math.inf)
+
+
+def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) -> StatementOfWork:
+    """Return the statement of work that ``fields`` describes, as submitted in round ``birth``.
+
+    Parameters
+    ----------
+    birth : int
+        Round of submission, >= 1.
+    fields : mapping
+        ``concurrency``, ``value``, ``requirements``, as in the replay contract.
+    limits : ReportLimits, optional
+        What the market has announced.
+
+    Raises
+    ------
+    InvalidReportError
+        If a field is missing, unknown, malformed or outside its range; the message names its place.
+    """
+    table = _table("sow", fields, ("concurrency", "value", "requirements"))
+    concurrency = whole_number("concurrency", table["concurrency"], 1, limits.max_concurrency)
+    value = value_from_json(table["value"])
+    if value.highest > limits.max_value:
+        raise InvalidReportError(f"value = {value.highest!r}: expected values in [0, {limits.max_value!r}]")
+    rows = table["requirements"]
+    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
+        raise InvalidReportError(f"requirements = {shown(rows)}: expected a list")
+    points = [_requirement(f"requirements[{i}]", row, birth, limits.max_duration) for i, row in enumerate(rows)]
+    return StatementOfWork(birth, concurrency, value, points)
+
+
+def signals_left_out(fields: Mapping[str, Any]) -> bool:
+    """Return True if no requirement of a (valid) JSON statement of work states its signal."""
+    return all("signal" not in row for row in fields["requirements"])
+
+
+def value_from_json(fields: object) -> ValueCurve:
+    """Return the value curve that ``fields`` describes.
+
+    Raises
+    ------
+    InvalidReportError
+        If a field is missing, unknown, malformed or outside its range; the message names its place.
+    """
+    if not isinstance(fields, Mapping):
+        raise InvalidReportError(f"value = {shown(fields)}: expected an object with a kind")
+    kind = fields.get("kind")
+    if not isinstance(kind, str) or kind not in _VALUE_FIELDS:
+        seen = f"value.kind = {shown(kind)}" if "kind" in fields else "value.kind is missing"
+        raise InvalidReportError(f"{seen}: expected one of {', '.join(_VALUE_FIELDS)}")
+    table = _table("value", fields, ("kind", *_VALUE_FIELDS[kind]))
+    try:
+        if kind == "table":
+            return TableValue(_times(table["values"]))
+        deadline = whole_number("deadline", table["deadline"], 0, LAST_ROUND)
+        if kind == "deadline":
+            return DeadlineValue(table["value"], deadline)
+        start = whole_number("from", table["from"], 0, LAST_ROUND)
+        return LinearValue(table["value"], start, table["slope"], deadline)
+    except InvalidReportError as error:
+        raise InvalidReportError(f"value: {error}") from None
+
+
+def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
+    """Return ``sow`` in the form that :func:`sow_from_json` reads; the birth is not part of it."""
+    points = sow.requirements
+    revealed = all(r.signal == r.duration and type(r.signal) is int for r in points)
+    rows = []
+    for r in points:
+        row: dict[str, Any] = {"arrival": r.arrival, "duration": r.duration, "probability": r.probability}
+        if not revealed:
+            row["signal"] = r.signal
+        rows.append(row)
+    return {"concurrency": sow.concurrency, "value": value_to_json(sow.value), "requirements": rows}
+
+
+def value_to_json(value: ValueCurve) -> dict[str, Any]:
+    """Return ``value`` in the form that :func:`value_from_json` reads.
+
+    A curve of another class becomes the table of its positive values.
+    """
+    if isinstance(value, DeadlineValue):
+        return {"kind": "deadline", "value": value.value, "deadline": value.deadline}
+    if isinstance(value, LinearValue):
+        return {
+            "kind": "linear",
+            "value": value.value,
+            "from": value.start,
+            "slope": value.slope,
+            "deadline": value.deadline,
+        }
+    if isinstance(value, TableValue):
+        return {"kind": "table", "values": {str(t): v for t, v in value.values.items()}}
+    dense = value.table(0, value.last + 1).tolist()
+    return {"kind": "table", "values": {str(t): v for t, v in enumerate(dense)}}
+
+
+def _table(place: str, fields: object, names: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Return ``fields`` if it has exactly the keys ``names`` (and perhaps ``optional``)."""
+    if not isinstance(fields, Mapping):
+        raise InvalidReportError(f"{place} = {shown(fields)}: expected an object with {', '.join(names)}")
+    for name in names:
+        if name not in fields:
+            raise InvalidReportError(f"{place}.{name} is missing: expected {', '.join(names)}")
+    for name in fields:
+        if name not in names and name not in optional:
+            raise InvalidReportError(f"{place}.{name}: unknown field: known here are {', '.join([*names, *optional])}")
+    return fields
+
+
+def _requirement(place: str, row: object, birth: int, max_duration: int) -> Requirement:
+    fields = _table(place, row, ("arrival", "duration", "probability"), ("signal",))
+    signal = fields.get("signal", THE_DURATION)
+    if isinstance(signal, (Mapping, list, bool)):
+        raise InvalidReportError(f"{place}.signal = {shown(signal)}: expected a number, a string or null")
+    try:
+        arrival = whole_number("arrival", fields["arrival"], birth, LAST_ROUND)
+        duration = whole_number("duration", fields["duration"], 1, max_duration)
+        return Requirement(arrival, duration, fields["probability"], signal)
+    except InvalidReportError as error:
+        raise InvalidReportError(f"{place}.{error}") from None
+
+
+def _times(values: object) -> dict[int, float]:
+    """Return a table with whole-number keys; in JSON the keys are strings."""
+    if not isinstance(values, Mapping):
+        raise InvalidReportError(f"values = {shown(values)}: expected an object {{completion time: value}}")
+    table: dict[int, float] = {}
+    for key, value in values.items():
+        time = int(key) if isinstance(key, str) and key.isascii() and key.isdigit() else key
+        if isinstance(time, bool) or not isinstance(time, int) or not 0 <= time <= LAST_ROUND:
+            raise InvalidReportError(f"values has the key {shown(key)}: expected completion times in [0, {LAST_ROUND}]")
+        if time in table:
+            raise InvalidReportError(f"values lists the completion time {time} twice")
+        table[time] = value
+    return table

@@ -1,0 +1,1 @@
+"""Play a market: run a scenario, replay a log of events."""

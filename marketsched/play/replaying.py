@@ -1,0 +1,363 @@
+r"""Feed a log of events to a mechanism and get its decisions: the replay contract.
+
+One JSON object per line in, one decision per line out. A log is how a user in any language drives
+a mechanism from a real system, how a run is reproduced from one file, and how a decision is
+debugged.
+
+Within a round come all ``submit``, all ``arrive``, then the mechanism clears the round, then
+``complete``; rounds without events are cleared too. A faulty line gives one line with
+``"event": "error"``, changes nothing (it does not even clear the rounds before its own), and the
+log goes on. Where the contract leaves a choice:
+
+* rounds are cleared when a correct line needs it, so the round of a faulty line is not *mentioned*;
+* an ``arrive`` without ``signal`` of a report that left signals out must give a ``duration``;
+* lines after ``end`` are read like any others; a blank line is skipped;
+* unknown fields are refused inside ``sow`` (a misspelt ``signal`` would change its meaning), and
+  ignored beside it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from marketsched.config.configuration import ReplayConfig
+from marketsched.config.json_lines import field, parse_line, shown
+from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
+from marketsched.config.strict_yaml import read_yaml, validated
+from marketsched.mechanisms.checks import whole_number
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
+from marketsched.mechanisms.sow import Signal
+
+Decision = dict[str, Any]
+Line = str | bytes | Mapping[str, Any]
+
+
+def replay(
+    config: ReplayConfig | Mapping[str, Any] | str | PathLike[str],
+    events: Iterable[Line] | str | PathLike[str],
+    *,
+    strict: bool = False,
+) -> Iterator[Decision]:
+    """Yield the decisions that a mechanism takes on a log of events.
+
+    Parameters
+    ----------
+    config : mapping or path
+        The configuration of the replay contract, or the YAML file that holds it.
+    events : iterable of lines or mappings, or path
+        The log: JSON lines (text or bytes) or ready-made mappings, in order of ``round``; or the
+        file that holds the lines.
+    strict : bool
+        Stop after the first faulty line.
+
+    Yields
+    ------
+    dict
+        One decision: ``plan``, ``drop``, ``cancel``, ``evict``, ``start``, ``complete`` or
+        ``error``, each as soon as the lines read so far determine it.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the configuration is at fault; raised by the call itself, before any event is read.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> config = {"capacity": 1, "max_concurrency": 1, "max_duration": 1, "max_value": 4, "max_delay": 3,
+    ...           "horizon": 5, "pricing": {"kind": "posted", "prices": [0.5]}}
+    >>> sow = {"concurrency": 1, "value": {"kind": "deadline", "value": 2.0, "deadline": 3},
+    ...        "requirements": [{"arrival": 1, "duration": 1, "probability": 1.0}]}
+    >>> for decision in replay(config, [{"round": 1, "event": "submit", "job": "A", "sow": sow}]):
+    ...     print(decision)
+    {'round': 1, 'event': 'plan', 'job': 'A', 'starts': [[1, 1, 1]], 'estimated_utility': 1.5}
+    """
+    source = f"{config}: " if isinstance(config, (str, PathLike)) else ""
+    try:
+        replayer = Replayer(_as_config(config))
+    except InvalidParameterError as error:
+        text = str(error)
+        raise InvalidParameterError(text if text.startswith(source) else source + text) from None
+    return _decisions(replayer, events, strict)
+
+
+def _as_config(config: ReplayConfig | Mapping[str, Any] | str | PathLike[str]) -> ReplayConfig:
+    if isinstance(config, ReplayConfig):
+        return config
+    if isinstance(config, (str, PathLike)):
+        return validated(ReplayConfig, read_yaml(config), str(config))
+    return validated(ReplayConfig, dict(config), "config")
+
+
+def _decisions(replayer: Replayer, events: Iterable[Line] | str | PathLike[str], strict: bool) -> Iterator[Decision]:
+    if isinstance(events, (str, PathLike)):
+        with Path(events).open("rb") as lines:
+            yield from _decisions(replayer, lines, strict)
+        return
+    for number, line in enumerate(events, start=1):
+        for decision in replayer.feed(number, line):
+            yield decision
+            if strict and decision["event"] == "error":
+                return
+    yield from replayer.finish()
+
+
+@dataclass(slots=True)
+class _Job:
+    """What the replayer knows of a job."""
+
+    name: str
+    index: int  # order of submission
+    concurrency: int
+    plan: LaunchPlan
+    signals_left_out: bool
+    arrived: bool = False
+    active: bool = True
+    running: bool = False
+    start: int | None = None  # planned or actual; None while unknown
+    duration: int | None = None  # given in the log; then the replayer completes the job
+
+    def occupies(self, t: int, longest: int) -> bool:
+        """Return True if the job would execute in round ``t`` unless it is removed before."""
+        return self.start is not None and self.start <= t < self.start + (self.duration or longest)
+
+    def ends_in(self, t: int) -> bool:
+        """Return True if ``t`` is the last round of a job whose duration the log gave."""
+        return self.start is not None and self.duration is not None and self.start + self.duration - 1 == t
+
+
+class Replayer:
+    """The state of one replay: a mechanism, and the jobs that the log has named.
+
+    Parameters
+    ----------
+    config : ReplayConfig
+        The configuration of the replay contract.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the mechanism refuses the configuration.
+    """
+
+    def __init__(self, config: ReplayConfig) -> None:
+        self.config = config
+        self.mechanism = build_mechanism(config)
+        widest = min(config.max_concurrency, config.capacity)
+        self._limits = ReportLimits(widest, config.max_duration, config.max_value)
+        self._jobs: dict[str, _Job] = {}  # every job ever submitted
+        self._ready: dict[str, _Job] = {}  # those that arrived, have a known start and are still active
+        self._said: list[Decision] = []  # decisions on the line at hand
+        self._cleared = 0  # the last round cleared
+        self._mentioned = 0  # the last round of a correct line
+        self._arrivals_in = 0  # the last round with an arrival
+        self._closed = False
+
+    def feed(self, number: int, line: Line) -> list[Decision]:
+        """Take line ``number`` of the log; return the decisions that it leads to."""
+        fields: Any = line
+        self._said = []
+        try:
+            if isinstance(line, (str, bytes)):
+                if not line.strip():
+                    return []
+                fields = parse_line(line)
+            self._take(fields)
+        except MarketschedError as error:
+            self._said.append(_error(number, fields, str(error)))
+        except OverflowError:
+            self._said.append(_error(number, fields, "a number is too large: expected numbers below 1e9"))
+        return self._said
+
+    def finish(self) -> list[Decision]:
+        """End of the log: clear the last round mentioned, and close the market after the horizon."""
+        self._said = []
+        self._clear(self._mentioned)
+        if self._mentioned == self.config.horizon:
+            self._close()
+        return self._said
+
+    def _take(self, fields: Any) -> None:
+        """Check one event completely, then act on it."""
+        if not isinstance(fields, Mapping):
+            raise EventError(f"{shown(fields)}: expected an object with round and event")
+        t = whole_number("round", field(fields, "round"), 1)
+        kind = field(fields, "event")
+        if not isinstance(kind, str) or kind not in ("submit", "arrive", "complete", "end"):
+            raise EventError(f"event = {shown(kind)}: expected submit, arrive, complete or end")
+        if t > self.config.horizon:
+            raise EventError(f"round = {t} lies beyond the horizon: expected at most {self.config.horizon}")
+        if t < self._mentioned:
+            raise EventError(f"round = {t} goes back: expected at least {self._mentioned}")
+        if t <= self._cleared and kind != "complete":
+            raise EventError(f"round {t} is already cleared: expected complete, or a later round")
+        if kind == "end":
+            self._end(t)
+            return
+        name = field(fields, "job")
+        if not isinstance(name, str):
+            raise EventError(f"job = {shown(name)}: expected a string")
+        take = {"submit": self._submit, "arrive": self._arrive, "complete": self._complete}[kind]
+        take(t, name, fields)
+
+    def _end(self, t: int) -> None:
+        self._clear(t)
+        self._mentioned = t
+        if t == self.config.horizon:
+            self._close()
+
+    def _submit(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
+        if name in self._jobs:
+            raise EventError(f"job = {name!r} was submitted before: expected a new name")
+        if self._arrivals_in == t:
+            raise EventError(f"submit of {name!r} after an arrive of round {t}: expected all submit first")
+        report = field(fields, "sow")
+        sow = sow_from_json(t, report, self._limits)
+        self._clear(t - 1)
+        plan = self.mechanism.submit(name, sow)
+        job = _Job(name, len(self._jobs), sow.concurrency, plan, signals_left_out(report))
+        self._jobs[name] = job
+        self._mentioned = t
+        self._said.append(_plan(t, plan))
+
+    def _arrive(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
+        job = self._known(name)
+        if job.arrived:
+            raise EventError(f"arrive of {name!r}: it arrived before")
+        duration = fields.get("duration")
+        if duration is not None:
+            duration = whole_number("duration", duration, 1)
+        signal = self._signal(job, duration, fields)
+        self._clear(t - 1)
+        self._mentioned = self._arrivals_in = t
+        job.arrived = True
+        if job.active:  # else it was cancelled before
+            self.mechanism.arrive(name, signal)
+            job.duration = duration
+            job.start = job.plan.start(t, signal)
+            if job.start is not None:
+                self._ready[name] = job
+
+    def _signal(self, job: _Job, duration: int | None, fields: Mapping[str, Any]) -> Signal:
+        if "signal" in fields:
+            signal: Signal = fields["signal"]
+            if isinstance(signal, (list, Mapping, bool)):
+                raise EventError(f"signal = {shown(signal)}: expected a number, a string or null")
+            return signal
+        if not job.signals_left_out:
+            return None
+        if duration is None:
+            raise EventError(f"arrive of {job.name!r} has neither signal nor duration: its report left signals out")
+        return duration
+
+    def _complete(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
+        job = self._known(name)
+        if job.duration is not None:
+            raise EventError(f"complete of {name!r}, which was given the duration {job.duration}")
+        if not self._may_run(job, t):
+            raise EventError(f"complete of {name!r}, which is not running in round {t}")
+        if self._cleared < t and (job.start is None or self._may_overload(t)):
+            # Only clearing tells whether the job runs in round t: try on a copy.
+            trial = copy.deepcopy(self)
+            trial._clear(t)
+            if not trial._jobs[name].running:
+                raise EventError(f"complete of {name!r}, which is not running in round {t}")
+            self.__dict__ = trial.__dict__
+        self._clear(t)
+        job = self._jobs[name]
+        if not job.running:
+            raise EventError(f"complete of {name!r}, which is not running in round {t}")
+        self._mentioned = t
+        self._charge(job)
+
+    def _may_run(self, job: _Job, t: int) -> bool:
+        """Return False if the job certainly does not execute in round ``t``."""
+        if not (job.active and job.arrived):
+            return False
+        return job.occupies(t, self.config.max_duration) if job.start is not None else self._cleared < t
+
+    def _may_overload(self, last: int) -> bool:
+        """Return True if any round up to ``last`` would be overloaded if nobody were removed."""
+        for t in range(self._cleared + 1, last + 1):
+            load = sum(job.concurrency for job in self._ready.values() if job.occupies(t, self.config.max_duration))
+            if load > self.config.capacity:
+                return True
+        return False
+
+    def _known(self, name: str) -> _Job:
+        if name not in self._jobs:
+            raise EventError(f"job = {name!r} is unknown: expected a job submitted before")
+        return self._jobs[name]
+
+    def _clear(self, last: int) -> None:
+        """Clear every round up to and including ``last`` that is not cleared yet."""
+        while self._cleared < last:
+            for event in self.mechanism.advance():
+                self._record(event)
+            self._cleared += 1
+            ended = [job for job in self._ready.values() if job.running and job.ends_in(self._cleared)]
+            for job in sorted(ended, key=lambda job: job.index):
+                self._charge(job)
+
+    def _charge(self, job: _Job) -> None:
+        self._record(self.mechanism.complete(job.name))
+
+    def _close(self) -> None:
+        close = None if self._closed else getattr(self.mechanism, "close", None)
+        self._closed = True
+        for event in close() if close is not None else ():
+            self._record(event)
+
+    def _record(self, event: Event) -> None:
+        """Note what happened to a job, and say so."""
+        job = self._jobs[str(event.job)]
+        if event.kind is EventKind.START:
+            job.running, job.start = True, event.round
+            self._ready[job.name] = job
+        else:
+            job.active = job.running = False
+            self._ready.pop(job.name, None)
+        decision: Decision = {"round": event.round, "event": event.kind.value, "job": job.name}
+        if event.kind is EventKind.COMPLETE:
+            decision |= {"completion": event.completion, "payment": float(event.payment)}
+        self._said.append(decision)
+
+
+def build_mechanism(config: ReplayConfig) -> Mechanism:
+    """Return the mechanism that a replay configuration describes.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the mechanism refuses a parameter.
+    """
+    from marketsched.mechanisms.registry import get_mechanism
+
+    sizes = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
+    return get_mechanism(
+        config.mechanism,
+        **{name: getattr(config, name) for name in sizes},
+        **config.rule_parameters(),
+        rng=np.random.default_rng(np.random.SeedSequence(config.seed)),
+    )
+
+
+def _plan(t: int, plan: LaunchPlan) -> Decision:
+    starts = [[a, signal, start] for a, signal, start in plan.starts]
+    utility = float(plan.estimated_utility)
+    return {"round": t, "event": "plan", "job": plan.job, "starts": starts, "estimated_utility": utility}
+
+
+def _error(number: int, fields: Any, message: str) -> Decision:
+    t = fields.get("round") if isinstance(fields, Mapping) else None
+    known = isinstance(t, (int, float)) and not isinstance(t, bool)
+    return {"round": t if known else None, "event": "error", "line": number, "message": message}

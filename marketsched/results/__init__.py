@@ -1,0 +1,1 @@
+"""What a command leaves: tables, how they came about, folders, intervals."""

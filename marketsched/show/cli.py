@@ -1,0 +1,266 @@
+"""The command line. Commands import what they need when they run, so that ``--help`` is instant."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marketsched.show.commands.audit import audit
+from marketsched.show.commands.compare import compare
+from marketsched.show.commands.dashboard import dashboard
+from marketsched.show.commands.learn import learn
+from marketsched.show.commands.report import report
+from marketsched.show.commands.reproduce import reproduce
+from marketsched.show.commands.sweep import sweep
+from marketsched.show.commands.tools import (
+    INTERRUPTED,
+    REPORTED,
+    DataOption,
+    ForceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    file_name,
+    free_folder,
+    one_line_errors,
+    stop,
+)
+
+if TYPE_CHECKING:
+    from marketsched.agents.result import RunResult
+    from marketsched.config.scenario import Scenario
+
+# What a newcomer types next; the \b at its head keeps click from filling its lines.
+NEXT_STEPS = """\b
+Start here: marketsched run synthetic-pipelines
+More:       marketsched scenarios                       what there is to run
+            marketsched compare cluster-pai --runs 5    policies on the same clusters
+            marketsched audit synthetic-pipelines       who could gain by lying?
+            marketsched learn                           do owners learn to tell the truth?
+            marketsched dashboard                       a market to watch, in the browser
+Questions answered by running them: README.md and examples/README.md of the source."""
+
+app = typer.Typer(
+    help="Truthful markets for cluster jobs whose arrival and duration are uncertain.",
+    epilog=NEXT_STEPS,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=True,
+    no_args_is_help=False,
+)
+traces_app = typer.Typer(help="List recorded traces, and verify their files.", rich_markup_mode=None)
+app.add_typer(traces_app, name="traces")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Truthful markets for cluster jobs whose arrival and duration are uncertain."""
+    if version:
+        from marketsched import __version__
+
+        typer.echo(f"marketsched {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(no_args_is_help=True, epilog="Try: marketsched run synthetic-pipelines")
+def run(
+    scenario: Annotated[str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")],
+    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    out: OutOption = None,
+    force: ForceOption = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+    changes: SetOption = None,
+) -> None:
+    """Run a scenario; print its summary, write its tables and a figure."""
+    with one_line_errors():
+        from marketsched.clusters.scenario import is_cluster
+        from marketsched.config.scenario import Scenario
+        from marketsched.config.scenario_file import read_scenario, with_changes
+        from marketsched.results.output import check_target
+        from marketsched.show.commands.clusters import run_one_cluster
+
+        content, source = read_scenario(scenario)
+        content = with_changes(content, changes or [])
+        if is_cluster(content):
+            run_one_cluster(content, source, seed, out, force, data, as_json)
+            return
+        chosen = Scenario.from_dict(content, source=source)
+        folder = out if out is not None else free_folder(Path("runs") / f"{file_name(chosen.name)}-seed{seed}", force)
+        check_target(folder, force=force)
+        result = _play(chosen, seed, data)
+        if not result.summary["rounds"]:
+            stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
+        from marketsched.results.results import write_results
+
+        write_results(folder, chosen, result, force=force)
+        _show(chosen, result, as_json)
+        typer.echo(f"written to {folder}", err=as_json)
+        if not result.summary["complete"]:
+            played, rounds = result.summary["rounds"], result.summary["horizon"]
+            stop(f"interrupted after round {played} of {rounds}: {folder} is marked INCOMPLETE", INTERRUPTED)
+
+
+app.command()(compare)
+app.command(no_args_is_help=True, epilog="Try: marketsched audit synthetic-pipelines")(audit)
+app.command()(learn)
+app.command()(dashboard)
+app.command(no_args_is_help=True)(sweep)
+app.command()(reproduce)
+app.command(no_args_is_help=True)(report)
+
+
+@app.command(no_args_is_help=True)
+def replay(
+    config: Annotated[Path, typer.Argument(help="Configuration of the mechanism, YAML.", show_default=False)],
+    events: Annotated[str, typer.Argument(help="Log of events, JSON lines; - reads standard input.")],
+    out: Annotated[Path | None, typer.Option(help="Write the decisions here.", show_default=False)] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first faulty line.")] = False,
+) -> None:
+    """Feed a log of events to a mechanism and print its decisions, one JSON object per line."""
+    with one_line_errors():
+        from marketsched.play.replaying import replay as decisions_of
+
+        decisions = decisions_of(config, sys.stdin.buffer if events == "-" else Path(events), strict=strict)
+        if out is None:
+            faults = _write_lines(decisions, sys.stdout.write, sys.stdout.flush if events == "-" else None)
+            sys.stdout.flush()
+        elif events == "-":  # a live log: what is decided is there at once
+            with out.open("w", encoding="utf-8") as file:
+                faults = _write_lines(decisions, file.write, file.flush)
+        else:
+            from marketsched.results.output import whole_file
+
+            with whole_file(out) as partial, partial.open("w", encoding="utf-8") as file:
+                faults = _write_lines(decisions, file.write, None)
+    if faults:
+        raise typer.Exit(REPORTED)
+
+
+@app.command()
+def scenarios(
+    name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", show_default=False)] = None,
+) -> None:
+    """List the built-in scenarios, or print one."""
+    with one_line_errors():
+        from marketsched.config.scenario_file import built_in_names, built_in_text
+        from marketsched.config.strict_yaml import parse_yaml
+
+        if name is not None:
+            typer.echo(built_in_text(name), nl=False)
+            return
+        known = {each: parse_yaml(built_in_text(each), each)["description"] for each in built_in_names()}
+        for each, description in known.items():
+            typer.echo(f"{each:{max(map(len, known))}}  {description}")
+
+
+@traces_app.callback(invoke_without_command=True)
+def traces(context: typer.Context, data: DataOption = None) -> None:
+    """List recorded traces, and verify their files."""
+    if context.invoked_subcommand is None:
+        list_traces(data)
+
+
+@traces_app.command("list")
+def list_traces(data: DataOption = None) -> None:
+    """List the known traces, and which of them are there."""
+    with one_line_errors():
+        from marketsched.mechanisms.errors import MissingDataError
+        from marketsched.worlds.traces import TRACES, data_folder
+
+        folder = data_folder(data) if data is not None or os.environ.get("MARKETSCHED_DATA") else None
+        for trace in TRACES.values():
+            try:
+                mark = "" if folder is None else f"{trace.path(folder)}: "
+            except MissingDataError:
+                mark = f"(missing: {trace.file}) "
+            typer.echo(f"{trace.name:14} {mark}{trace.title}. {trace.licence}")
+
+
+@traces_app.command("verify")
+def verify_traces(
+    names: Annotated[list[str] | None, typer.Argument(help="Traces to verify (default: all that are there).")] = None,
+    data: DataOption = None,
+) -> None:
+    """Compare trace files with their published statistics; exit status 1 if any differs."""
+    with one_line_errors():
+        from marketsched.mechanisms.errors import MissingDataError
+        from marketsched.worlds.traces import TRACES, data_folder, get_trace, verify
+
+        folder = data_folder(data)
+        wrong = 0
+        for name in names or list(TRACES):
+            trace = get_trace(name)
+            try:
+                trace.path(folder)
+            except MissingDataError:
+                if names:
+                    raise
+                typer.echo(f"{name:14} not there ({trace.file})")
+                continue
+            checked = verify(name, folder)
+            bad = checked[~checked["ok"]]
+            wrong += len(bad)
+            typer.echo(f"{name:14} {len(checked) - len(bad)} of {len(checked)} statistics as published")
+            for row in bad.itertuples():
+                typer.echo(f"{'':14} {row.quantity}: {row.found!r}, expected {row.expected}")
+    if wrong:
+        raise typer.Exit(REPORTED)
+
+
+def _play(scenario: Scenario, seed: int, data: Path | None) -> RunResult:
+    """Run with a progress bar, on standard error and only where somebody looks at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from marketsched.play.running import run as run_scenario
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task(f"{scenario.name}: building", total=None)
+
+        def progress(played: int, rounds: int) -> None:
+            what = "bounds" if played == rounds else f"round {played} of {rounds}"
+            bar.update(task, completed=played, total=rounds, description=f"{scenario.name}: {what}")
+
+        return run_scenario(scenario, seed, data=data, progress=progress, keep_interrupted=True)
+
+
+def _show(scenario: Scenario, result: RunResult, as_json: bool) -> None:
+    if as_json:
+        from marketsched.results.output import plain
+
+        typer.echo(json.dumps(plain(result.summary), indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    from marketsched.results.summary import summary_view
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 110)
+    console.print(summary_view(result.summary, scenario.expected))
+
+
+def _write_lines(
+    decisions: Iterator[dict[str, Any]], write: Callable[[str], Any], flush: Callable[[], Any] | None
+) -> int:
+    """Write decisions as they come; return how many of them are errors."""
+    faults = 0
+    for decision in decisions:
+        write(json.dumps(decision) + "\n")
+        if flush is not None:
+            flush()
+        faults += decision["event"] == "error"
+    return faults

@@ -1,0 +1,232 @@
+"""The command `marketsched compare`: mechanisms on the same jobs, or a search for hard instances."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marketsched.show.commands.tools import (
+    INTERRUPTED,
+    DataOption,
+    ForceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    file_name,
+    free_folder,
+    one_line_errors,
+    print_view,
+    progress_bar,
+    stop,
+)
+
+if TYPE_CHECKING:
+    from marketsched.config.scenario import Scenario
+    from marketsched.study.comparisons.adversary import HardInstance
+    from marketsched.study.comparisons.comparing import Comparison
+
+
+def compare(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A built-in scenario or a YAML file. With --adversary: one of kind jobs, or none."),
+    ] = None,
+    mechanisms: Annotated[
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; rules behind a colon, as in reduction:eviction=running. "
+            "(default: exponential,first-come; of a cluster: its policies)",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=1)] = 20,
+    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    optimum_seconds: Annotated[
+        float,
+        typer.Option(
+            help="How long the exact optimum of a run may take; 0: bounds alone (cluster: no best fixed allocation).",
+            min=0.0,
+        ),
+    ] = 10.0,
+    adversary: Annotated[
+        bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
+    ] = False,
+    steps: Annotated[int, typer.Option(help="Instances tried, with --adversary.", min=1)] = 2000,
+    random_jobs: Annotated[
+        bool, typer.Option("--random-jobs", help="With --adversary: jobs may have two arrivals or durations.")
+    ] = False,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a cluster: compare once for each value, as in cluster.instance.contention=0.1,1,10.",
+            metavar="KEY=VALUE,VALUE,...",
+            show_default=False,
+        ),
+    ] = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+    changes: SetOption = None,
+) -> None:
+    """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
+    with one_line_errors():
+        from marketsched.clusters.scenario import is_cluster
+        from marketsched.config.scenario import Scenario
+        from marketsched.mechanisms.errors import InvalidParameterError
+        from marketsched.show.commands.clusters import compare_clusters
+
+        names = None if mechanisms is None else [name.strip() for name in mechanisms.split(",") if name.strip()]
+        if names == []:
+            raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
+        content, source = _content(scenario, changes) if scenario is not None else (None, "")
+        if is_cluster(content):
+            if adversary:
+                raise InvalidParameterError("--adversary: expected a scenario of kind jobs, not a cluster")
+            compare_clusters(content, source, names, runs, seed, optimum_seconds > 0, over, out, force, data, as_json)
+            return
+        if over is not None:
+            raise InvalidParameterError(f"--over {over}: expected a cluster scenario")
+        base = Scenario.from_dict(content, source=source) if content is not None else None
+        names = names or ["exponential", "first-come"]
+        if adversary:
+            _search(base, names, steps, seed, random_jobs, out, force, as_json)
+        elif base is None:
+            raise InvalidParameterError(
+                "SCENARIO is missing: expected the name of one, such as cluster-pai or stochastic-mix "
+                "(`marketsched scenarios` lists them), or a YAML file"
+            )
+        else:
+            _compare(base, names, runs, seed, optimum_seconds, out, force, data, as_json)
+
+
+def _content(scenario: str, changes: list[str] | None) -> tuple[Any, str]:
+    """Return what the scenario says, changed and unchecked, and what to call it."""
+    from marketsched.config.scenario_file import read_scenario, with_changes
+
+    content, source = read_scenario(scenario)
+    return with_changes(content, changes or []), source
+
+
+def _compare(
+    base: Scenario,
+    names: list[str],
+    runs: int,
+    seed: int,
+    optimum_seconds: float,
+    out: Path | None,
+    force: bool,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    from marketsched.results.output import check_target
+    from marketsched.show.comparison_results import write_comparison
+    from marketsched.study.comparisons.comparing import compare as compare_mechanisms
+
+    folder = out if out is not None else free_folder(Path("runs") / f"{file_name(base.name)}-compared", force)
+    check_target(folder, force=force)
+    with progress_bar() as tell:
+        found = compare_mechanisms(
+            base,
+            names,
+            runs,
+            seed,
+            data=data,
+            optimum_seconds=optimum_seconds,
+            progress=tell,
+            keep_interrupted=True,
+        )
+    write_comparison(folder, found, force=force)
+    _show(found, as_json)
+    typer.echo(f"written to {folder}", err=as_json)
+    if not found.complete:
+        asked = found.meta["runs_asked_for"]
+        stop(f"interrupted after {found.meta['runs']} of {asked} seeds: {folder} is marked INCOMPLETE", INTERRUPTED)
+
+
+def _show(found: Comparison, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        return
+    from marketsched.show.comparison_view import comparison_view
+
+    print_view(comparison_view(found))
+
+
+def _search(
+    base: Scenario | None,
+    names: list[str],
+    steps: int,
+    seed: int,
+    random_jobs: bool,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Search for each mechanism in turn; one scenario file each."""
+    from marketsched.config.contestants import contestants
+    from marketsched.config.scenario import Scenario
+    from marketsched.results.output import check_target
+    from marketsched.study.comparisons.adversary import search_hard_instance
+
+    starts: list[tuple[str, Any, Any]] = []
+    if base is None:
+        empty = Scenario.from_dict(_NO_JOBS)
+        starts = [(each.label, None, each.scenario.mechanism) for each in contestants(empty, names)]
+    else:
+        starts = [(each.label, each.scenario, None) for each in contestants(base, names)]
+    folder = out if out is not None else free_folder(Path("runs") / "hard-instances", force)
+    check_target(folder, force=force)
+    found: dict[str, HardInstance] = {}
+    for label, start, mechanism in starts:
+        with progress_bar() as tell:
+            found[label] = search_hard_instance(
+                start,
+                mechanism,
+                steps=steps,
+                random_jobs=random_jobs,
+                seed=seed,
+                progress=lambda done, total, label=label: tell(done, total, label),  # type: ignore[misc]
+                rng=seed,
+            )
+        if found[label].stopped == "interrupt":
+            break
+    from marketsched.show.hard_results import hard_instances_view, write_hard_instances
+
+    write_hard_instances(folder, found, seed=seed, force=force)
+    if as_json:
+        from marketsched.results.output import plain
+        from marketsched.show.hard_results import hard_instance_data
+
+        typer.echo(json.dumps(plain({n: hard_instance_data(x) for n, x in found.items()}), indent=2, allow_nan=False))
+    else:
+        print_view(hard_instances_view(found, folder))
+    typer.echo(f"written to {folder}", err=as_json)
+    if any(each.stopped == "interrupt" for each in found.values()):
+        stop(f"interrupted: {folder} has what was found until then", INTERRUPTED)
+
+
+_NO_JOBS = {
+    "name": "small market",
+    "workload": {
+        "kind": "jobs",
+        "capacity": 1,
+        "horizon": 2,
+        "max_concurrency": 1,
+        "max_duration": 1,
+        "max_value": 1,
+        "max_delay": 2,
+        "jobs": [
+            {
+                "name": "A",
+                "birth": 1,
+                "concurrency": 1,
+                "value": {"kind": "deadline", "value": 1, "deadline": 2},
+                "requirements": [{"arrival": 1, "duration": 1, "probability": 1}],
+            }
+        ],
+    },
+}  # where no scenario is given: only its default rules are used

@@ -1,0 +1,77 @@
+"""The command `marketsched learn`: what owners learn to report under different mechanisms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from marketsched.show.commands.tools import (
+    INTERRUPTED,
+    ForceOption,
+    JsonOption,
+    OutOption,
+    free_folder,
+    one_line_errors,
+    print_view,
+    progress_bar,
+    stop,
+)
+
+
+def learn(
+    mechanisms: Annotated[
+        str,
+        typer.Option(help="Names, separated by commas; parameters behind a colon, as in reduction:price=2."),
+    ] = "exponential,pay-as-bid",
+    learner: Annotated[
+        str, typer.Option(help="adahedge, hedge, exp3, ucb or best-response: how every owner learns.")
+    ] = "adahedge",
+    owners: Annotated[int, typer.Option(help="Owners, each with a new job every day.", min=1)] = 6,
+    nodes: Annotated[int, typer.Option(help="Nodes.", min=1)] = 3,
+    days: Annotated[int, typer.Option(help="Days of each run; the last quarter is what was learned.", min=4)] = 100,
+    seeds: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=2)] = 20,
+    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Worker processes (default: one per processor).", min=1, show_default=False)
+    ] = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let owners learn which report pays, day after day, under different mechanisms; no scenario is needed."""
+    with one_line_errors():
+        from marketsched.mechanisms.errors import InvalidParameterError
+        from marketsched.results.output import check_target, plain
+        from marketsched.show.learning_results import learning_data, learning_view, write_learning
+        from marketsched.study.learning.comparing import compare_learning
+
+        names = [name.strip() for name in mechanisms.split(",") if name.strip()]
+        if not names:
+            raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
+        folder = out if out is not None else free_folder(Path("runs") / "learned", force)
+        check_target(folder, force=force)
+        with progress_bar() as tell:
+            found = compare_learning(
+                names,
+                learner,
+                owners=owners,
+                nodes=nodes,
+                days=days,
+                runs=seeds,
+                seed=seed,
+                workers=jobs,
+                progress=lambda what, done, total: tell(done, total, what),
+                keep_interrupted=True,
+            )
+        write_learning(folder, found, force=force)
+        if as_json:
+            typer.echo(json.dumps(plain(learning_data(found)), indent=2, allow_nan=False))
+        else:
+            print_view(learning_view(found))
+        typer.echo(f"written to {folder}", err=as_json)
+        if not found.complete:
+            done = len(found.meta["seeds"])
+            stop(f"interrupted after {done} of {seeds} seeds: {folder} is marked INCOMPLETE", INTERRUPTED)

@@ -1,0 +1,28 @@
+"""The command `marketsched report`: a folder of results as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from marketsched.show.commands.tools import one_line_errors
+
+
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="What a run, comparison, audit, sweep or reproduction has written.", metavar="DIR", show_default=False
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: report.html in DIR).", show_default=False)
+    ] = None,
+) -> None:
+    """Make one HTML page of a folder of results, with figures, tables and scenario; it needs no network."""
+    with one_line_errors():
+        from marketsched.show.reports.page import write_report
+
+        typer.echo(f"written to {write_report(folder, out)}")

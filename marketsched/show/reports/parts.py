@@ -1,0 +1,299 @@
+"""What a report says of each kind of folder: headline, tables, remarks and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.show.reports.reading import KINDS, Results, read_results
+from marketsched.show.reports.tables import ReportTable, flat, frame_table, pairs_table, rich_parts, summary_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_DOCUMENTS = 12  # scenarios of a sweep on the page; the manifest holds all
+OPEN_LINES = 40  # a longer document is folded
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text shown as it is, folded if it is long."""
+
+    title: str
+    text: str
+
+    @property
+    def short(self) -> bool:
+        """Whether it is shown at once."""
+        return self.text.count("\n") <= OPEN_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One of several results on a page; ``pictures``: titles and data URIs."""
+
+    title: str
+    head: str
+    pictures: tuple[tuple[str, str], ...]
+    tables: tuple[ReportTable, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Parts:
+    """What stands on the page, from top to bottom; ``details`` are folded."""
+
+    name: str = ""
+    head: str = ""
+    tables: list[ReportTable] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    figures: list[tuple[str, Figure]] = field(default_factory=list)  # drawn here, before those in the folder
+    sections: list[Section] = field(default_factory=list)
+    details: list[ReportTable] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+
+    def show(self, view: Any) -> None:
+        """Take over what a command prints."""
+        self.head, tables, notes = rich_parts(view)
+        self.tables += tables
+        self.notes += notes
+
+
+def parts_of(found: Results) -> Parts:
+    """Return what a report says of a folder.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a file is missing or damaged, or holds other columns than we write.
+    """
+    parts = Parts(name=str(found.meta.get("scenario", found.meta.get("name", KINDS[found.kind]))))
+    with as_we_write(found):
+        _FILLERS[found.kind](found, parts)
+        for name in sorted(found.names("*.yaml"), key=lambda name: (name != "scenario.yaml", name)):
+            parts.documents.append(Document(name, found.text(name)))
+    return parts
+
+
+@contextmanager
+def as_we_write(found: Results) -> Iterator[None]:
+    """Turn what surprises us in a folder into one clear line."""
+    try:
+        yield
+    except MarketschedError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        made = found.meta["versions"]["marketsched"]
+        raise InvalidParameterError(
+            f"{found.path} is damaged, or of another version (made with {made}): {type(error).__name__}: {error}"
+        ) from error
+
+
+def _market(found: Results, parts: Parts) -> None:
+    from marketsched.results.summary import summary_view
+
+    summary = found.json("summary.json")
+    scenario = _scenario(found)
+    parts.show(summary_view(summary, scenario.expected if scenario is not None else None))
+    leaves = [(name, value) for name, value in flat(summary) if name != "proven"]  # a remark says it
+    parts.details.append(pairs_table("All figures of the run", leaves))
+
+
+def _cluster(found: Results, parts: Parts) -> None:
+    from marketsched.clusters.running import ClusterRun
+    from marketsched.clusters.view import run_view
+
+    summary, none = found.table("summary.parquet"), _no_rows()
+
+    def view(scenario: Any) -> Any:
+        return run_view(ClusterRun(scenario, none, summary, found.incomplete is None, found.meta, none))
+
+    _as_printed(found, parts, view, summary, ("policy",))
+
+
+def _policies(found: Results, parts: Parts) -> None:
+    from marketsched.clusters.comparing import ClusterComparison
+    from marketsched.clusters.view import comparison_view
+
+    summary, runs, none = found.table("summary.parquet"), found.table("runs.parquet"), _no_rows()
+
+    def view(scenario: Any) -> Any:
+        complete = found.incomplete is None
+        return comparison_view(ClusterComparison(scenario, runs, none, none, summary, complete, found.meta, none))
+
+    _as_printed(found, parts, view, summary, ("policy",))
+    parts.details.append(frame_table("Every run", runs))
+
+
+def _over(found: Results, parts: Parts) -> None:
+    from marketsched.clusters.sweep_results import sweep_view
+    from marketsched.clusters.sweeping import ClusterSweep
+
+    summary, runs = found.table("summary.parquet"), found.table("runs.parquet")
+
+    def view(scenario: Any) -> Any:
+        return sweep_view(ClusterSweep(scenario, runs, summary, found.incomplete is None, found.meta))
+
+    _as_printed(found, parts, view, summary, ("value", "policy"))
+    parts.details.append(frame_table("Every run", runs))
+
+
+def _mechanisms(found: Results, parts: Parts) -> None:
+    from marketsched.show.comparison_view import comparison_view
+    from marketsched.study.comparisons.comparing import Comparison
+
+    summary, runs = found.table("summary.parquet"), found.table("runs.parquet")
+
+    def view(scenario: Any) -> Any:
+        return comparison_view(Comparison(scenario, runs, summary, found.incomplete is None, found.meta))
+
+    _as_printed(found, parts, view, summary, ("mechanism",))
+    parts.details.append(frame_table("Every run", runs))
+
+
+def _audit(found: Results, parts: Parts) -> None:
+    from marketsched.show.commands.audit import audit_view
+
+    summary = found.table("summary.parquet")
+    parts.show(audit_view(SimpleNamespace(meta=found.meta, summary=lambda: summary)))  # type: ignore[arg-type]
+    parts.details.append(summary_table("All figures", summary, ("mechanism",)))
+    for name in found.names("certificates-*.parquet"):
+        parts.details.append(frame_table(name.removesuffix(".parquet"), found.table(name)))
+
+
+def _hard(found: Results, parts: Parts) -> None:
+    from marketsched.show.hard_results import hard_instances_view
+
+    summary = found.json("summary.json")
+    parts.name = "hard instances"
+    worst = {label: SimpleNamespace(**each) for label, each in summary.items()}
+    parts.show(hard_instances_view(worst, Path()))  # type: ignore[arg-type]
+    for label, each in summary.items():
+        parts.details.append(pairs_table(f"All figures of {label}", flat(each)))
+
+
+def _learning(found: Results, parts: Parts) -> None:
+    from marketsched.show.learning_results import learning_view
+    from marketsched.study.learning.curves import LearningCurves
+
+    curves, summary, runs = (found.table(f"{name}.parquet") for name in ("curves", "summary", "runs"))
+    parts.show(learning_view(LearningCurves(curves, summary, runs, found.meta, found.incomplete is None)))
+    for title, table in {"Learning curves": curves, "All figures": summary, "Every run": runs}.items():
+        parts.details.append(frame_table(title, table))
+
+
+def _sweep(found: Results, parts: Parts) -> None:
+    from marketsched.config.strict_yaml import dump_yaml
+    from marketsched.show.reports.sweep import failures_table, labels_of, sweep_figure, sweep_table
+    from marketsched.study.sweeps.sweep_folder import RUNS, TABLE
+
+    meta = found.meta
+    done, labels = sum(1 for _ in (found.path / RUNS).glob("*.json")), labels_of(meta)
+    parts.head = f"{parts.name}: {len(labels):,} cases, {len(meta['seeds']):,} seeds, {meta['runs']:,} runs"
+    if meta.get("failed"):
+        parts.notes.append(f"{meta['failed']:,} of {meta['runs']:,} runs failed; figures are of the others")
+    if found.has(TABLE):
+        table = found.table(TABLE)
+        parts.tables.append(sweep_table(table, labels))
+        failed = failures_table(table, labels)
+        parts.tables += [] if failed is None else [failed]
+        drawn = sweep_figure(table, labels)
+        if drawn is not None:
+            parts.figures.append(("means over seeds with 95 % intervals, one line for each case", drawn))
+        parts.details.append(frame_table("Every run", table))
+    else:
+        parts.notes.append(f"{done:,} of {meta['runs']:,} runs are kept; the table is written when the sweep ends")
+    for case in meta["cases"][:MOST_DOCUMENTS]:
+        parts.documents.append(Document(f"scenario: {labels[int(case['case'])]}", dump_yaml(case["scenario"])))
+    if len(meta["cases"]) > MOST_DOCUMENTS:
+        parts.notes.append(f"scenarios of the first {MOST_DOCUMENTS} cases are shown; meta.json holds all")
+
+
+def _experiment(found: Results, parts: Parts) -> None:
+    parts.name = str(found.meta["experiment"])
+    parts.head = str(found.meta["place"])
+    table = found.table("table.parquet").drop(columns="experiment", errors="ignore")
+    if found.has("panels.json"):
+        from marketsched.show.reports.reproduced import claims_of
+
+        parts.head, parts.tables, parts.notes = claims_of(found)
+        parts.details.append(frame_table("All columns", table))
+    else:
+        told = [name for name in table.columns if not table[name].isin(["", None]).all()]
+        parts.tables.append(frame_table("The paper's numbers and ours", table[told]))
+    if found.has("runs.parquet"):
+        parts.details.append(frame_table("Every run", found.table("runs.parquet")))
+
+
+def _reproduced(found: Results, parts: Parts) -> None:
+    from marketsched.show.reports.reproduced import overview, section
+
+    parts.name, parts.head = "The papers' tables and figures", "the papers' numbers, ours, and a verdict on every claim"
+    folders = [read_results(found.path / name) for name in found.meta["experiments"]]
+    parts.tables += overview(folders)
+    parts.notes.append("[95 %]: interval over seeds, from which the verdict follows by one rule (docs/reproduce.md)")
+    if found.meta["missing"]:
+        parts.notes.append(f"not run: {', '.join(found.meta['missing'])}")
+    for folder in folders:
+        with as_we_write(folder):
+            parts.sections.append(Section(*section(folder)))
+
+
+def _results(found: Results, parts: Parts) -> None:
+    """Show what is there: small tables first, then texts."""
+    for name in found.names("*.parquet"):
+        parts.tables.append(frame_table(name.removesuffix(".parquet"), found.table(name)))
+    for name in found.names("*.md", "*.txt"):
+        parts.documents.append(Document(name, found.text(name)))
+
+
+_FILLERS: dict[str, Callable[[Results, Parts], None]] = {
+    "market": _market,
+    "cluster": _cluster,
+    "policies": _policies,
+    "over": _over,
+    "mechanisms": _mechanisms,
+    "audit": _audit,
+    "hard": _hard,
+    "learning": _learning,
+    "sweep": _sweep,
+    "experiment": _experiment,
+    "reproduced": _reproduced,
+    "results": _results,
+}
+
+
+def _as_printed(found: Results, parts: Parts, view: Callable[[Any], Any], summary: Any, by: tuple[str, ...]) -> None:
+    """Show what the command printed, and all figures; if this version cannot read the scenario, the latter alone."""
+    scenario = _scenario(found)
+    if scenario is None:
+        parts.notes.append("this version does not read the scenario of this folder: its figures are shown as stored")
+        parts.tables.append(summary_table("All figures", summary, by))
+        return
+    parts.show(view(scenario))
+    parts.details.append(summary_table("All figures", summary, by))
+
+
+def _scenario(found: Results) -> Any:
+    """Return the scenario of a folder, or None if this version does not read it."""
+    from marketsched.clusters.scenario import ClusterScenario, is_cluster
+    from marketsched.config.scenario import Scenario
+    from marketsched.config.strict_yaml import parse_yaml
+
+    source = str(found.path / "scenario.yaml")
+    content = parse_yaml(found.text("scenario.yaml"), source)
+    try:
+        return (ClusterScenario if is_cluster(content) else Scenario).from_dict(content, source=source)
+    except MarketschedError:
+        return None
+
+
+def _no_rows() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame()

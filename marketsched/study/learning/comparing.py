@@ -1,0 +1,124 @@
+"""Mechanisms compared by what owners learn under each: the small contested market, day after day, seed by seed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from marketsched.config.strict_yaml import parse_yaml
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.study.learning.curves import LearningCurves, Progress, learning_curves
+from marketsched.study.learning.markets import BIRTHS, PATIENCE, contested_market
+from marketsched.study.learning.repeated_market import RepeatedMarket
+
+LEARNERS = ("adahedge", "hedge", "exp3", "ucb1", "best-responding")
+SHORT = {"ucb": "ucb1", "best-response": "best-responding"}
+FEWEST_DAYS = 4  # the last quarter, learned play, is one of them
+POINTS = 20  # of a curve, at most
+MOST_APART = 5  # days between two that are compared with the best schedule, at most
+
+
+def compare_learning(
+    mechanisms: Sequence[str] = ("exponential", "pay-as-bid"),
+    learner: str = "adahedge",
+    *,
+    owners: int = 6,
+    nodes: int = 3,
+    days: int = 100,
+    runs: int = 20,
+    seed: int = 0,
+    workers: int | None = 1,
+    progress: Progress | None = None,
+    keep_interrupted: bool = False,
+) -> LearningCurves:
+    """Let owners learn under several mechanisms, on the same days.
+
+    Parameters
+    ----------
+    mechanisms : sequence of str
+        Names, or ``name:key=value:key=value`` with parameters of the mechanism (values are YAML);
+        ``reduction:price=2`` is the reduction with that flat posted price.
+    learner : str
+        adahedge, hedge, exp3, ucb1 (or ucb), best-responding (or best-response): how all owners report.
+    owners, nodes : int
+        Sizes of :func:`~marketsched.study.learning.markets.contested_market`.
+    days : int
+        Rounds of learning in each run, at least 4.
+    runs, seed : int
+        Paired runs, at least 2, with the seeds from ``seed`` on.
+    workers : int, optional
+        Processes; None: one per processor.
+    progress : function of (str, int, int), optional
+        Called after each run.
+    keep_interrupted : bool
+        On Ctrl-C return the seeds that are finished (at least two) instead of raising.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, or a mechanism is malformed, named twice, or does not suit the market.
+    UnknownNameError
+        If there is no such mechanism or learner.
+    """
+    rule = SHORT.get(learner, learner)
+    if rule not in LEARNERS:
+        raise UnknownNameError(f"learner {learner!r} is unknown: expected one of {', '.join(LEARNERS)}")
+    days, runs = whole_parameter("days", days, FEWEST_DAYS), whole_parameter("runs", runs, 2)
+    seed, begin = whole_parameter("seed", seed, 0), time.perf_counter()
+    workers = (os.cpu_count() or 1) if workers is None else whole_parameter("workers", workers, 1)
+    markets = _markets(mechanisms, owners, nodes)
+    found = learning_curves(
+        markets,
+        (rule,),
+        episodes=days,
+        seeds=range(seed, seed + runs),
+        bound_every=min(MOST_APART, days // FEWEST_DAYS),
+        window=-(-days // POINTS),
+        workers=workers,
+        progress=progress,
+        keep_interrupted=keep_interrupted,
+    )
+    about = {"mechanisms": list(markets), "learner": rule, "owners": owners, "nodes": nodes, "seeds_asked_for": runs}
+    return replace(found, meta={**about, **found.meta, "seconds": round(time.perf_counter() - begin, 1)})
+
+
+def _markets(tokens: Sequence[str], owners: int, nodes: int) -> dict[str, RepeatedMarket]:
+    """Return the market of each mechanism, opened once, so that faults show before anything is played."""
+    if isinstance(tokens, str) or not tokens:
+        raise InvalidParameterError(f"mechanisms = {tokens!r}: expected at least one name, in a list")
+    markets: dict[str, RepeatedMarket] = {}
+    for token in tokens:
+        if token in markets:
+            raise InvalidParameterError(f"mechanism {token!r} is named twice: expected different ones")
+        name, *pairs = token.split(":")
+        if name == "stochastic":
+            raise InvalidParameterError(
+                f"mechanism {token!r} needs the laws of the jobs of a day: expected one without, such as exponential"
+            )
+        markets[token] = contested_market(name, n_owners=owners, capacity=nodes, **_parameters(token, name, pairs))
+        try:
+            _ = markets[token].public
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"mechanism {token!r} on {nodes} nodes: {error}") from None
+    return markets
+
+
+def _parameters(token: str, name: str, pairs: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise InvalidParameterError(
+                f"mechanism {token!r}: {pair!r}: expected name:key=value, as in reduction:price=2"
+            )
+        value = parse_yaml(text, f"mechanism {token!r}")
+        if (name, key) == ("reduction", "price"):
+            key, value = "pricing", {"kind": "posted", "prices": [value] * (BIRTHS + PATIENCE)}
+        if key in ("n_owners", "capacity", "days", "menu", "horizon", "max_delay"):
+            raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")
+        found[key] = value
+    return found

@@ -1,0 +1,262 @@
+"""Learning curves over many seeds, with intervals: whether owners learn the truth, or to shade it.
+
+One row per mechanism, rule of the owners and episode for the curves; one row per mechanism, rule and
+figure for the summary. Every seed is a run of its own, and runs of one seed see the same days under
+all mechanisms. Intervals are Student's, over the seeds.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.study.learning.markets import contested_market
+from marketsched.study.learning.repeated_market import RepeatedMarket
+from marketsched.study.learning.runs import LearningRun, learn
+
+Progress = Callable[[str, int, int], None]  # what was run, runs done, runs in all
+
+TAIL = 0.25  # share of episodes, the last ones, that "learned play" is
+CURVES = ("truth_share", "factor")
+SUMMARY = (
+    "truth_share",
+    "factor",
+    "distance",
+    "distance_all",
+    "gain_of_truth",
+    "welfare_share",
+    "truthful_welfare_share",
+    "revenue_share",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurves:
+    """What was learned, over seeds.
+
+    Attributes
+    ----------
+    curves : DataFrame
+        One row per ``mechanism``, ``rule`` and ``episode`` (every few are averaged into the one that is
+        named): for ``truth_share`` (how likely owners are to tell the truth) and ``factor`` (what they
+        multiply values by): the mean over seeds, and ``.._low`` and ``.._high`` of its interval.
+    summary : DataFrame
+        One row per ``mechanism``, ``rule`` and ``figure``: ``mean``, ``low``, ``high``, ``n_seeds``.
+        Figures, of learned play (the last quarter of the episodes) if not said otherwise:
+        truth_share; factor; distance (to a coarse correlated equilibrium, credits per owner and
+        episode); distance_all (of all episodes); gain_of_truth (what always telling the truth would
+        have earned more, mean over owners); welfare_share (welfare / bound); truthful_welfare_share
+        (the same, had all told the truth on the same days); revenue_share (revenue / bound).
+    runs : DataFrame
+        The figures seed by seed: mechanism, rule, seed, and one column per figure.
+    meta : dict
+        Episodes, seeds, confidence, the share of episodes that is learned play.
+    complete : bool
+        False if it was interrupted: ``meta["seeds"]`` are then those that all mechanisms and rules have.
+    """
+
+    curves: pd.DataFrame
+    summary: pd.DataFrame
+    runs: pd.DataFrame
+    meta: dict[str, Any] = field(default_factory=dict)
+    complete: bool = True
+
+
+def learning_curves(
+    markets: Mapping[str, RepeatedMarket] | None = None,
+    rules: Sequence[str] = ("adahedge",),
+    *,
+    episodes: int = 400,
+    seeds: Sequence[int] = tuple(range(20)),
+    measure_every: int = 1,
+    bound_every: int = 10,
+    window: int = 10,
+    confidence: float = 0.95,
+    workers: int = 1,
+    progress: Progress | None = None,
+    keep_interrupted: bool = False,
+) -> LearningCurves:
+    """Let owners learn in several markets, once per seed.
+
+    Parameters
+    ----------
+    markets : mapping of str to RepeatedMarket, optional
+        By the name that tables show; by default `default_markets`.
+    rules : sequence of str
+        Each is tried, for all owners together; see `learn`.
+    episodes, measure_every, bound_every
+        As for `learn`.
+    seeds : sequence of int
+        One run each.
+    window : int
+        Episodes that one point of a curve averages.
+    confidence : float
+        Of each interval, in (0, 1).
+    workers : int
+        Processes. More than one: markets must pickle, as those of this package do.
+    progress : function of (str, int, int), optional
+        Called after each run.
+    keep_interrupted : bool
+        On Ctrl-C return the seeds that are finished (at least two) instead of raising.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, or there are fewer than two seeds; and errors as of `learn`.
+    """
+    chosen = default_markets() if markets is None else dict(markets)
+    confidence = finite_parameter("confidence", confidence, "(0, 1)")
+    window, workers = whole_parameter("window", window, 1), whole_parameter("workers", workers, 1)
+    seeds = [whole_parameter(f"seeds[{i}]", seed, 0) for i, seed in enumerate(seeds)]
+    if len(seeds) < 2 or len(set(seeds)) < len(seeds):
+        raise InvalidParameterError(
+            f"seeds = {seeds!r}: expected at least two, all different: intervals are over seeds"
+        )
+    learned = whole_parameter("episodes", episodes, 1) - round((1 - TAIL) * episodes)
+    if not (measure_every <= learned and bound_every <= learned):
+        raise InvalidParameterError(
+            f"measure_every = {measure_every}, bound_every = {bound_every}: expected at most {learned}, "
+            f"the episodes of learned play of {episodes}"
+        )
+    play = partial(_one, episodes=episodes, measure_every=measure_every, bound_every=bound_every, window=window)
+    tasks = [(name, rule, seed) for seed in seeds for name in chosen for rule in rules]
+    jobs = [(chosen[name], rule, seed) for name, rule, seed in tasks]
+    rows: list[dict[str, Any]] = []
+    points: list[pd.DataFrame] = []
+    try:
+        with _Mapper(workers) as run_all:
+            for (name, rule, seed), (figures, curve) in zip(tasks, run_all(play, jobs), strict=True):
+                rows.append({"mechanism": name, "rule": rule, "seed": seed, **figures})
+                points.append(curve.assign(mechanism=name, rule=rule, seed=seed))
+                if progress is not None:
+                    progress(f"{name}, {rule}, seed {seed}", len(rows), len(tasks))
+    except KeyboardInterrupt:
+        if not keep_interrupted or len(points) // (len(tasks) // len(seeds)) < 2:
+            raise
+    done = len(points) // (len(tasks) // len(seeds))  # seeds that all have played
+    finished = seeds[:done]
+    runs = pd.DataFrame(rows[: done * len(tasks) // len(seeds)])
+    curves = pd.concat(points[: len(runs)])
+    meta = {"episodes": episodes, "seeds": finished, "confidence": confidence, "learned": TAIL, "window": window}
+    complete = done == len(seeds)
+    return LearningCurves(_curves(curves, confidence), _summary(runs, confidence), runs, meta, complete)
+
+
+def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:
+    """Return `contested_market` under exponential prices, under one posted price, and under pay-as-bid.
+
+    Parameters
+    ----------
+    **parameters
+        As for `contested_market`, for all three.
+    """
+    posted = {"kind": "posted", "prices": [2.0] * contested_market(**parameters).horizon}
+    return {
+        "exponential": contested_market("exponential", **parameters),
+        "reduction, posted price 2": contested_market("reduction", pricing=posted, **parameters),
+        "pay-as-bid": contested_market("pay-as-bid", **parameters),
+    }
+
+
+def figures_of(run: LearningRun, tail: float = TAIL) -> dict[str, float]:
+    """Return the figures of one run; see `LearningCurves.summary`. ``tail``: the share that is learned play."""
+    table = run.episodes
+    first = round((1 - tail) * len(table)) + 1
+    late = table[table["episode"] >= first]
+    looked = late.dropna(subset=["bound"])
+    bound = float(looked["bound"].sum())
+    gains = run.average_gains(first)
+    return {
+        "truth_share": float(late["truth_share"].mean()),
+        "factor": float(late["factor"].mean()),
+        "distance": run.equilibrium_distance(first),
+        "distance_all": run.equilibrium_distance(),
+        "gain_of_truth": float(gains.loc[gains["report"] == "truth", "gain"].mean()),
+        "welfare_share": float(looked["welfare"].sum()) / bound if bound > 0 else np.nan,
+        "truthful_welfare_share": float(looked["truthful_welfare"].sum()) / bound if bound > 0 else np.nan,
+        "revenue_share": float(looked["revenue"].sum()) / bound if bound > 0 else np.nan,
+    }
+
+
+def interval_of_mean(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
+    """Return mean, and Student's interval of the mean over independent runs.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there are fewer than two values.
+    """
+    array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    if array.size < 2:
+        raise InvalidParameterError(f"{array.size} runs: expected at least two for an interval")
+    mean, error = float(array.mean()), float(stats.sem(array))
+    reach = float(stats.t.ppf((1 + confidence) / 2, array.size - 1)) * error
+    return mean, mean - reach, mean + reach
+
+
+class _Mapper:
+    """A map over jobs, here or in worker processes."""
+
+    def __init__(self, workers: int) -> None:
+        # Mesa sets the start method of the whole process; a context of our own does not depend on that.
+        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 else None
+
+    def __enter__(self) -> Callable[..., Any]:
+        return map if self._pool is None else self._map
+
+    def _map(self, function: Callable[..., Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """Submit all; workers are started with Ctrl-C held back, which they inherit: it is ours to answer."""
+        assert self._pool is not None
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self._pool.map(function, jobs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+def _one(
+    job: tuple[RepeatedMarket, str, int], *, episodes: int, measure_every: int, bound_every: int, window: int
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """Return figures and curve of one run."""
+    market, rule, seed = job
+    run = learn(market, rule, episodes=episodes, seed=seed, measure_every=measure_every, bound_every=bound_every)
+    table = run.episodes
+    place = (((table["episode"] - 1) // window + 1) * window).clip(upper=episodes)
+    curve = table[list(CURVES)].groupby(place).mean().reset_index()
+    return figures_of(run), curve
+
+
+def _curves(points: pd.DataFrame, confidence: float) -> pd.DataFrame:
+    rows = []
+    keys = ["mechanism", "rule", "episode"]
+    for key, group in points.groupby(keys, sort=False):
+        row: dict[str, Any] = dict(zip(keys, key, strict=True))
+        for name in CURVES:
+            row[name], row[f"{name}_low"], row[f"{name}_high"] = interval_of_mean(group[name], confidence)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _summary(runs: pd.DataFrame, confidence: float) -> pd.DataFrame:
+    rows = []
+    for (mechanism, rule), group in runs.groupby(["mechanism", "rule"], sort=False):
+        for figure in SUMMARY:
+            mean, low, high = interval_of_mean(group[figure], confidence)
+            rows.append((mechanism, rule, figure, mean, low, high, len(group)))
+    return pd.DataFrame(rows, columns=["mechanism", "rule", "figure", "mean", "low", "high", "n_seeds"])

@@ -1,0 +1,195 @@
+"""Repeated markets to learn in: a small contested one, and those of scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marketsched.agents.job import Job
+from marketsched.agents.learning import Menu, value_menu
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
+from marketsched.study.learning.repeated_market import RepeatedMarket
+
+if TYPE_CHECKING:
+    from marketsched.config.scenario import Scenario
+    from marketsched.worlds.workload import Workload
+
+HIGHEST, LOWEST = 10.0, 1.0  # credits, of a job's value
+BIRTHS, PATIENCE, LONGEST = 2, 3, 3  # rounds
+LIFO = ("exponential", "reduction", "stochastic")  # who submits later never changes an earlier job's fate
+
+
+def contested_market(
+    mechanism: str = "exponential",
+    *,
+    n_owners: int = 8,
+    capacity: int = 3,
+    days: int | None = None,
+    menu: Menu | None = None,
+    **parameters: Any,
+) -> RepeatedMarket:
+    """Return a market of a few owners with one recurring job each, and too few nodes for all.
+
+    Each day an owner's job is born in one of the first two rounds and is ready then; it takes one node
+    for one, two or three rounds, equally likely, and is worth between 1 and 10 credits (uniform) if it is
+    done 3 rounds after its birth at the latest. Jobs born together submit in an order that is drawn.
+
+    Parameters
+    ----------
+    mechanism : str
+        A name of the registry.
+    n_owners, capacity : int
+        Owners; C, nodes.
+    days, menu
+        As for `RepeatedMarket`.
+    **parameters
+        What else the mechanism takes.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, or (when the market opens) the mechanism refuses a parameter.
+    """
+    n_owners = whole_parameter("n_owners", n_owners, 1)
+    owners = tuple(f"owner-{i + 1}" for i in range(n_owners))
+    horizon, max_delay = BIRTHS + PATIENCE, PATIENCE + 1
+    sizes = {
+        "capacity": capacity,
+        "horizon": horizon,
+        "max_concurrency": 1,
+        "max_duration": LONGEST,
+        "max_value": HIGHEST,
+        "max_delay": max_delay,
+    }
+    return RepeatedMarket(
+        f"{n_owners} owners, {capacity} nodes, {mechanism}",
+        NamedMechanism(mechanism, {**sizes, **parameters}),
+        ContestedDay(owners),
+        owners,
+        capacity=capacity,
+        horizon=horizon,
+        max_delay=max_delay,
+        menu=value_menu() if menu is None else menu,
+        days=days,
+        nobody_later=mechanism in LIFO and "eviction" not in parameters,
+    )
+
+
+@dataclass(frozen=True)
+class NamedMechanism:
+    """Builds a mechanism of the registry again and again."""
+
+    name: str
+    parameters: Mapping[str, Any]
+
+    def __call__(self, rng: np.random.Generator) -> Mechanism:
+        """Return a fresh mechanism."""
+        from marketsched.mechanisms.registry import get_mechanism
+
+        return get_mechanism(self.name, **{"rng": rng, **self.parameters})
+
+
+@dataclass(frozen=True)
+class ContestedDay:
+    """Draws the jobs of a day of `contested_market`."""
+
+    owners: tuple[str, ...]
+
+    def __call__(self, rng: np.random.Generator) -> list[Job]:
+        """Return the jobs, those born together in the order in which they submit."""
+        order = rng.permutation(len(self.owners))
+        births = rng.integers(1, BIRTHS + 1, size=order.size)
+        values = rng.uniform(LOWEST, HIGHEST, size=order.size)
+        durations = rng.integers(1, LONGEST + 1, size=order.size)
+        return [
+            _job(self.owners[i], int(births[i]), float(values[i]), int(durations[i]))
+            for i in sorted(order.tolist(), key=lambda i: births[i])
+        ]
+
+
+def _job(owner: str, birth: int, value: float, duration: int) -> Job:
+    cases = [Requirement(birth, d, 1 / LONGEST) for d in range(1, LONGEST + 1)]
+    truth = StatementOfWork(birth, 1, DeadlineValue(value, birth + PATIENCE), cases)
+    return Job(owner, owner, truth, birth, duration, duration)
+
+
+def repeated_scenario(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    *,
+    menu: Menu | None = None,
+    days: int | None = None,
+    nobody_later: bool = False,
+    data: str | PathLike[str] | None = None,
+) -> RepeatedMarket:
+    """Return the market of a scenario, held day after day with its workload drawn anew.
+
+    What the scenario says of ``owners`` and ``resubmit`` is left aside. The sizes of the market are
+    those of the first workload drawn.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        Its prices must not need the laws of a day's jobs (stochastic prices).
+    menu, days, nobody_later
+        As for `RepeatedMarket`.
+    data : path, optional
+        Folder of recorded traces.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the scenario is at fault.
+    """
+    from marketsched.config.scenario import Scenario
+
+    chosen = Scenario.of(scenario)
+    draw = ScenarioDay(chosen, data)
+    first = draw.workload(np.random.default_rng(0))
+    choice = chosen.mechanism
+    return RepeatedMarket(
+        chosen.name,
+        ScenarioFactory(chosen, first),
+        draw,
+        tuple(sorted({job.owner for job in first.jobs})),
+        capacity=choice.capacity or first.capacity,
+        horizon=choice.horizon or first.horizon,
+        max_delay=choice.max_delay or first.max_delay,
+        menu=value_menu() if menu is None else menu,
+        days=days,
+        nobody_later=nobody_later,
+    )
+
+
+@dataclass(frozen=True)
+class ScenarioDay:
+    """Draws the workload of a scenario."""
+
+    scenario: Scenario
+    data: str | PathLike[str] | None = None
+
+    def __call__(self, rng: np.random.Generator) -> Sequence[Job]:
+        """Return the jobs of a day."""
+        return self.workload(rng).jobs
+
+    def workload(self, rng: np.random.Generator) -> Workload:
+        """Return the workload of a day."""
+        return self.scenario.workload.build(rng, self.data)
+
+
+@dataclass(frozen=True)
+class ScenarioFactory:
+    """Builds the mechanism of a scenario, for a workload of its kind."""
+
+    scenario: Scenario
+    workload: Workload
+
+    def __call__(self, rng: np.random.Generator) -> Mechanism:
+        """Return a fresh mechanism."""
+        return self.scenario.mechanism.build(self.workload, rng)

@@ -1,0 +1,277 @@
+"""A market that is held every day anew: the same owners, each day with jobs of that day.
+
+A *day* is a whole market, from its first round to its horizon: what jobs the owners have, and what
+happens to them. It depends on nobody's reports, so a day can be played again with another report of
+one owner and everything else as it was: what comes out is a *counterfactual* utility, the thing that
+full information learners see and that regret is made of. A replay begins where the owner has its
+turn, on a copy of the market as it was then.
+
+Owners submit once, at birth; a job that is dropped does not come back here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.job import Job
+from marketsched.agents.learning import Menu, value_menu
+from marketsched.agents.strategies import PublicInformation, Strategy, submission_delay
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.play.yardsticks import Bracket, optimum_bracket
+from marketsched.truthfulness.lotteries import fate_of
+from marketsched.truthfulness.playing import Ended, Factory, Playing
+from marketsched.truthfulness.snapshots import Snapshot, no_collection, snapshot
+
+
+@dataclass(frozen=True)
+class Day:
+    """One day: its jobs in order of submission, and the seed of the mechanism's own draws."""
+
+    number: int  # equal numbers: the same day
+    jobs: tuple[Job, ...] = field(repr=False)
+    seed: int
+
+
+class Outcome(NamedTuple):
+    """How a day went."""
+
+    utilities: NDArray[np.float64]  # (n_owners,), credits: true value less payments of the owner's jobs
+    welfare: float  # credits, true values
+    revenue: float  # credits
+
+
+class Played(NamedTuple):
+    """A day as it was played, from which it can be played otherwise."""
+
+    day: Day
+    reports: tuple[StatementOfWork, ...]  # job by job
+    outcome: Outcome
+    turns: Mapping[int, Snapshot | None]  # the market before an owner's first submission, by place of that job
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedMarket:
+    """A market held day after day.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    factory : function of Generator
+        Builds the mechanism of a day, fresh.
+    draw : function of Generator
+        Returns the jobs of a day; the same owners may have other jobs, or none, on another day.
+    owners : tuple of str
+        All owners that may have a job.
+    capacity, horizon, max_delay : int
+        C (nodes), T (rounds) and S (rounds).
+    menu : Menu
+        The reports among which regret is measured, and learners choose.
+    days : int, optional
+        How many different days there are: they are drawn once, and then one of them for every
+        episode; 1: always the same market. None: every episode is a day of its own.
+    nobody_later : bool
+        True: an owner's fate does not depend on who submits after it (LIFO), so replays leave them
+        out. The caller's word; for a mechanism of which it is not true, replays would be wrong.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, or an owner is named twice.
+    """
+
+    name: str
+    factory: Factory = field(repr=False)
+    draw: Callable[[np.random.Generator], Sequence[Job]] = field(repr=False)
+    owners: tuple[str, ...]
+    capacity: int = field(kw_only=True)
+    horizon: int = field(kw_only=True)
+    max_delay: int = field(kw_only=True)
+    menu: Menu = field(default_factory=value_menu, kw_only=True)
+    days: int | None = field(default=None, kw_only=True)
+    nobody_later: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "horizon", "max_delay"):
+            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
+        if self.days is not None:
+            object.__setattr__(self, "days", whole_parameter("days", self.days, 1))
+        object.__setattr__(self, "owners", tuple(self.owners))
+        if not self.owners or len(set(self.owners)) < len(self.owners):
+            raise InvalidParameterError(f"owners = {self.owners!r}: expected distinct names, at least one")
+
+    @cached_property
+    def public(self) -> PublicInformation:
+        """What owners are told; limits the mechanism does not announce are None."""
+        mechanism = self.factory(np.random.default_rng(0))
+        if mechanism.horizon < self.horizon:
+            raise InvalidParameterError(
+                f"horizon = {self.horizon}: expected at most the mechanism's last round {mechanism.horizon}"
+            )
+        limits = getattr(mechanism, "limits", None)
+        names = ("max_concurrency", "max_duration", "max_value")
+        announced = {name: getattr(mechanism, name, getattr(limits, name, None)) for name in names}
+        return PublicInformation(self.capacity, self.horizon, self.max_delay, **announced)
+
+    # -- days --------------------------------------------------------------------------------------
+
+    def schedule(self, episodes: int, rng: np.random.Generator) -> Iterator[Day]:
+        """Draw the days of ``episodes`` episodes, one after the other.
+
+        A longer schedule of the same stream begins with the shorter one.
+        """
+        days_rng, order_rng = rng.spawn(2)
+        pool = [] if self.days is None else [self._day(i, days_rng) for i in range(self.days)]
+        for episode in range(whole_parameter("episodes", episodes, 1)):
+            yield pool[int(order_rng.integers(len(pool)))] if pool else self._day(episode, days_rng)
+
+    def _day(self, number: int, rng: np.random.Generator) -> Day:
+        jobs_rng, seed_rng = rng.spawn(2)
+        jobs = sorted(self.draw(jobs_rng), key=lambda job: job.truth.birth)  # stable: in order of submission
+        known = set(self.owners)
+        for job in jobs:
+            if job.owner not in known:
+                raise InvalidParameterError(f"job {job.name!r} belongs to {job.owner!r}: expected one of the owners")
+        if len({job.name for job in jobs}) < len(jobs):
+            raise InvalidParameterError(f"day {number}: two jobs have one name: expected distinct names")
+        return Day(number, tuple(jobs), int(seed_rng.integers(2**63)))
+
+    def reports(self, day: Day, strategies: Mapping[str, Strategy]) -> tuple[StatementOfWork, ...]:
+        """Return what is reported on a day, job by job; who is not in ``strategies`` tells the truth."""
+        return tuple(self._report(job, strategies.get(job.owner)) for job in day.jobs)
+
+    def _report(self, job: Job, strategy: Strategy | None) -> StatementOfWork:
+        if strategy is None:
+            return job.truth
+        if submission_delay(strategy):
+            raise InvalidParameterError(f"{strategy!r} submits late: expected reports at birth in a repeated market")
+        return strategy.report(job.truth, self.public)
+
+    def bound(self, day: Day, *, seconds: float = 5.0) -> Bracket:
+        """Return between what the welfare of the day's best schedule in hindsight lies; see `optimum_bracket`."""
+        jobs = [(job.truth, job.arrival, job.duration) for job in day.jobs]
+        longest = self.public.max_duration
+        realised = RealisedJobs.build(jobs, horizon=self.horizon, max_delay=self.max_delay, max_duration=longest)
+        return optimum_bracket(realised, self.capacity, seconds=seconds)
+
+    # -- plays -------------------------------------------------------------------------------------
+
+    def play(self, day: Day, reports: Sequence[StatementOfWork], *, turns: bool = False) -> Played:
+        """Play a day.
+
+        Parameters
+        ----------
+        day : Day
+            What happens.
+        reports : sequence of StatementOfWork
+            Job by job, as of `reports`.
+        turns : bool
+            Keep what `counterfactuals` need.
+
+        Raises
+        ------
+        InvalidReportError
+            If the mechanism refuses a report.
+        MechanismFault
+            If the mechanism raises anything else or breaks the protocol.
+        """
+        kept: dict[int, Snapshot | None] = {place[0]: None for place in self._places(day).values()} if turns else {}
+        ended = self._play_on(self._opened(day), day, tuple(reports), 0, len(day.jobs), kept=kept)
+        numbers = {owner: i for i, owner in enumerate(self.owners)}
+        utilities, welfare, revenue = np.zeros(len(self.owners)), 0.0, 0.0
+        for job, value, payment in self._earnings(day, ended):
+            utilities[numbers[job.owner]] += value - payment
+            welfare, revenue = welfare + value, revenue + payment
+        return Played(day, tuple(reports), Outcome(utilities, welfare, revenue), kept)
+
+    def counterfactuals(self, played: Played, owner: str) -> NDArray[np.float64]:
+        """Return what each report of the menu would have earned ``owner``, all others reporting as they did.
+
+        Returns
+        -------
+        ndarray, shape (n_actions,)
+            Credits.
+        """
+        day, places = played.day, self._places(played.day).get(owner, [])
+        if not places:
+            return np.zeros(len(self.menu))
+        actual = tuple(played.reports[place] for place in places)
+        known = {actual: float(played.outcome.utilities[self.owners.index(owner)])}
+        utilities = np.empty(len(self.menu))
+        for k, strategy in enumerate(self.menu.strategies):
+            own = tuple(self._report(day.jobs[place], strategy) for place in places)
+            if own not in known:  # lies that say the same are played once
+                known[own] = self._played_otherwise(played, places, own)
+            utilities[k] = known[own]
+        return utilities
+
+    def _played_otherwise(self, played: Played, places: list[int], own: Sequence[StatementOfWork]) -> float:
+        """Return the utility of the owner of the jobs at ``places``, had it reported ``own``."""
+        day, reports, first = played.day, list(played.reports), places[0]
+        for place, report in zip(places, own, strict=True):
+            reports[place] = report
+        turn = played.turns.get(first)
+        last = places[-1] + 1 if self.nobody_later else len(day.jobs)
+        watched = {day.jobs[place].name for place in places}
+        with no_collection():
+            if turn is None:  # the mechanism does not pickle, or the turn was not kept
+                ended = self._play_on(self._opened(day), day, reports, 0, last, watched=watched)
+            else:
+                ended = self._play_on(turn.copy(), day, reports, first, last, watched=watched)
+        return sum(v - p for job, v, p in self._earnings(day, ended) if job.name in watched)
+
+    def _play_on(
+        self,
+        market: Playing,
+        day: Day,
+        reports: Sequence[StatementOfWork],
+        place: int,
+        last: int,
+        *,
+        watched: set[str] | None = None,
+        kept: dict[int, Snapshot | None] | None = None,
+    ) -> list[Ended]:
+        """Play from the submission of job ``place`` to the end, or until all ``watched`` jobs have left the market."""
+        ended: list[Ended] = []
+        left = None if watched is None else set(watched)
+        while market.now <= self.horizon:
+            while place < last and day.jobs[place].truth.birth == market.now:
+                if kept is not None and place in kept:
+                    kept[place] = snapshot(market)
+                job = day.jobs[place]
+                market.submit(job.name, reports[place], fate_of(job), job.truth.concurrency, own=True)
+                place += 1
+            gone = market.clear()
+            ended += gone
+            if left is not None:
+                left.difference_update(end.name for end in gone)
+            if (left is not None and not left) or (place >= last and not market.live):
+                break
+        return ended
+
+    def _opened(self, day: Day) -> Playing:
+        return Playing(self.factory, np.random.default_rng(day.seed), self.capacity)
+
+    def _earnings(self, day: Day, ended: Sequence[Ended]) -> Iterator[tuple[Job, float, float]]:
+        """Go through true value and payment of what has left the market."""
+        jobs = {job.name: job for job in day.jobs}
+        for end in ended:
+            job, value = jobs[end.name], 0.0
+            if end.completion is not None and end.completion < job.truth.birth + self.max_delay:
+                value = float(job.truth.value(end.completion))
+            yield job, value, end.payment
+
+    def _places(self, day: Day) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = {}
+        for place, job in enumerate(day.jobs):
+            places.setdefault(job.owner, []).append(place)
+        return places

@@ -1,0 +1,209 @@
+"""What a paper says about one figure, what was measured, and the verdict: one rule for every claim.
+
+A claim is a number, or only a side of a neutral value ("performs best", "increases", "at most").
+Of what was measured there is an interval over seeds. The verdict follows from the two:
+
+=================  ==========================================================================
+number             *reproduced*: the interval contains it (as rounded as it is printed);
+                   *same direction*: it does not, but the number and the whole interval lie on the
+                   same side of the neutral value (1 for a ratio, 0 for a difference; a level, such
+                   as a share of machines, has none);
+                   else *not reproduced*.
+side, bound        *reproduced*: the whole interval lies on that side; else *not reproduced*.
+=================  ==========================================================================
+
+Nothing else enters: neither the claim's name nor the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marketsched.clusters.tables import spread
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.paired_statistics import ratio_of_means
+
+Kind = Literal["number", "above", "below", "at most", "at least"]
+Verdict = Literal["reproduced", "same direction", "not reproduced"]
+
+CONFIDENCE = 0.95
+BOOTSTRAP = 20_224  # seed of the resamples: a table drawn twice is the same table
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper says.
+
+    Attributes
+    ----------
+    quantity : str
+        What was measured, in words.
+    source : str
+        Where the paper says so.
+    kind : str
+        ``number``, or the side of ``value`` on which the paper has it.
+    value : float
+        The paper's number; of a side or a bound, its end.
+    neutral : float
+        No effect: 1 of a ratio, 0 of a difference, NaN of a level. Of a side it is not looked at.
+    rounding : float
+        Half a unit of the last digit printed; 0: exact.
+    why : str
+        Why it may come out otherwise here, as far as known.
+    """
+
+    quantity: str
+    source: str
+    kind: Kind
+    value: float
+    neutral: float
+    rounding: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came out: estimate, ends of its 95 % interval, and range and number of single seeds."""
+
+    value: float
+    low: float
+    high: float
+    least: float
+    most: float
+    seeds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One claim and what came out."""
+
+    claim: Claim
+    measured: Measured
+
+    @property
+    def verdict(self) -> Verdict:
+        """By the rule of the module."""
+        claim, found = self.claim, self.measured
+        return verdict(claim.kind, claim.value, found.low, found.high, neutral=claim.neutral, rounding=claim.rounding)
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is not *reproduced*: what the interval says, then what is known. Else empty."""
+        if self.verdict == "reproduced":
+            return ""
+        found = _seen(self.claim, self.measured)
+        return f"{found}; {self.claim.why}" if self.claim.why else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one row of the table, as plain data."""
+        claim = self.claim
+        about = {"quantity": claim.quantity, "source": claim.source, "claim": claim.kind, "paper": claim.value}
+        rule = {"neutral": claim.neutral, "rounding": claim.rounding}
+        return {**about, **asdict(self.measured), **rule, "verdict": self.verdict, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Row:
+        """Return the claim and what came out of a row of the table; the verdict follows from them."""
+        about = {name: row[name] for name in ("quantity", "source", "neutral", "rounding")}
+        claim = Claim(kind=row["claim"], value=row["paper"], **about)
+        measured = Measured(**{name: row[name] for name in ("value", "low", "high", "least", "most", "seeds")})
+        why = str(row["reason"]).removeprefix(_seen(claim, measured)).removeprefix("; ")
+        return cls(replace(claim, why=why), measured)
+
+
+def verdict(
+    kind: Kind, paper: float, low: float, high: float, *, neutral: float = 1.0, rounding: float = 0.0
+) -> Verdict:
+    """Return the verdict on one claim.
+
+    Parameters
+    ----------
+    kind : str
+        ``number``, ``above``, ``below``, ``at most`` or ``at least``.
+    paper : float
+        The number, or the end of the side or bound.
+    low, high : float
+        Interval of what was measured; NaN: there is none, and nothing is reproduced.
+    neutral : float
+        No effect; only a number needs it. NaN: there is none.
+    rounding : float
+        The paper's number may be so much larger or smaller.
+
+    Examples
+    --------
+    >>> verdict("number", 1.10, 1.06, 1.12), verdict("number", 1.10, 1.02, 1.04), verdict("number", 1.10, 0.98, 1.04)
+    ('reproduced', 'same direction', 'not reproduced')
+    >>> verdict("above", 1, 1.01, 1.2), verdict("above", 1, 0.99, 1.2)
+    ('reproduced', 'not reproduced')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return "not reproduced"
+    if kind == "number":
+        if low <= paper + rounding and paper - rounding <= high:
+            return "reproduced"
+        same = (paper > neutral and low > neutral) or (paper < neutral and high < neutral)
+        return "same direction" if same else "not reproduced"
+    held = {"above": low > paper, "below": high < paper, "at least": low >= paper, "at most": high <= paper}
+    return "reproduced" if held[kind] else "not reproduced"
+
+
+def _seen(claim: Claim, found: Measured) -> str:
+    """Say in words what the interval shows."""
+    if math.isnan(found.low) or math.isnan(found.high):
+        return "no interval: too few seeds, or totals that are not positive"
+    if claim.kind != "number":
+        inside = found.low <= claim.value <= found.high
+        return "the seeds do not decide" if inside else "the opposite, in the mean over seeds"
+    single = "within" if found.least <= claim.value <= found.most else "outside"
+    single = f"the paper's number is {single} the range of single seeds"
+    if math.isnan(claim.neutral):
+        return f"{'higher' if found.value > claim.value else 'lower'} here; {single}"
+    if found.low <= claim.neutral <= found.high:
+        return "no effect is seen beyond the spread over seeds"
+    if (claim.value - claim.neutral) * (found.value - claim.neutral) < 0:
+        return "the opposite, in the mean over seeds"
+    size = "larger" if abs(found.value - claim.neutral) > abs(claim.value - claim.neutral) else "smaller"
+    return f"the effect is {size} here; {single}"
+
+
+def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> Row:
+    """Return the row of a ratio of means over paired seeds, with a bootstrap interval.
+
+    Parameters
+    ----------
+    claim : Claim
+        About mean(above) / mean(below).
+    above, below : array_like of float, shape (n_seeds,)
+        Seed by seed; ``below`` positive in every seed, else there is no interval.
+    """
+    a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    found = ratio_of_means(a, b, confidence=CONFIDENCE, rng=BOOTSTRAP)
+    if not (b > 0).all():  # resamples might have no ratio
+        return Row(claim, Measured(found.value, math.nan, math.nan, math.nan, math.nan, b.size))
+    single = a / b
+    return Row(claim, Measured(*found, float(single.min()), float(single.max()), b.size))
+
+
+def mean_row(claim: Claim, values: ArrayLike) -> Row:
+    """Return the row of a mean over seeds, with Student's interval."""
+    x = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(x).all():
+        raise InvalidParameterError(f"{claim.quantity}: {x.tolist()}: expected finite numbers")
+    found = spread(x, CONFIDENCE)
+    return Row(claim, Measured(found.mean, found.low, found.high, found.least, found.most, x.size))
+
+
+def exact_row(claim: Claim, value: float, cases: int = 1) -> Row:
+    """Return the row of a figure that is known without sampling: its interval is a point."""
+    return Row(claim, Measured(value, value, value, value, value, cases))
+
+
+def interval_row(claim: Claim, value: float, low: float, high: float, cases: int) -> Row:
+    """Return the row of a figure whose interval was found otherwise."""
+    return Row(claim, Measured(value, low, high, math.nan, math.nan, cases))

@@ -1,0 +1,181 @@
+"""What experiments have in common: sizes, cluster comparisons that are made once, and lines to draw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.clusters.tables import spread
+from marketsched.study.papers.paper_claims import Claim, Row, ratio_row
+
+if TYPE_CHECKING:
+    from marketsched.clusters.comparing import ClusterComparison
+
+Tell = Callable[[str], None]
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a panel, with its interval over seeds; ``low`` and ``high`` may be empty."""
+
+    label: str
+    x: list[Any]
+    y: list[float]
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel of a figure. ``x`` of the lines may be numbers, or words for bars."""
+
+    title: str
+    x: str
+    y: str
+    lines: list[Line]
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an experiment hands back: claims with what came out, panels, and what was run in one line."""
+
+    rows: list[Row]
+    panels: list[Panel]
+    sizes: str
+    runs: pd.DataFrame
+
+
+@dataclass(slots=True)
+class Bench:
+    """What an experiment is given: how large it is to be, and cluster comparisons made so far.
+
+    Attributes
+    ----------
+    full : bool
+        The paper's sizes.
+    runs : int
+        Seeds, >= 2: one has no interval.
+    first : int
+        The first seed.
+    slots : int, optional
+        In place of every experiment's own number of slots.
+    data : path, optional
+        Folder of recorded traces.
+    tell : function of str
+        Told what is being run.
+    made : dict
+        Comparisons by what they were made of, for other experiments that want the same.
+    """
+
+    full: bool
+    runs: int
+    first: int = 0
+    slots: int | None = None
+    data: str | PathLike[str] | None = None
+    tell: Tell = lambda what: None
+    made: dict[str, ClusterComparison] = field(default_factory=dict)
+
+    def length(self, default: int, full: int) -> int:
+        """Return the number of slots to play."""
+        return self.slots if self.slots is not None else full if self.full else default
+
+    def pick(self, default: list[Any], full: list[Any]) -> list[Any]:
+        """Return the values of a key: fewer by default, all of the paper's in full."""
+        return full if self.full else default
+
+    def compared(self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int) -> ClusterComparison:
+        """Return the policies in the worlds of all seeds, made once.
+
+        Parameters
+        ----------
+        scenario : str
+            A built-in cluster scenario.
+        changes : sequence of str
+            ``key=value`` each.
+        policies : sequence of str
+            The first leads.
+        slots : int
+            To be played.
+        """
+        from marketsched.clusters.comparing import compare_cluster
+        from marketsched.clusters.scenario import ClusterScenario
+        from marketsched.config.scenario_file import read_scenario, with_changes
+
+        key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])
+        if key not in self.made:
+            content, source = read_scenario(scenario)
+            chosen = ClusterScenario.from_dict(
+                with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source
+            )
+
+            def told(done: int, total: int, what: str) -> None:
+                self.tell(f"{' '.join(changes) or scenario}: {done} of {total}, {what}")
+
+            self.made[key] = compare_cluster(
+                chosen, policies, self.runs, self.first, data=self.data, optimum=False, growth=False, progress=told
+            )
+        return self.made[key]
+
+
+def totals(found: ClusterComparison, policy: str, column: str = "reward") -> Array:
+    """Return one figure of a policy per slot, seed by seed, shape (n_seeds,)."""
+    own = found.runs[found.runs["policy"] == policy].sort_values("seed")
+    return np.asarray(own[column] / own["slots"], dtype=np.float64)
+
+
+def best_of(found: ClusterComparison, policies: Sequence[str]) -> Array:
+    """Return the reward per slot of the best of these policies in each seed."""
+    return np.asarray(np.max([totals(found, policy) for policy in policies], axis=0), dtype=np.float64)
+
+
+def leads(quantity: str, source: str, found: ClusterComparison, lead: str, others: Sequence[str], why: str = "") -> Row:
+    """Return the row of "performs best": the best other policy of each seed over the leading one is below 1."""
+    claim = Claim(quantity, source, "below", 1.0, 1.0, why=why)
+    return ratio_row(claim, best_of(found, others), totals(found, lead))
+
+
+def rises(
+    quantity: str, source: str, before: Array, after: Array, scale: Array, *, falls: bool = False, why: str = ""
+) -> Row:
+    """Return the row of "increases" (or "decreases"): the change in shares of ``scale``, seed by seed."""
+    claim = Claim(quantity, source, "below" if falls else "above", 0.0, 0.0, why=why)
+    return ratio_row(claim, after - before, scale)
+
+
+def mean_line(label: str, x: Sequence[Any], values: Sequence[Array]) -> Line:
+    """Return a line through means over seeds, with their intervals."""
+    each = [spread(v) for v in values]
+    return Line(label, list(x), [e.mean for e in each], [e.low for e in each], [e.high for e in each])
+
+
+def curve_panel(found: ClusterComparison, title: str, policies: Sequence[str], y: str) -> Panel:
+    """Return the average so far against slots."""
+    lines = []
+    for policy in policies:
+        table = found.curves[found.curves["policy"] == policy].pivot(
+            index="slot", columns="seed", values="average_reward"
+        )
+        lines.append(mean_line(policy, table.index.tolist(), list(table.to_numpy())))
+    return Panel(title, "slots", y, lines)
+
+
+def key_panel(title: str, key: str, values: Sequence[Any], found: Sequence[ClusterComparison], y: str) -> Panel:
+    """Return the reward per slot of every policy against a key."""
+    policies = found[0].meta["policies"]
+    lines = [mean_line(policy, values, [totals(each, policy) for each in found]) for policy in policies]
+    return Panel(title, key, y, lines)
+
+
+def stacked(key: str, values: Sequence[Any], found: Sequence[ClusterComparison]) -> pd.DataFrame:
+    """Return the runs of several comparisons below each other, with the value in front."""
+    tables = [each.runs.assign(key=key, value=str(value)) for value, each in zip(values, found, strict=True)]
+    return pd.concat(tables, ignore_index=True)

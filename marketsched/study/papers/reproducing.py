@@ -1,0 +1,238 @@
+"""Run tables and figures of the four papers: one, or all of them, in one process or several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.play.running import checked_seed
+from marketsched.study.papers.paper_experiments import EXPERIMENTS, SEEDS, Experiment, experiment_of
+from marketsched.study.papers.paper_runs import Bench
+from marketsched.study.papers.reproduced import (
+    Reproduced,
+    kept,
+    write_overview,
+    write_reproduced,
+)
+from marketsched.study.sweeps.fingerprint import fingerprint
+
+__all__ = ["EXPERIMENTS", "Reproduced", "experiment_of", "reproduce", "reproduce_all"]
+
+Progress = Callable[[int, int, str], None]  # experiments finished, experiments in all, what is being run
+
+
+def reproduce(
+    name: str,
+    *,
+    full: bool = False,
+    runs: int | None = None,
+    slots: int | None = None,
+    seed: int = 0,
+    data: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
+    bench: Bench | None = None,
+) -> Reproduced:
+    """Run one table or figure of a paper, and hold it against the paper's numbers.
+
+    Parameters
+    ----------
+    name : str
+        As listed by ``marketsched reproduce --list``.
+    full : bool
+        The paper's sizes; may take hours.
+    runs : int, optional
+        Seeds ``seed .. seed + runs - 1``, at least 2; None: 20, or what the experiment says.
+    slots : int, optional
+        In place of the experiment's own number of slots.
+    seed : int
+        The first seed, >= 0.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    out : path, optional
+        Folder for table, figure and runs; None: nothing is written.
+    force : bool
+        Replace earlier results in that folder.
+    progress : function of str, optional
+        Told what is being run.
+    bench : Bench, optional
+        One that an earlier experiment has used: what it ran need not be run again.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number or the name is at fault.
+    OSError
+        If results cannot be written.
+
+    Examples
+    --------
+    >>> found = reproduce("mechanism-toy", runs=2)
+    >>> found.table["verdict"].iloc[0]
+    'reproduced'
+    """
+    chosen = experiment_of(name)
+    asked = _asked(chosen, full, runs, slots, seed)
+    n_runs = asked["runs"]
+    if out is not None:
+        from marketsched.results.output import check_target
+
+        check_target(Path(out), force=force)
+    used = Bench(full, n_runs, asked["seed"], asked["slots"], data) if bench is None else bench
+    used.runs = n_runs
+    used.tell = progress or (lambda what: None)
+    began = time.perf_counter()
+    found = chosen.function()(used)
+    meta = {
+        "full": used.full,
+        "seed": used.first,
+        "runs": n_runs,
+        "sizes": found.sizes,
+        "confidence": 0.95,
+        "slots": used.slots,
+        "depends_on_machine": chosen.timed,
+        "versions": dict(fingerprint()),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    made = Reproduced(name, chosen.place, chosen.shows, tuple(found.rows), tuple(found.panels), found.runs, meta)
+    if out is not None:
+        write_reproduced(Path(out), made, force=force)
+    return made
+
+
+def reproduce_all(
+    names: Sequence[str],
+    *,
+    full: bool = False,
+    runs: int | None = None,
+    slots: int | None = None,
+    seed: int = 0,
+    data: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Reproduced]:
+    """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
+
+    What ``out`` holds already, of the same version, seeds and sizes, is read instead of run again: an
+    interrupted run goes on where it was.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Experiments, in the order of the results.
+    full, runs, slots, seed, data
+        As in `reproduce`.
+    out : path, optional
+        Folder for all; None: nothing is written.
+    force : bool
+        Run again what is there, and replace it.
+    jobs : int
+        Processes; the results are the same, but for those of experiments that measure time.
+    progress : function of (int, int, str), optional
+        Told how many experiments are done, how many there are, and what is being run.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number or a name is at fault, or ``out`` holds something else; nothing is run then.
+    OSError
+        If results cannot be written.
+    """
+    chosen = [experiment_of(name) for name in names]
+    asked = {each.name: _asked(each, full, runs, slots, seed) for each in chosen}
+    n_jobs = whole_parameter("jobs", jobs, 1)
+    target = None if out is None else Path(out)
+    found = {} if target is None else kept(target, asked, force=force)
+    missing = [name for name in asked if name not in found]
+    overview = {"full": full, "seed": seed, "runs": runs, "slots": slots}
+
+    def told(what: str) -> None:
+        if progress is not None:
+            progress(len(found), len(asked), what)
+
+    def keep() -> None:
+        if target is not None:
+            write_overview(target, [found[name] for name in asked if name in found], list(asked), overview)
+
+    keep()
+    given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
+    made = _one_by_one if n_jobs == 1 or len(missing) < 2 else _side_by_side
+    for each in made(missing, given, target, told, n_jobs):
+        found[each.name] = each
+        keep()
+    return [found[name] for name in asked]
+
+
+def _asked(chosen: Experiment, full: bool, runs: int | None, slots: int | None, seed: int) -> dict[str, Any]:
+    """Return the sizes of an experiment, checked."""
+    return {
+        "full": bool(full),
+        "seed": checked_seed(seed),
+        "runs": chosen.runs if runs is None else whole_parameter("runs", runs, 2),
+        "slots": None if slots is None else whole_parameter("slots", slots, 8),
+    }
+
+
+Tell = Callable[[str], None]
+
+
+def _one_by_one(
+    names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
+) -> Iterator[Reproduced]:
+    """Run experiments in this process; what one has compared need not be compared again."""
+    bench = Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"])
+    for name in names:
+        out = None if target is None else target / name
+
+        def tell(what: str, name: str = name) -> None:
+            told(f"{name}: {what}")
+
+        yield reproduce(name, out=out, progress=tell, bench=bench, **given)
+
+
+def _side_by_side(
+    names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
+) -> Iterator[Reproduced]:
+    """Run experiments in several processes; these end with this one, whatever ends it."""
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(jobs, len(names)), multiprocessing.get_context("spawn"), initializer=_quiet)
+    running = list(names)
+    try:
+        futures = [pool.submit(_elsewhere, name, given, target) for name in names]
+        told(f"{len(running)} experiments")
+        for future in as_completed(futures):
+            made = future.result()
+            running.remove(made.name)
+            yield made
+            told(f"{len(running)} experiments, {', '.join(running[:jobs])}")
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        pool.shutdown(wait=True)
+
+
+def _quiet() -> None:
+    """Leave Ctrl-C to the process that started this one, and let compiled code use one thread."""
+    from marketsched.study.sweeps.run_records import one_thread
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    one_thread()
+
+
+_BENCHES: dict[str, Bench] = {}  # of a worker process: experiments share what they compare
+
+
+def _elsewhere(name: str, given: dict[str, Any], target: Path | None) -> Reproduced:
+    bench = _BENCHES.setdefault("all", Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"]))
+    return reproduce(name, out=None if target is None else target / name, bench=bench, **given)

@@ -1,0 +1,1 @@
+"""Sweeps: many seeded runs, survived interruptions, one table."""

@@ -1,0 +1,165 @@
+"""One run of a sweep, in whichever process: a task goes in, the text of a record comes out.
+
+A record holds only what a table or a manifest needs: the figures of the run, one row for a market and
+one per policy for a cluster, or the error the run ended with. It is made where the run was made, and
+is carried and kept as text, so that nothing on the way can change it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.study.sweeps.fingerprint import difference, fingerprint
+
+DONE, FAILED, REFUSED = "done", "failed", "refused"
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LONGEST_ERROR = 500  # characters of an error that a table, a manifest and a terminal show
+_ONE_RUN = threading.Lock()  # a Dask worker may have several threads; a run has its process for itself
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run, as it is sent to a worker. ``data``, ``data_here``: see `_data_folder`."""
+
+    key: str
+    sort: str
+    scenario: str
+    seed: int
+    optimum: bool
+    data: str | None
+    data_here: str | None
+    code: Mapping[str, str]
+
+
+def perform(task: Task) -> str:
+    """Run ``task`` and return its record as JSON; an error of the run is a record too."""
+    differs = difference(task.code, fingerprint())
+    if differs is not None:
+        return _text({"run": task.key, "status": REFUSED, "error": differs})
+    with _ONE_RUN:
+        one_thread()
+        begin = time.perf_counter()
+        told = _outcome(task)
+        seconds = round(time.perf_counter() - begin, 6)
+    return _text({"run": task.key, "seed": task.seed, **told, "seconds": seconds})
+
+
+def _outcome(task: Task) -> dict[str, Any]:
+    """Run ``task``; whatever it raises is its outcome, but for Ctrl-C in the process that is asked to stop."""
+    try:
+        return {"status": DONE, "rows": _rows(task)}
+    except KeyboardInterrupt as error:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            raise
+        return failure(error)
+    except BaseException as error:  # SystemExit too, and what asynchronous code cancels itself with
+        return failure(error)
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Return what a record says of a run that ended with ``error``."""
+    said, kind = " ".join(str(error).split()), type(error).__name__
+    told = _printable(f"{kind}: {said}" if said else kind)
+    if len(told) > LONGEST_ERROR:
+        told = f"{told[:LONGEST_ERROR]} ..."
+    return {"status": FAILED, "error": told, "traceback": _printable("".join(traceback.format_exception(error)))}
+
+
+def killed(task: Task) -> str:
+    """Return the record of a run whose process died whenever it was tried, in the same words wherever that was."""
+    error = "WorkerDied: its process died every time, as one does that is killed or out of memory"
+    return _text({"run": task.key, "seed": task.seed, "status": FAILED, "error": error, "seconds": 0.0})
+
+
+def is_record(record: Any, key: str) -> bool:
+    """Say whether ``record`` is all that the record of the run ``key`` has to be."""
+    if not isinstance(record, Mapping) or record.get("run") != key:
+        return False
+    seconds, rows = record.get("seconds"), record.get("rows")
+    if not isinstance(seconds, float) or not seconds >= 0.0:
+        return False
+    if record.get("status") == FAILED:
+        return isinstance(record.get("error"), str)
+    told = isinstance(rows, list) and bool(rows) and all(isinstance(row, Mapping) and row for row in rows)
+    return record.get("status") == DONE and told
+
+
+def one_thread() -> None:
+    """Let compiled code use one thread from now on: workers share the cores, and sums keep their order."""
+    for variable in THREADS:
+        os.environ.setdefault(variable, "1")
+    numba = sys.modules.get("numba")
+    if numba is not None and numba.config.NUMBA_NUM_THREADS > 1:
+        numba.set_num_threads(1)
+
+
+def _rows(task: Task) -> list[dict[str, Any]]:
+    from marketsched.study.sweeps.sweep_runs import scenario_from
+
+    scenario = scenario_from(task.sort, task.scenario)
+    if task.sort == "market":
+        from marketsched.config.scenario import Scenario
+        from marketsched.play.running import run
+
+        assert isinstance(scenario, Scenario)
+        summary = run(scenario, task.seed, data=_data_folder(task)).summary
+        return [flat({name: value for name, value in summary.items() if name not in ("name", "meta")})]
+    from marketsched.clusters.running import run_cluster
+    from marketsched.clusters.scenario import ClusterScenario
+
+    assert isinstance(scenario, ClusterScenario)
+    found = run_cluster(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)
+    return [flat(row) for row in found.records()]
+
+
+def _data_folder(task: Task) -> str | None:
+    """Return the folder of traces: the one asked for, else that of this machine, else that of the sweep's."""
+    return task.data or os.environ.get("MARKETSCHED_DATA") or task.data_here
+
+
+def flat(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return ``data`` with tables inside it opened: keys are joined by dots.
+
+    Examples
+    --------
+    >>> flat({"welfare": 4.0, "bounds": {"dual": 5.0}})
+    {'welfare': 4.0, 'bounds.dual': 5.0}
+    """
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{above}{key}.")
+        else:
+            found[f"{above}{key}"] = _value(value)
+    return found
+
+
+def _value(value: Any) -> Any:
+    """Return ``value`` as JSON knows it; numbers keep every digit, and stay NaN or infinite."""
+    if isinstance(value, str):
+        return _printable(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars
+        return _value(value.tolist())
+    if isinstance(value, Iterable):
+        return [_value(each) for each in value]
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """Return ``text`` with halves of characters, as in names of files that are not UTF-8, written by number."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False)

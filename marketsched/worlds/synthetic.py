@@ -1,0 +1,243 @@
+r"""``synthetic-pipelines``: recurring jobs whose laws are known, and no data file.
+
+400 recurring jobs in three priority bands, each with a period, a phase, a law of the jitter of its
+arrival and a law of its duration; both laws have seven points, and what really happens is drawn
+from them. Free jobs are announced shortly before they come and have time; production jobs are
+short, tight, valuable and announced early. Periods, leads and values are chosen, not measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.job import Job
+from marketsched.agents.resubmission import covered
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
+from marketsched.worlds.demand import BANDS
+from marketsched.worlds.prediction import Law, joint_law
+from marketsched.worlds.workload import Workload, require
+
+# Seven points of a normal law, and their weights.
+POINTS = np.array([-1.6, -0.9, -0.45, 0.0, 0.45, 0.9, 1.6])
+WEIGHTS = np.array([0.08, 0.16, 0.18, 0.16, 0.18, 0.16, 0.08])
+
+PERIODS, PERIOD_WEIGHTS = (12, 24, 36, 72, 288), (0.25, 0.2, 0.25, 0.15, 0.15)  # rounds
+BAND_WEIGHTS = (0.4, 0.3, 0.3)  # free, middle, production
+SINGLE_NODE = 0.8  # share of jobs on one node; the others take two
+ON_THE_HOUR = 0.6  # share of jobs whose nominal start is the first round of an hour
+HOUR_S = 3600.0
+
+MEDIAN_RUN_S, RUN_SPREAD = 600.0, 1.3
+LEAST_FREE_RUN_S, LONGEST_PRODUCTION_RUN_S = 1200.0, 1440.0
+VARIATION, VARIATION_SPREAD = 0.3, 0.5
+JITTER_S = 60.0
+
+BAND_DENSITY = np.array([1.5, 6.0, 36.0])  # credits per node-round
+LOWEST_DENSITY, HIGHEST_DENSITY, DENSITY_SPREAD = 1.0, 40.0, 0.5
+LEAD = (3, 12, 36)  # rounds
+SLACK = (48, 6, 1)  # rounds
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticParameters:
+    """What can be chosen.
+
+    Parameters
+    ----------
+    recurring_jobs : int
+        Number of recurring jobs.
+    birth_rounds : int
+        Rounds in which jobs are born.
+    utilisation : float
+        The capacity is the expected work divided by this and by the rounds.
+    capacity : int, optional
+        C, nodes, instead of the one that follows from ``utilisation``.
+    revealed : bool
+        True: a job's duration is seen when it arrives. False: only when it ends.
+    max_duration : int
+        D_max, rounds; longer runs are clipped.
+    round_seconds : float
+        Length of a round.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+
+    recurring_jobs: int = 400
+    birth_rounds: int = 288
+    utilisation: float = 0.85
+    capacity: int | None = None
+    revealed: bool = True
+    max_duration: int = 48
+    round_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("recurring_jobs", "birth_rounds", "max_duration"):
+            require(getattr(self, name) >= 1, f"{name} = {getattr(self, name)!r}: expected a whole number >= 1")
+        require(0 < self.utilisation < math.inf, f"utilisation = {self.utilisation!r}: expected a share > 0")
+        require(self.capacity is None or self.capacity >= 2, f"capacity = {self.capacity!r}: expected at least 2 nodes")
+        require(0 < self.round_seconds < math.inf, f"round_seconds = {self.round_seconds!r}: expected seconds > 0")
+
+    @property
+    def max_delay(self) -> int:
+        """S: lead, longest run, one round and slack of the band that needs most, and the round of value 0."""
+        return max(lead + slack for lead, slack in zip(LEAD, SLACK, strict=True)) + self.max_duration + 2
+
+    @property
+    def horizon(self) -> int:
+        """T: the last deadline is met by a completion in it."""
+        return self.birth_rounds + self.max_delay
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    """The recurring jobs, as drawn; one entry each."""
+
+    band: NDArray[np.int64]  # index into BANDS
+    nodes: NDArray[np.int64]
+    period: NDArray[np.int64]  # rounds
+    phase: NDArray[np.int64]  # rounds before the first nominal start, in [0, period)
+    median_s: NDArray[np.float64]  # of the run
+    variation: NDArray[np.float64]  # coefficient of variation of the run
+    jitter_s: NDArray[np.float64]  # standard deviation of the arrival, s
+    density: NDArray[np.float64]  # credits per node-round
+
+
+def draw_pipelines(
+    parameters: SyntheticParameters, shape_rng: np.random.Generator, values_rng: np.random.Generator
+) -> Pipelines:
+    """Draw the recurring jobs; ``values_rng`` decides what they are worth, ``shape_rng`` the rest."""
+    n = parameters.recurring_jobs
+    band = shape_rng.choice(len(BANDS), size=n, p=BAND_WEIGHTS)
+    nodes = np.where(shape_rng.random(n) < SINGLE_NODE, 1, 2)
+    period = shape_rng.choice(PERIODS, size=n, p=PERIOD_WEIGHTS)
+    phase = (shape_rng.random(n) * period).astype(np.int64)
+    hour = max(round(HOUR_S / parameters.round_seconds), 1)
+    phase = np.where(shape_rng.random(n) < ON_THE_HOUR, phase // hour * hour, phase)
+    median = MEDIAN_RUN_S * np.exp(RUN_SPREAD * shape_rng.standard_normal(n))
+    median = np.where(band == 0, np.maximum(median, LEAST_FREE_RUN_S), median)
+    median = np.where(band == 2, np.minimum(median, LONGEST_PRODUCTION_RUN_S), median)
+    variation = VARIATION * np.exp(VARIATION_SPREAD * shape_rng.standard_normal(n))
+    jitter = JITTER_S * np.exp(shape_rng.standard_normal(n))
+    density = BAND_DENSITY[band] * np.exp(DENSITY_SPREAD * values_rng.standard_normal(n))
+    density = density.clip(LOWEST_DENSITY, HIGHEST_DENSITY)
+    return Pipelines(band, nodes, period, phase, median, variation, jitter, density)
+
+
+def run_law(median_s: float, variation: float, parameters: SyntheticParameters) -> Law:
+    """Return the law of a duration, rounds: seven points of the log-normal law of this median and variation."""
+    sigma = math.sqrt(math.log1p(variation**2))
+    rounds = np.ceil(median_s * np.exp(sigma * POINTS) / parameters.round_seconds)
+    return _merged(rounds.clip(1, parameters.max_duration).astype(np.int64))
+
+
+def start_law(expected: int, jitter_s: float, birth: int, parameters: SyntheticParameters) -> Law:
+    """Return the law of an arrival, rounds >= birth: seven points of a normal law around round ``expected``."""
+    rounds = expected + np.rint(jitter_s * POINTS / parameters.round_seconds).astype(np.int64)
+    return _merged(np.maximum(rounds, birth))
+
+
+def _merged(rounds: NDArray[np.int64]) -> Law:
+    """Return the law with the seven weights at these values."""
+    values, where = np.unique(rounds, return_inverse=True)
+    return Law(values, np.bincount(where, weights=WEIGHTS).astype(np.float64))
+
+
+def synthetic_pipelines(*, rng: np.random.Generator, parameters: SyntheticParameters | None = None) -> Workload:
+    """Build ``synthetic-pipelines``: one day of 400 recurring jobs with known laws.
+
+    Parameters
+    ----------
+    rng : Generator
+        One stream each is spawned for the recurring jobs, their values, and what really happens.
+    parameters : SyntheticParameters, optional
+        Other choices.
+
+    Returns
+    -------
+    Workload
+        Jobs in order of birth, those of one round in order of recurring job. Tags of a job:
+        ``group``, ``band`` (free, middle, production), ``period`` (rounds), ``deadline``
+        (completion time), ``value_density`` (credits per node-round), ``covered`` (always true).
+
+    Raises
+    ------
+    InvalidParameterError
+        If no job is born.
+    """
+    parameters = parameters or SyntheticParameters()
+    shape_rng, values_rng, reality_rng = rng.spawn(3)
+    pipelines = draw_pipelines(parameters, shape_rng, values_rng)
+    jobs: list[Job] = []
+    work = 0.0
+    for g in range(parameters.recurring_jobs):
+        duration = run_law(float(pipelines.median_s[g]), float(pipelines.variation[g]), parameters)
+        made = _runs(g, pipelines, duration, parameters, reality_rng)
+        work += len(made) * float(pipelines.nodes[g]) * duration.mean
+        jobs += made
+    require(bool(jobs), f"birth_rounds = {parameters.birth_rounds}: no job is born in them")
+    jobs.sort(key=lambda job: job.truth.birth)
+    followed = max(round(work / parameters.birth_rounds / parameters.utilisation), 2)
+    return Workload(
+        "synthetic-pipelines",
+        tuple(jobs),
+        capacity=followed if parameters.capacity is None else parameters.capacity,
+        birth_rounds=parameters.birth_rounds,
+        horizon=parameters.horizon,
+        max_concurrency=2,
+        max_duration=parameters.max_duration,
+        max_value=HIGHEST_DENSITY * 2 * parameters.max_duration,
+        max_delay=parameters.max_delay,
+        round_seconds=parameters.round_seconds,
+        notes={
+            "source": "no data: periods, leads, runs and values are chosen",
+            "recurring jobs": parameters.recurring_jobs,
+            "statements": len(jobs),
+            "points per statement, mean": sum(job.truth.law.arrivals.size for job in jobs) / len(jobs),
+            "capacity that follows from the expected work": followed,
+        },
+    )
+
+
+def _runs(
+    g: int, pipelines: Pipelines, duration: Law, parameters: SyntheticParameters, reality_rng: np.random.Generator
+) -> list[Job]:
+    """Return the runs of one recurring job that are born in the window."""
+    band, period, nodes = int(pipelines.band[g]), int(pipelines.period[g]), int(pipelines.nodes[g])
+    density, jitter = float(pipelines.density[g]), float(pipelines.jitter_s[g])
+    value, longest = max(1.0, density * nodes * duration.mean), duration.quantile(0.95)
+    name = f"pipeline-{g}"
+    # Nominal starts are `period` apart; those announced before the first round are not ours.
+    first = max(math.ceil((LEAD[band] - int(pipelines.phase[g])) / period), 0)
+    runs: list[Job] = []
+    for run in range(first, first + parameters.birth_rounds // period + 1):
+        expected = 1 + int(pipelines.phase[g]) + run * period
+        birth = expected - LEAD[band]
+        if birth > parameters.birth_rounds:
+            break
+        points = joint_law(start_law(expected, jitter, birth, parameters), duration, 49)
+        drawn = np.searchsorted(np.cumsum(points[2]), reality_rng.random(), side="right")
+        point = min(int(drawn), points[2].size - 1)  # the sum may end a little below 1
+        deadline = expected + longest + 1 + SLACK[band]
+        curve = DeadlineValue(value, deadline)
+        truth = StatementOfWork.from_arrays(birth, nodes, curve, *points, revealed=parameters.revealed)
+        arrival, run_rounds = int(points[0][point]), int(points[1][point])
+        tags = {
+            "group": name,
+            "band": BANDS[band],
+            "period": period,
+            "deadline": deadline,
+            "value_density": density,
+        }
+        signal = run_rounds if parameters.revealed else None
+        job = Job(f"{name}-r{run}", name, truth, arrival, run_rounds, signal, tags)
+        tags["covered"] = covered(job)
+        runs.append(job)
+    return runs

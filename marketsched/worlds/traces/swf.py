@@ -1,0 +1,162 @@
+"""Standard Workload Format of the Parallel Workloads Archive: logs of HPC machines.
+
+18 blank-separated numbers a line, -1 = not known; lines that begin with ``;`` are the header.
+Source of the two logs: the archive of D. Feitelson, Hebrew University, free use with an
+acknowledgement. The workload log from the NASA Ames iPSC/860 was graciously provided by Bill
+Nitzberg; the one from the HPC2N cluster (Seth) by Ake Sandgren.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from marketsched.mechanisms.errors import InvalidParameterError, TraceError
+from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.folder import Source
+from marketsched.worlds.traces.tables import BLOCK_ROWS, open_lines
+
+# Name, and whether the value is measured (float64, NaN = not known) or a code or count (int64, -1 = not known).
+FIELDS = {
+    "job": "int64",
+    "submit_s": "float64",
+    "wait_s": "float64",
+    "run_s": "float64",
+    "processors": "int64",
+    "cpu_s": "float64",
+    "memory_kb": "float64",
+    "requested_processors": "int64",
+    "requested_s": "float64",
+    "requested_memory_kb": "float64",
+    "status": "int64",
+    "user": "int64",
+    "group": "int64",
+    "executable": "int64",
+    "queue": "int64",
+    "partition": "int64",
+    "preceding_job": "int64",
+    "think_s": "float64",
+}
+
+
+def read_swf(path: Path) -> pd.DataFrame:
+    """Return the jobs of a log in Standard Workload Format, plain or gzip.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    DataFrame
+        One column per field of :data:`FIELDS`. Measured values are float64 with NaN for "not
+        known" (names end in their unit: seconds, kB); codes and counts are int64 with -1.
+
+    Raises
+    ------
+    MissingDataError
+        If the file is not there.
+    TraceError
+        If the file is cut short, damaged or malformed; the message names file and line.
+    """
+    return pd.concat(stream_swf(path), ignore_index=True)
+
+
+def stream_swf(path: Path, rows: int = BLOCK_ROWS) -> Iterator[pd.DataFrame]:
+    """Yield the table of :func:`read_swf` in blocks of at most ``rows`` lines of the file."""
+    if rows < 1:
+        raise InvalidParameterError(f"rows = {rows}: expected at least 1 row a block")
+    with open_lines(path) as file:
+        done = n_jobs = 0
+        while lines := list(islice(file, rows)):
+            table = _parse(path, lines, done)
+            table.index = pd.RangeIndex(n_jobs, n_jobs + len(table))
+            yield table
+            done += len(lines)
+            n_jobs += len(table)
+        if not done:
+            raise TraceError(f"{path}: the file is empty: expected lines of {len(FIELDS)} numbers")
+
+
+def read_header(path: Path) -> dict[str, str]:
+    """Return the header of a log: label to text, repeated labels and further lines joined by a blank."""
+    header: dict[str, str] = {}
+    label = ""
+    with open_lines(path) as file:
+        for raw in file:
+            if not raw.startswith(b";"):
+                break
+            text = raw.decode("utf-8", "replace").lstrip(";").strip()
+            name, colon, rest = text.partition(": ")
+            if colon and " " not in name:
+                label, text = name, rest.strip()
+            if label and text:
+                header[label] = f"{header[label]} {text}" if label in header else text
+    return header
+
+
+def read_nasa(source: Source = None) -> pd.DataFrame:
+    """Return the log of the NASA Ames iPSC/860, 1993, 128 processors; columns of :func:`read_swf`.
+
+    No waits are recorded (submissions are really starts) and no requested times. ``(user,
+    executable)`` is the recurring job.
+    """
+    return read_swf(TRACES["nasa-ipsc"].path(source))
+
+
+def read_hpc2n(source: Source = None) -> pd.DataFrame:
+    """Return the first jobs of the HPC2N log, 2002, 240 processors; columns of :func:`read_swf`.
+
+    25 jobs never ran (status -1, ``run_s`` NaN).
+    """
+    return read_swf(TRACES["hpc2n"].path(source))
+
+
+def _is_data(line: bytes) -> bool:
+    return not line.startswith(b";") and not line.isspace()
+
+
+def _parse(path: Path, lines: list[bytes], done: int) -> pd.DataFrame:
+    """Parse lines ``done + 1`` and on of the file."""
+    data = [line for line in lines if _is_data(line)]
+    if not data:
+        return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in FIELDS.items()})
+    fields = [line.split() for line in data]
+    try:
+        if any(len(line) != len(FIELDS) for line in fields):
+            raise ValueError
+        numbers = np.array(fields).astype(np.float64)
+    except ValueError:
+        raise _fault(path, lines, done) from None
+    whole = numbers[:, [dtype == "int64" for dtype in FIELDS.values()]]
+    if not np.isfinite(numbers).all() or (numbers < -1).any() or (whole % 1 != 0).any():
+        raise _fault(path, lines, done)
+    columns = {}
+    for k, (name, dtype) in enumerate(FIELDS.items()):
+        x = numbers[:, k]
+        columns[name] = x.astype(np.int64) if dtype == "int64" else np.where(x == -1, np.nan, x)
+    return pd.DataFrame(columns)
+
+
+def _fault(path: Path, lines: list[bytes], done: int) -> TraceError:
+    """Find the first malformed line and say what is wrong with it."""
+    for number, line in enumerate(lines, start=done + 1):
+        if not _is_data(line):
+            continue
+        fields = line.decode("utf-8", "replace").split()
+        if len(fields) != len(FIELDS):
+            return TraceError(f"{path}:{number}: {len(fields)} fields: expected {len(FIELDS)} numbers")
+        for field, (name, dtype) in zip(fields, FIELDS.items(), strict=True):
+            kind = "a whole number" if dtype == "int64" else "a number"
+            try:
+                x = float(field)
+            except ValueError:
+                x = np.nan
+            if not np.isfinite(x) or x < -1 or (dtype == "int64" and x % 1 != 0):
+                return TraceError(f"{path}:{number}: {name} = {field[:80]!r}: expected {kind} >= 0, or -1")
+    return TraceError(f"{path}: lines {done + 1} and on cannot be read: expected {len(FIELDS)} numbers a line")

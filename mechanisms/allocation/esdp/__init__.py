@@ -1,0 +1,1 @@
+"""ESDP: channels whose speed has to be learnt, by dynamic programs for all budgets at once."""

@@ -1,0 +1,133 @@
+"""Instances of clusters with channels as in the evaluation of the ESDP paper (Section 4, Table 3).
+
+What the paper gives: 8 job types, 40 servers, 3 resource types, every edge with probability 0.1,
+requests between 1 and 2 and capacities between 1 and 2 ("normalised"), a job at every port with
+probability 0.9, computation utilities N(mu, mu / 2) with mu ~ U(0.1, 1), supply costs
+f_k ~ N(0.5, 0.1). Taken literally, three costs of 0.5 exceed every utility. Utilities have to lie in
+[0, 1] "by carefully tuning the parameters" of f_k: here costs are scaled to 0.1 on average, the
+smallest mean utility, net utilities are divided by ``unit``, and what is left outside is cut off
+(means are those after cutting off).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
+from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
+from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+AVERAGE_COST = 0.1
+"""Average supply cost of a channel after scaling: the smallest mean computation utility."""
+
+_COST, _COST_DEVIATION = 0.5, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelInstance:
+    """A drawn cluster with channels, and how it fluctuates.
+
+    Attributes
+    ----------
+    channels : Channels
+        Requests, capacities, ports.
+    servers : array of int, shape (E,)
+        Server of each channel, from 0.
+    means, deviations : array of float, shape (E,)
+        Of the computation utility Z.
+    costs : array of float, shape (E,)
+        Sum over resource types of the supply costs, as drawn, before scaling.
+    probability : float
+        Of a job at a port in a slot.
+    cost_scale, unit : float
+        See `GaussianUtilities`.
+    """
+
+    channels: Channels
+    servers: NDArray[np.int64]
+    means: NDArray[np.float64]
+    deviations: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    probability: float
+    cost_scale: float
+    unit: float
+
+    def environment(self, rng: np.random.Generator) -> ChannelEnvironment:
+        """Return the instance as an environment with arrivals and utilities of its own."""
+        arrivals_rng, utilities_rng = rng.spawn(2)
+        utilities = GaussianUtilities(
+            self.means, self.deviations, self.costs, utilities_rng, cost_scale=self.cost_scale, unit=self.unit
+        )
+        arrivals = BernoulliArrivals(self.probability, arrivals_rng, self.channels.n_ports)
+        return ChannelEnvironment(self.channels, arrivals, utilities, TrueMeanOracle(self.channels, utilities.means))
+
+
+def published_channels(
+    rng: np.random.Generator,
+    *,
+    n_ports: int = 8,
+    n_servers: int = 40,
+    n_types: int = 3,
+    edge_probability: float = 0.1,
+    capacity: int = 2,
+    requests: tuple[int, int] = (1, 2),
+    probability: float = 0.9,
+    unit: float = 1.0,
+) -> ChannelInstance:
+    """Draw an instance with the parameters of the paper's Table 3.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of the draws.
+    n_ports, n_servers, n_types : int
+        L, R, K.
+    edge_probability : float
+        Of a channel between a port and a server, in (0, 1]. Graphs without any channel are drawn again.
+    capacity : int
+        Of every resource type, cluster-wide.
+    requests : tuple of two int
+        Lowest and highest request of a channel, uniform; at most ``capacity``.
+    probability : float
+        Of a job at a port in a slot.
+    unit : float
+        What net utilities are divided by. With 1 the best channels are often cut off at 1; 2 is mean
+        plus two deviations of the best channel there can be, and leaves half the differences.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+    n_ports, n_servers = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_servers", n_servers, 1)
+    n_types = whole_parameter("n_types", n_types, 1)
+    capacity = whole_parameter("capacity", capacity, 1)
+    if len(requests) != 2:
+        raise InvalidParameterError(f"requests = {requests!r}: expected lowest and highest")
+    lowest = whole_parameter("requests[0]", requests[0], 0, capacity)
+    highest = whole_parameter("requests[1]", requests[1], lowest, capacity)
+    density = finite_parameter("edge_probability", edge_probability, "(0, 1]")
+    edges = np.zeros((n_ports, n_servers), dtype=np.bool_)
+    while not edges.any():
+        edges = rng.random((n_ports, n_servers)) < density
+    ports, servers = np.nonzero(edges)
+    asked = rng.integers(lowest, highest + 1, (len(ports), n_types))
+    means = rng.uniform(0.1, 1.0, len(ports))
+    costs = np.maximum(rng.normal(_COST, _COST_DEVIATION, (len(ports), n_types)), 0.0).sum(axis=1)
+    return ChannelInstance(
+        Channels(asked, np.full(n_types, capacity), ports, n_ports=n_ports),
+        servers.astype(np.int64),
+        means,
+        means / 2.0,
+        costs,
+        finite_parameter("probability", probability, "[0, 1]"),
+        AVERAGE_COST / (_COST * n_types),
+        finite_parameter("unit", unit, "(0, inf)"),
+    )

@@ -1,0 +1,157 @@
+"""What all policies over channels share: the cluster they know, what is present, what they have seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import bool_array
+from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
+from marketsched.mechanisms.allocation.esdp.channel_statistics import ChannelStatistics
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+class Channels:
+    """The part of a cluster that policies know: requests, capacities, and the port of each channel.
+
+    Parameters
+    ----------
+    requests : array_like of int, shape (E, K)
+        Units of each resource type a channel takes when used.
+    capacities : array_like of int, shape (K,)
+        Units there are in the whole cluster.
+    ports : array_like of int, shape (E,)
+        Port of each channel, from 0.
+    n_ports : int, optional
+        L. If not given, there are at least as many as the largest port says, and perhaps more,
+        without channels: longer ``arrivals`` are then taken, too.
+
+    Attributes
+    ----------
+    requests, capacities, ports : read-only arrays of int64
+        As given.
+    n_channels, n_types, n_ports : int
+        E, K, and L or the largest port plus one.
+
+    Raises
+    ------
+    InvalidParameterError
+        If shapes disagree, an entry is negative, a port is outside, or a channel alone asks for more
+        than there is.
+    """
+
+    def __init__(
+        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, *, n_ports: int | None = None
+    ) -> None:
+        self.requests = whole_array("requests", requests, (None, None))
+        self.n_channels, self.n_types = self.requests.shape
+        if self.requests.size == 0:
+            raise InvalidParameterError(
+                f"requests has shape {self.requests.shape}: expected at least one channel and one resource type"
+            )
+        self.capacities = whole_array("capacities", capacities, (self.n_types,))
+        self.ports = whole_array("ports", ports, (self.n_channels,))
+        lowest = int(self.ports.max()) + 1
+        self.n_ports = lowest if n_ports is None else whole_parameter("n_ports", n_ports, lowest)
+        self._ports_given = n_ports is not None
+        above = np.argwhere(self.requests > self.capacities)
+        if above.size:
+            e, k = above[0]
+            raise InvalidParameterError(
+                f"requests[{e}, {k}] = {self.requests[e, k]} is above capacities[{k}] = {self.capacities[k]}: "
+                "expected requests that fit into the cluster alone"
+            )
+        for array in (self.requests, self.capacities, self.ports):
+            array.setflags(write=False)
+
+    def present(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
+        """Return which channels lead from a port with a job, shape (E,).
+
+        Raises
+        ------
+        InvalidParameterError
+            If ``arrivals`` is not L times true or false.
+        """
+        came = bool_array("arrivals", arrivals, (self.n_ports if self._ports_given else None,))
+        if len(came) < self.n_ports:
+            raise InvalidParameterError(f"arrivals has shape {came.shape}: expected at least {self.n_ports} ports")
+        flags: NDArray[np.bool_] = came[self.ports]
+        return flags
+
+    def fits(self, selected: NDArray[np.bool_]) -> bool:
+        """Return whether a selection stays within the capacities, ESDP (2)."""
+        return bool((self.requests[selected].sum(axis=0) <= self.capacities).all())
+
+    def violation(self, selected: NDArray[np.bool_], arrivals: NDArray[np.bool_]) -> str | None:
+        """Return which of ESDP (2) and (4) a selection violates, and where, or None."""
+        used = self.requests[selected].sum(axis=0)
+        above = np.flatnonzero(used > self.capacities)
+        if above.size:
+            return f"selection takes {used[above[0]]} of type {above[0]}: expected at most {self.capacities[above[0]]}"
+        absent = np.flatnonzero(selected & ~arrivals[self.ports])
+        if absent.size:
+            return f"selection[{absent[0]}] leads from port {self.ports[absent[0]]}, which has no job: expected false"
+        return None
+
+
+class ChannelPolicy(ABC):
+    """A policy that sees which ports have a job, selects channels, and learns the utilities of those it used.
+
+    Subclasses define ``name`` and `_select`.
+
+    Parameters
+    ----------
+    channels : Channels
+        What the policy knows of the cluster.
+    """
+
+    observes = "arrivals"
+    name: str
+
+    def __init__(self, channels: Channels) -> None:
+        self.channels = channels
+        self.statistics = ChannelStatistics(self.channels.n_channels)
+
+    def allocate(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
+        """Return the channels to use, given which ports have a job.
+
+        Parameters
+        ----------
+        arrivals : array_like of bool, shape (L,)
+            Ports with a job.
+
+        Returns
+        -------
+        array of bool, shape (E,)
+            Within the capacities, and only channels of ports with a job.
+
+        Raises
+        ------
+        InvalidParameterError
+            If ``arrivals`` is malformed.
+        """
+        return self._select(self.channels.present(arrivals))
+
+    def update(self, selected: ArrayLike, utilities: ArrayLike) -> None:
+        """Learn what the used channels brought; the next `allocate` decides the next slot.
+
+        Parameters
+        ----------
+        selected : array_like of bool, shape (E,)
+            Channels that were used.
+        utilities : array_like of float, shape (E,)
+            Their utilities, in [0, 1]; other entries are not looked at.
+
+        Raises
+        ------
+        InvalidParameterError
+            If shapes disagree, or the utility of a used channel is outside [0, 1] or not a number.
+        """
+        self.statistics.update(selected, utilities)
+
+    @abstractmethod
+    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the channels to use among the present ones."""

@@ -1,0 +1,143 @@
+r"""ESDP: learn fluctuating utilities of channels, decide by budgeted dynamic programs (Algorithm 1 of the paper).
+
+In slot t every channel has an estimated mean and a variance that shrinks with use. ESDP looks for the
+selection with the largest *means . x + sqrt(variances . x)*. That is hard as it stands; means and
+variances are scaled and rounded up to whole numbers, ESDP (16)-(18), and for every budget s of scaled
+means the largest scaled variance is found, ESDP (20), all at once by `budgeted`. The budget with the
+largest ``s + sqrt(best[s])`` wins, ESDP (21).
+
+The paper solves over *all* ports and then switches off channels whose port has no job (Algorithm 1,
+lines 10-16): ``arrivals="zero"``. Capacity planned for them lies idle. ``arrivals="plan"`` solves over
+the channels of ports with a job; of the scaled objective it never gets less.
+
+What the paper leaves open is decided as follows. A decision of slot t knows slots before t. A channel
+never used has an infinite variance: selections with more such channels come first, then the rest
+decides. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
+from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
+from marketsched.mechanisms.allocation.esdp.channel_statistics import ScaledStatistics
+from marketsched.mechanisms.allocation.esdp.schedules import Sequence, exploration_sequence, scale_of, slack_sequence
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+ARRIVALS = ("zero", "plan")
+"""What to do about ports without a job."""
+
+
+class EsdpPolicy(ChannelPolicy):
+    """Algorithm 1 of the paper over any kind of channels; subclasses solve the budgeted problems.
+
+    Parameters
+    ----------
+    channels : Channels
+        What the policy knows of the cluster.
+    alpha, slack, exploration, arrivals
+        As in `Esdp`.
+    """
+
+    def __init__(
+        self, channels: Channels, alpha: float, slack: str | Sequence, exploration: str | Sequence, arrivals: str
+    ) -> None:
+        super().__init__(channels)
+        self.alpha = finite_parameter("alpha", alpha, "(0, 1]")
+        if arrivals not in ARRIVALS:
+            raise InvalidParameterError(f"arrivals = {arrivals!r}: expected one of {', '.join(ARRIVALS)}")
+        self.arrivals = arrivals
+        self.largest = self.alpha * channels.n_channels
+        self.slack = slack_sequence(slack)
+        self.exploration = exploration_sequence(exploration, self.largest)
+        self.name = _name(slack, exploration, arrivals)
+
+    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        t = self.statistics.slot
+        scale, s_max = scale_of(self.slack(t), self.largest)
+        scaled = self.statistics.scaled(self.exploration(t), scale)
+        if self.arrivals == "plan":
+            return self._best(scaled, s_max, present)
+        return self._best(scaled, s_max, None) & present
+
+    @abstractmethod
+    def _best(self, scaled: ScaledStatistics, s_max: int, among: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Return the selection of ESDP (21) among some channels, or among all."""
+
+
+class Esdp(EsdpPolicy):
+    """Efficient sampling-based dynamic programming.
+
+    Parameters
+    ----------
+    requests : array_like of int, shape (E, K)
+        Units of each resource type a channel takes when used.
+    capacities : array_like of int, shape (K,)
+        Units there are in the whole cluster.
+    ports : array_like of int, shape (E,)
+        Port of each channel, from 0.
+    alpha : float
+        Share of all channels that stands for the largest number selected at once, in (0, 1].
+    slack : str or callable
+        delta(t): a name of `esdp_schedules.SLACKS`, or a function of t.
+    exploration : str or callable
+        g(t): a name of `esdp_schedules.EXPLORATIONS`, or a function of t.
+    arrivals : {"zero", "plan"}
+        Plan over all ports and switch absent ones off (paper), or plan over present ports.
+    n_ports : int, optional
+        L; if not given, as many as ``arrivals`` says, ports without channels included.
+    memory_limit : int
+        Bytes the dynamic program may take.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range, or a channel asks for more than there is.
+    UnknownNameError
+        If ``slack`` or ``exploration`` is a name that is not known.
+    TooLargeError
+        If there are too many capacity vectors for any table; from `allocate`, if the table of a slot
+        would be too large.
+
+    Examples
+    --------
+    >>> policy = Esdp([[1], [2], [1]], [2], [0, 0, 1])
+    >>> policy.allocate([True, True])
+    array([ True, False,  True])
+    >>> policy.update([True, False, True], [0.9, 0.0, 0.1])
+    >>> policy.allocate([True, True])  # the second channel was never used
+    array([False,  True, False])
+    """
+
+    def __init__(
+        self,
+        requests: ArrayLike,
+        capacities: ArrayLike,
+        ports: ArrayLike,
+        alpha: float = 0.5,
+        slack: str | Sequence = "paper",
+        exploration: str | Sequence = "paper",
+        arrivals: str = "zero",
+        *,
+        n_ports: int | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        super().__init__(Channels(requests, capacities, ports, n_ports=n_ports), alpha, slack, exploration, arrivals)
+        self._problem = BudgetedProblem(self.channels.requests, self.channels.capacities, memory_limit=memory_limit)
+
+    def _best(self, scaled: ScaledStatistics, s_max: int, among: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        table = self._problem.solve(scaled.values, scaled.variances, s_max, unseen=scaled.unseen, among=among)
+        return table.selection(table.choice())
+
+
+def _name(slack: str | Sequence, exploration: str | Sequence, arrivals: str) -> str:
+    """Return the policy's name, which says what differs from the paper's defaults."""
+    given = (("delta", slack), ("g", exploration))
+    changes = [f"{symbol} {x if isinstance(x, str) else 'own'}" for symbol, x in given if x != "paper"]
+    changes += ["plans present ports"] if arrivals == "plan" else []
+    return f"esdp ({', '.join(changes)})" if changes else "esdp"

@@ -1,0 +1,1 @@
+"""OgaSched: online gradient ascent over a bipartite cluster."""

@@ -1,0 +1,234 @@
+"""A bipartite cluster and its arrivals as an environment of the slot loop.
+
+A policy that observes nothing decides on slot t's allocation before slot t's arrivals are drawn; one
+that observes arrivals is handed them first. Decisions outside the legal set are refused: an
+allocation that is not feasible earns nothing here, and stops the run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, RecordedArrivals
+from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
+from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
+
+
+class ArrivalStage:
+    """The arrivals' half of an environment: when a slot's arrivals are drawn, and who is shown them.
+
+    Parameters
+    ----------
+    arrivals : ArrivalProcess
+        Owned by the stage from now on.
+    n_ports : int
+        L of the cluster.
+
+    Attributes
+    ----------
+    arrival_counts : ndarray of int, shape (n_ports,)
+        Jobs of each port in the slots played so far: what the best fixed allocation is computed from.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the ports disagree in number, or more than one job may come to a port in one slot.
+    """
+
+    decision_methods = ("allocate_channels", "allocate")
+    offers = ("nothing", "arrivals")
+
+    def __init__(self, arrivals: ArrivalProcess, n_ports: int) -> None:
+        if arrivals.n_ports != n_ports:
+            raise InvalidParameterError(f"arrivals have {arrivals.n_ports} ports: expected {n_ports}, as the cluster")
+        if arrivals.most.max() > 1:
+            raise InvalidParameterError(
+                f"port {int(arrivals.most.argmax())} can get {arrivals.most.max()} jobs in one slot: expected at most "
+                "1 (PortCopies gives every job a port of its own)"
+            )
+        self._arrivals = arrivals
+        self.begin()
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots the arrivals last."""
+        return self._arrivals.slots
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same arrivals come again."""
+        self._arrivals.begin()
+        self._drawn: NDArray[np.int64] | None = None
+        self._slot, self._observed = 1, False
+        self.arrival_counts: NDArray[np.int64] = np.zeros(self._arrivals.n_ports, dtype=np.int64)
+
+    def observation(self, observes: str) -> tuple[Any, ...]:
+        """Return nothing, or the slot's counts; these are drawn only for a policy that observes them.
+
+        Raises
+        ------
+        DecisionError
+            If the slot was observed already: the loop asks once, so somebody else does.
+        """
+        if self._observed:
+            raise DecisionError(f"slot {self._slot} is observed twice: expected what the policy declared, once")
+        self._observed = True
+        return (self._draw(),) if observes == "arrivals" else ()
+
+    def _draw(self) -> NDArray[np.int64]:
+        """Return the slot's counts, the same ones until the slot is over; the loop has asked for it before."""
+        if not self._observed:
+            raise DecisionError(f"slot {self._slot} is played before it is observed: expected the loop's order")
+        if self._drawn is None:
+            self._drawn = self._arrivals.draw()
+        return self._drawn
+
+    def _end_slot(self) -> None:
+        self.arrival_counts += self._draw()
+        self._drawn = None
+        self._slot, self._observed = self._slot + 1, False
+
+
+class ClusterEnvironment(ArrivalStage):
+    """A bipartite cluster with its arrivals (OgaSched (5)).
+
+    Measures: ``reward`` = ``gain`` - ``overhead``, summed over ports, and ``jobs``, how many arrived.
+    Feedback: the slot's arrivals, counts of shape (L,).
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+    arrivals : ArrivalProcess
+        At most one job per port and slot; for more, see `multiple_arrivals`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the ports disagree in number, or more than one job may come to a port in one slot.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
+    >>> from marketsched.mechanisms.allocation.slot_loop import play_slots
+    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
+    >>> class Everything:
+    ...     name, observes = "everything", "nothing"
+    ...     def allocate(self):
+    ...         return [[[2.0]]]
+    ...     def update(self, arrivals):
+    ...         pass
+    >>> play_slots(Everything(), ClusterEnvironment(cluster, RecordedArrivals([[1], [0]])))["reward"]
+    array([1.5, 0. ])
+    """
+
+    def __init__(self, cluster: BipartiteCluster, arrivals: ArrivalProcess) -> None:
+        super().__init__(arrivals, cluster.n_ports)
+        self.cluster = cluster
+
+    def play(self, decision: Any) -> SlotOutcome:
+        """Check the allocation, then draw the arrivals if nobody has seen them, then count the reward.
+
+        Parameters
+        ----------
+        decision : array_like of float, shape (L, R, K), or channel array
+            Not kept.
+
+        Raises
+        ------
+        DecisionError
+            If it is not an allocation of this cluster, or not a legal one.
+        """
+        flat = checked_channels(self.cluster, decision, self._slot)
+        counts = self._draw()
+        gains, overheads = self.cluster.channel_rewards(counts, flat)
+        self._end_slot()
+        gain, overhead = float(gains.sum()), float(overheads.sum())
+        measures = {"reward": gain - overhead, "gain": gain, "overhead": overhead, "jobs": float(counts.sum())}
+        return SlotOutcome(measures, (counts,))
+
+
+def twin_environments(
+    cluster: BipartiteCluster, counts: ArrayLike, common_slots: int
+) -> tuple[ClusterEnvironment, ClusterEnvironment]:
+    """Return two environments that differ in one slot alone, for `find_peeking`.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+    counts : array_like of int, shape (T, L)
+        Zeros and ones: the arrivals of the first environment. In the slot after the common ones the
+        second has a job wherever the first has none, and none wherever it has one.
+    common_slots : int
+        In [0, T - 1].
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import Fairness, find_peeking
+    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
+    >>> worlds = twin_environments(cluster, [[1], [0], [1]], 2)
+    >>> find_peeking(*((Fairness(cluster), world) for world in worlds), 2)
+    """
+    first = RecordedArrivals(counts)
+    common = whole_parameter("common_slots", common_slots, 0, len(first.counts) - 1)
+    changed = first.counts.copy()
+    changed[common] = 1 - changed[common]
+    return ClusterEnvironment(cluster, first), ClusterEnvironment(cluster, RecordedArrivals(changed))
+
+
+def checked_channels(cluster: BipartiteCluster, decision: Any, slot: int) -> NDArray[np.float64]:
+    """Return a decision as a channel array, a plain one, if it is legal.
+
+    Raises
+    ------
+    DecisionError
+        If it is not an allocation of this cluster, or not a legal one.
+    """
+    try:
+        if isinstance(decision, np.ndarray) and decision.ndim == 1:
+            flat = np.asarray(decision)  # of a subclass: the plain array behind it
+            if flat.dtype != np.float64 or flat.size != cluster.layout.size or not is_legal(cluster, flat):
+                cluster.check_channel_array(flat)
+        else:
+            dense = float_array("allocation", decision, (cluster.n_ports, cluster.n_instances, cluster.n_types))
+            cluster.check_allocation(dense)
+            flat = cluster.layout.to_channels(dense)
+    except InvalidParameterError as problem:
+        raise DecisionError(f"slot {slot}: {problem}") from problem
+    return flat
+
+
+def is_legal(cluster: BipartiteCluster, flat: NDArray[np.float64]) -> bool:
+    """Return whether a channel array is in Y, up to the tolerance of `BipartiteCluster.check_allocation`.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+    flat : ndarray of float64, shape (cluster.layout.size,)
+    """
+    columns = cluster.layout.columns
+    return bool(_is_legal_kernel(flat, cluster.bounds, cluster.capacities.ravel(), columns, TOLERANCE))
+
+
+@njit(cache=True, nogil=True)
+def _is_legal_kernel(flat, bounds, capacities, columns, tolerance):  # type: ignore[no-untyped-def]
+    """Return whether every entry is within its bounds and every column within its capacity; nan is not."""
+    for j in range(capacities.size):
+        used, outside = 0.0, 0
+        for i in range(columns[j], columns[j + 1]):
+            slack = tolerance * max(1.0, bounds[i])
+            outside += not (flat[i] >= -slack and flat[i] <= bounds[i] + slack)
+            used += flat[i]
+        if outside > 0 or not used <= capacities[j] + tolerance * max(1.0, capacities[j]):
+            return False
+    return True

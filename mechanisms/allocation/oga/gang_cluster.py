@@ -1,0 +1,271 @@
+r"""Gang scheduling: jobs of several tasks, all or nothing (section 3.5 of the OgaSched paper).
+
+A job of port :math:`l` has tasks :math:`q`, each with its own requirements :math:`a_l^{q,k}`, and runs only
+if at least :math:`m_l` of its tasks are scheduled. An allocation says what each task gets,
+:math:`y_{(l,r)}^{q,k}`; the job earns, with :math:`Y_{(l,r)}^k = \sum_q y_{(l,r)}^{q,k}`,
+
+.. math:: \sum_{k, r} f_r^k\bigl(Y_{(l,r)}^k\bigr) - \max_k \beta_k \sum_r Y_{(l,r)}^k .
+
+Without the all-or-nothing rule the tasks matter only through :math:`Y`, and every
+:math:`0 \le Y \le \sum_q a_l^q` can be had: the relaxed problem is a `BipartiteCluster` whose ports ask for
+the sums of their tasks (`GangCluster.merged`). What it achieves at best bounds every gang allocation.
+
+Two points the paper leaves open. *Scheduled*: the paper counts a task that gets anything at all; with
+``task_share`` = s > 0 a task counts only if it gets, over all its instances, at least s times its
+requirement of every type, and a task that does not count gets nothing. *For all ports*: the paper asks
+every port for :math:`m_l` scheduled tasks, which small clusters cannot give; here a port either has them or
+gets nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import bool_array, check_shape, float_array, read_only
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, repair_gangs, scheduled_tasks
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+class GangCluster:
+    r"""A cluster whose jobs have tasks (see the module).
+
+    Parameters
+    ----------
+    tasks : sequence of array_like of float, each of shape (Q_l, n_types)
+        :math:`a_l^{q,k} \ge 0`: for each port the requirements of its tasks, devices per instance.
+    capacities : array_like of float, shape (n_instances, n_types)
+        :math:`c_r^k \ge 0`.
+    channels : array_like of bool, shape (n_ports, n_instances)
+        Which port's tasks may use which instance.
+    minimum_tasks : array_like of int, shape (n_ports,)
+        :math:`m_l` in [1, Q_l].
+    gain, alpha, overhead
+        As in `BipartiteCluster`.
+    task_share : float
+        In [0, 1]: what a task must get to count as scheduled; 0: anything at all.
+
+    Attributes
+    ----------
+    relaxed : BipartiteCluster
+        Its ports are the tasks, port by port: what may be allocated but for the all-or-nothing rule.
+        (Its rewards are not the jobs': use those of this class.)
+    merged : BipartiteCluster
+        Its ports are the jobs' ports with the sums of their tasks: the relaxed problem.
+    task_ports : ndarray of int64, shape (n_tasks,)
+        Port of each task.
+    minimum_tasks : ndarray of int64, shape (n_ports,)
+    task_share : float
+
+    Raises
+    ------
+    InvalidParameterError
+        If a port has no task, or an argument is out of range.
+
+    Examples
+    --------
+    >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
+    >>> gang.reward([1], [[[2.0]], [[1.0]]])
+    1.5
+    >>> gang.repair([[[2.0]], [[0.0]]])[:, 0, 0]  # the second task gets what is left
+    array([2., 1.])
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[ArrayLike],
+        capacities: ArrayLike,
+        channels: ArrayLike,
+        minimum_tasks: ArrayLike,
+        gain: str | ArrayLike,
+        alpha: ArrayLike,
+        overhead: ArrayLike,
+        *,
+        task_share: float = 0.0,
+    ) -> None:
+        parts = _task_arrays(tasks)
+        sizes = np.array([len(part) for part in parts])
+        merged = np.array([part.sum(axis=0) for part in parts])
+        self.merged = BipartiteCluster(merged, capacities, channels, gain, alpha, overhead)
+        self.task_ports: NDArray[np.int64] = np.repeat(np.arange(len(parts)), sizes).astype(np.int64)
+        links = bool_array("channels", channels, self.merged.channels.shape)[self.task_ports]
+        self.relaxed = BipartiteCluster(np.concatenate(parts), capacities, links, gain, alpha, overhead)
+        self.minimum_tasks = _minimum(minimum_tasks, sizes)
+        self.task_share = finite_parameter("task_share", task_share, "[0, 1]")
+        read_only(self.task_ports)
+
+    def __repr__(self) -> str:
+        """Return the sizes."""
+        return f"GangCluster({self.n_tasks} tasks of {self.n_ports} ports, {self.relaxed.n_instances} instances)"
+
+    @property
+    def n_ports(self) -> int:
+        """L, ports: job types."""
+        return int(self.merged.n_ports)
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks of all ports together."""
+        return int(self.relaxed.n_ports)
+
+    @cached_property
+    def gang_layout(self) -> GangLayout:
+        """How the channels of tasks and of ports lie in memory."""
+        return GangLayout.of(self.relaxed, self.task_ports, self.minimum_tasks, self.task_share)
+
+    # -- what an allocation is worth ---------------------------------------------------------------------
+
+    def reward(self, arrivals: ArrayLike, allocation: ArrayLike) -> float:
+        """Return the reward of one slot, summed over ports.
+
+        Parameters
+        ----------
+        arrivals : array_like of int, shape (n_ports,)
+            Jobs that arrive, counts >= 0.
+        allocation : array_like of float, shape (n_tasks, n_instances, n_types)
+            Amounts >= 0, zero where there is no channel; need not be legal.
+
+        Raises
+        ------
+        InvalidParameterError
+            If an argument is not such an array.
+        """
+        dense = float_array("allocation", allocation, self._shape, lowest=0.0)
+        together = np.zeros((self.n_ports, *dense.shape[1:]))
+        np.add.at(together, self.task_ports, dense)
+        return self.merged.reward(arrivals, together)
+
+    def channel_rewards(
+        self, arrivals: ArrayLike, flat: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return gain and overhead per port of a channel array of tasks, each of shape (n_ports,).
+
+        Raises
+        ------
+        InvalidParameterError
+            If ``arrivals`` are not counts.
+        """
+        return self.merged.channel_rewards(arrivals, self.merge(flat))
+
+    def merge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Return the channel array :math:`Y` of ports that belongs to a channel array of tasks."""
+        return np.add.reduceat(flat, self.gang_layout.merge_starts)
+
+    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the channel array of tasks in which every task has its port's entry."""
+        return np.repeat(flat, self.gang_layout.merge_sizes)
+
+    def split(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a channel array of ports divided among their tasks, in proportion to requirements.
+
+        What was legal for `merged` is then legal for `relaxed`.
+        """
+        asked = self.spread(self.merged.bounds)
+        return np.divide(self.spread(flat) * self.relaxed.bounds, asked, out=np.zeros_like(asked), where=asked > 0.0)
+
+    # -- all or nothing ----------------------------------------------------------------------------------
+
+    def scheduled(self, allocation: ArrayLike) -> NDArray[np.bool_]:
+        """Return which tasks get enough to count as scheduled, shape (n_tasks,)."""
+        return scheduled_tasks(self.relaxed.layout.to_channels(allocation), self.gang_layout)
+
+    def launched(self, allocation: ArrayLike) -> NDArray[np.bool_]:
+        """Return which ports have enough scheduled tasks to run, shape (n_ports,)."""
+        return self.launched_channels(self.relaxed.layout.to_channels(allocation))
+
+    def launched_channels(self, flat: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return `launched` for a channel array of tasks."""
+        count = np.bincount(self.task_ports[scheduled_tasks(flat, self.gang_layout)], minlength=self.n_ports)
+        return np.asarray(count >= self.minimum_tasks)
+
+    def repair(self, allocation: ArrayLike) -> NDArray[np.float64]:
+        """Return an allocation near the given one that keeps the all-or-nothing rule; see `gang_repair`.
+
+        Parameters
+        ----------
+        allocation : array_like of float, shape (n_tasks, n_instances, n_types)
+            Legal for `relaxed`.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is not.
+        """
+        dense = float_array("allocation", allocation, self._shape)
+        self.relaxed.check_allocation(dense)
+        layout = self.relaxed.layout
+        return layout.to_dense(self.repair_channels(layout.to_channels(dense)))
+
+    def repair_channels(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a repaired copy of a channel array of tasks that is legal for `relaxed`."""
+        return repair_gangs(flat, self.relaxed, self.gang_layout)
+
+    def check_allocation(self, allocation: ArrayLike) -> None:
+        """Raise unless an allocation is legal for `relaxed` and keeps the all-or-nothing rule.
+
+        Raises
+        ------
+        InvalidParameterError
+            Naming what is violated.
+        """
+        dense = float_array("allocation", allocation, self._shape)
+        self.relaxed.check_allocation(dense)
+        self.check_gangs(self.relaxed.layout.to_channels(dense))
+
+    def check_gangs(self, flat: NDArray[np.float64]) -> None:
+        """Raise unless a channel array of tasks keeps the all-or-nothing rule.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a port has some of its scheduled tasks but too few, or an unscheduled task gets something.
+        """
+        scheduled = scheduled_tasks(flat, self.gang_layout)
+        held = np.zeros(self.n_tasks, dtype=np.bool_)
+        layout = self.relaxed.layout
+        held[layout.ports[(flat[layout.places] != 0.0).any(axis=1)]] = True
+        stray = np.flatnonzero(held & ~scheduled)
+        if stray.size:
+            raise InvalidParameterError(
+                f"allocation gives task {stray[0]} of port {self.task_ports[stray[0]]} less than it needs: expected "
+                f"nothing, or {self.task_share:g} of every requirement"
+            )
+        count = np.bincount(self.task_ports[scheduled], minlength=self.n_ports)
+        short = np.flatnonzero((count > 0) & (count < self.minimum_tasks))
+        if short.size:
+            raise InvalidParameterError(
+                f"allocation schedules {count[short[0]]} tasks of port {short[0]}: expected none, or at least "
+                f"{self.minimum_tasks[short[0]]}"
+            )
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return (self.n_tasks, self.relaxed.n_instances, self.relaxed.n_types)
+
+
+def _task_arrays(tasks: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+    """Return the requirements of each port's tasks, or say what is wrong."""
+    if not len(tasks):
+        raise InvalidParameterError("tasks is empty: expected the tasks of at least one port")
+    parts = [float_array(f"tasks[{port}]", part, (None, None), lowest=0.0) for port, part in enumerate(tasks)]
+    for port, part in enumerate(parts):
+        if not part.size:
+            raise InvalidParameterError(f"tasks[{port}] has shape {part.shape}: expected at least one task")
+        check_shape(f"tasks[{port}]", part.shape, (None, parts[0].shape[1]))
+    return parts
+
+
+def _minimum(minimum_tasks: ArrayLike, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return m_l, read-only, each in [1, Q_l]."""
+    given = np.asarray(minimum_tasks)
+    check_shape("minimum_tasks", given.shape, sizes.shape)
+    pairs = zip(given.tolist(), sizes.tolist(), strict=True)
+    minimum = [whole_parameter(f"minimum_tasks[{port}]", m, 1, q) for port, (m, q) in enumerate(pairs)]
+    array = np.array(minimum, dtype=np.int64)
+    read_only(array)
+    return array

@@ -1,0 +1,302 @@
+r"""Families of random cluster instances: what an experiment is run on, and what its outcome depends on.
+
+======================== ===================================================================================
+`published_instance`     capacities and requirements uniform over the ranges of the OgaSched authors' public
+                         code, every instance with the same number of ports; the paper's default settings
+`pai_like_instance`      machines drawn from a table of real ones, requirements in proportion to machines
+`small_integer_instance` small whole numbers everywhere: many ties, for tests
+======================== ===================================================================================
+
+The contention level of the OgaSched paper multiplies requirements. ``gain`` is one of the four names
+of `gains`, or ``"mixed"``: drawn for every instance and type, each as likely.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+DEVICE_RANGES = ((1, 127), (2, 511), (0, 63), (0, 7), (0, 7), (0, 3))
+"""Devices per instance in the published code: CPU, MEM, GPU, TPU, NPU, FPGA; both ends included."""
+
+Range = tuple[float, float]
+
+
+def published_instance(
+    rng: np.random.Generator,
+    *,
+    n_ports: int = 10,
+    n_instances: int = 128,
+    ports_per_instance: float | None = None,
+    contention: float = 10.0,
+    gain: str = "mixed",
+    alpha: Range = (1.0, 1.5),
+    overhead: Range = (0.3, 0.5),
+    ranges: ArrayLike = DEVICE_RANGES,
+) -> BipartiteCluster:
+    r"""Return an instance of the published code's family; the defaults are the OgaSched paper's (Table 1).
+
+    Capacities :math:`c_r^k` are whole numbers, uniform over the type's range; requirements
+    :math:`a_l^k` are the contention level times a number uniform over the same range;
+    :math:`\alpha_r^k` and :math:`\beta_k` are uniform over theirs.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_ports, n_instances : int
+        L, R; the paper's large run has 100 and 1024.
+    ports_per_instance : float, optional
+        Mean degree of instances, the paper's *graph dense* sum_r \|L_r\| / R; all ports by default. Whole:
+        every instance has it; see `regular_channels`. A port left without an instance takes the place
+        of a port that has several.
+    contention : float
+        > 0; 10 by default, 5 in the large run.
+    gain : str
+        One of the four names, or ``"mixed"``.
+    alpha, overhead : tuple of float
+        Ends of the ranges; in the large run the overhead's are 0.01 and 0.015.
+    ranges : array_like of int, shape (n_types, 2)
+        Fewest and most devices of each type per instance.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range, or there are too few channels to give every port one.
+
+    Examples
+    --------
+    >>> published_instance(np.random.default_rng(0), n_instances=8, ports_per_instance=3)
+    BipartiteCluster(10 ports, 8 instances, 6 types, 24 channels)
+    """
+    n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
+    low, high = _ends("ranges", ranges).T
+    if not (np.floor(low) == low).all() or not (np.floor(high) == high).all():
+        raise InvalidParameterError(f"ranges = {np.stack([low, high]).T.tolist()}: expected whole numbers")
+    level = finite_parameter("contention", contention, "(0, inf)")
+    n_types = len(low)
+    return BipartiteCluster(
+        requirements=level * rng.uniform(low, high, (n_ports, n_types)),
+        capacities=rng.integers(low.astype(np.int64), high.astype(np.int64), (n_instances, n_types), endpoint=True),
+        channels=regular_channels(rng, n_ports, n_instances, ports_per_instance),
+        gain=draw_gains(rng, gain, n_instances, n_types),
+        alpha=_uniform(rng, "alpha", alpha, (n_instances, n_types)),
+        overhead=_uniform(rng, "overhead", overhead, (n_types,)),
+    )
+
+
+def pai_like_instance(
+    rng: np.random.Generator,
+    machines: ArrayLike,
+    *,
+    n_ports: int = 10,
+    n_instances: int = 128,
+    ports_per_instance: float | None = None,
+    contention: float = 1.0,
+    gain: str = "mixed",
+    alpha: Range = (1.0, 1.5),
+    overhead: Range = (0.3, 0.5),
+    share: Range | None = None,
+) -> BipartiteCluster:
+    r"""Return a cluster of real machines whose jobs ask for shares of such machines.
+
+    Every instance is a machine drawn from the table. Every port draws a machine, too, and asks on each
+    instance for the contention level times a share of it, the share being drawn for each type. Ports
+    therefore ask for types in the proportions in which machines have them, and for none of the types
+    that their machine lacks. With the default shares, uniform over 1/2 to 3/2 divided by the ports of an
+    instance, contention 1 means that these ask on average for as much as a machine has.
+
+    The units of the table matter: gains bend at amounts around 1, overheads add up amounts of one type,
+    and so memory in GB dominates every overhead, while memory in units of 8 GB weighs like CPUs.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    machines : array_like of float, shape (n_machines, n_types)
+        Capacities of machines, for instance CPU, memory and GPU of the machines of a public trace;
+        every machine has something.
+    n_ports, n_instances : int
+        L, R.
+    ports_per_instance, gain, alpha, overhead
+        As in `published_instance`.
+    contention : float
+        > 0.
+    share : tuple of float, optional
+        Ends of the range of shares, > 0, if not the default.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the table is not such an array, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> table = [[96.0, 512.0, 2.0], [64.0, 512.0, 8.0], [96.0, 384.0, 0.0]]
+    >>> pai_like_instance(np.random.default_rng(0), table, n_instances=20)
+    BipartiteCluster(10 ports, 20 instances, 3 types, 200 channels)
+    """
+    n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
+    table = float_array("machines", machines, (None, None), lowest=0.0)
+    if not table.size or not table.any(axis=1).all():
+        raise InvalidParameterError(f"machines has shape {table.shape}: expected machines that all have something")
+    level = finite_parameter("contention", contention, "(0, inf)")
+    n_types = table.shape[1]
+    channels = regular_channels(rng, n_ports, n_instances, ports_per_instance)
+    degree = float(channels.sum() / n_instances)
+    share = (0.5 / degree, 1.5 / degree) if share is None else share
+    shares = _uniform(rng, "share", share, (n_ports, n_types))
+    if shares.min() <= 0.0:
+        raise InvalidParameterError(f"share = {share!r}: expected a range of numbers > 0")
+    return BipartiteCluster(
+        requirements=level * shares * table[rng.integers(len(table), size=n_ports)],
+        capacities=table[rng.integers(len(table), size=n_instances)],
+        channels=channels,
+        gain=draw_gains(rng, gain, n_instances, n_types),
+        alpha=_uniform(rng, "alpha", alpha, (n_instances, n_types)),
+        overhead=_uniform(rng, "overhead", overhead, (n_types,)),
+    )
+
+
+def small_integer_instance(
+    rng: np.random.Generator,
+    *,
+    n_ports: int = 4,
+    n_instances: int = 5,
+    n_types: int = 2,
+    largest_requirement: int = 3,
+    largest_capacity: int = 5,
+    density: float = 0.7,
+    gain: str = "mixed",
+) -> BipartiteCluster:
+    """Return a small instance of whole numbers, where equal amounts, slopes and overheads are common.
+
+    Requirements and capacities are uniform whole numbers from 0; alpha is 1 or 2, and the overheads
+    are 1/4 or 1/2, so that sums are exact in floating point and ties are exact ties.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_ports, n_instances, n_types : int
+        L, R, K.
+    largest_requirement, largest_capacity : int
+        >= 0.
+    density : float
+        Probability of each channel, in [0, 1]; a port without any gets one.
+    gain : str
+        One of the four names, or ``"mixed"``.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> small_integer_instance(np.random.default_rng(0)).capacities[0]
+    array([1., 3.])
+    """
+    n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
+    n_types = whole_parameter("n_types", n_types, 1)
+    most = whole_parameter("largest_requirement", largest_requirement, 0)
+    room = whole_parameter("largest_capacity", largest_capacity, 0)
+    channels = rng.random((n_ports, n_instances)) < finite_parameter("density", density, "[0, 1]")
+    for port in np.flatnonzero(~channels.any(axis=1)):
+        channels[port, rng.integers(n_instances)] = True
+    return BipartiteCluster(
+        requirements=rng.integers(0, most, (n_ports, n_types), endpoint=True),
+        capacities=rng.integers(0, room, (n_instances, n_types), endpoint=True),
+        channels=channels,
+        gain=draw_gains(rng, gain, n_instances, n_types),
+        alpha=rng.integers(1, 2, (n_instances, n_types), endpoint=True),
+        overhead=rng.integers(1, 2, n_types, endpoint=True) / 4,
+    )
+
+
+def regular_channels(
+    rng: np.random.Generator, n_ports: int, n_instances: int, ports_per_instance: float | None = None
+) -> NDArray[np.bool_]:
+    """Return channels of which every instance has the same number, and every port at least one.
+
+    With a mean degree between two whole numbers instances have one of the two; which ones have the
+    higher is drawn. The number of all channels is the whole number nearest to what the mean says.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_ports, n_instances : int
+        L, R.
+    ports_per_instance : float, optional
+        The mean degree, in [1, n_ports]; all ports by default.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_ports, n_instances)
+
+    Raises
+    ------
+    InvalidParameterError
+        If the degree is out of range, or there are fewer channels than ports.
+
+    Examples
+    --------
+    >>> regular_channels(np.random.default_rng(0), 4, 5, 2).sum(axis=0)
+    array([2, 2, 2, 2, 2])
+    >>> sorted(regular_channels(np.random.default_rng(0), 4, 6, 2.5).sum(axis=0).tolist())
+    [2, 2, 2, 3, 3, 3]
+    """
+    mean = float(n_ports)
+    if ports_per_instance is not None:
+        mean = finite_parameter("ports_per_instance", ports_per_instance, f"[1, {n_ports}]")
+    degree = int(mean) if mean.is_integer() else mean
+    if round(mean * n_instances) < n_ports:
+        raise InvalidParameterError(
+            f"{n_instances} instances of {degree} ports each: expected at least one channel for each of {n_ports} ports"
+        )
+    drawn = rng.random((n_ports, n_instances))
+    order = np.argsort(drawn, axis=0)
+    degrees = np.full(n_instances, int(mean))
+    # The lowest number of a column says nothing about its order: whoever has the higher degree is drawn without
+    # another draw, and instances of other means from the same seed differ in their channels alone.
+    degrees[np.argsort(drawn.min(axis=0))[: round(mean * n_instances) - degrees.sum()]] += 1
+    channels = order < degrees  # each column is a uniform permutation
+    for port in np.flatnonzero(~channels.any(axis=1)):
+        spare = np.argwhere(channels & (channels.sum(axis=1) > 1)[:, None])  # ports that keep another one
+        taken_from, instance = spare[rng.integers(len(spare))]
+        channels[taken_from, instance], channels[port, instance] = False, True
+    return channels
+
+
+def draw_gains(rng: np.random.Generator, gain: str, n_instances: int, n_types: int) -> NDArray[np.str_]:
+    """Return the name of the gain of every instance and type: the given one, or mixed ones.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``gain`` is neither one of the four names nor ``"mixed"``.
+    """
+    if gain == "mixed":
+        return np.array(GAIN_NAMES)[rng.integers(len(GAIN_NAMES), size=(n_instances, n_types))]
+    if gain not in GAIN_NAMES:
+        raise InvalidParameterError(f"gain = {gain!r}: expected one of {', '.join(GAIN_NAMES)}, mixed")
+    return np.full((n_instances, n_types), gain)
+
+
+def _ends(name: str, x: ArrayLike) -> NDArray[np.float64]:
+    """Return ranges, shape (n, 2), of numbers >= 0 that do not fall."""
+    ends = float_array(name, x, (None, 2), lowest=0.0)
+    if not len(ends) or (ends[:, 0] > ends[:, 1]).any():
+        raise InvalidParameterError(f"{name} = {ends.tolist()}: expected pairs (low, high) with low <= high")
+    return ends
+
+
+def _uniform(rng: np.random.Generator, name: str, ends: Range, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return numbers uniform over a range."""
+    if len(ends) != 2:
+        raise InvalidParameterError(f"{name} = {ends!r}: expected a pair (low, high)")
+    low, high = _ends(name, [ends])[0]
+    return rng.uniform(low, high, shape)

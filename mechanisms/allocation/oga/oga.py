@@ -1,0 +1,235 @@
+r"""OgaSched: online gradient ascent on the reward of a bipartite cluster.
+
+In every slot the amounts of the *next* slot are
+
+.. math:: y(t + 1) = \Pi_{\mathcal{Y}}\bigl(y(t) + \eta_t \nabla q(x(t), y(t))\bigr)
+
+((11) of the OgaSched paper): the decision of a slot is taken before its arrivals are known. The authors'
+published code looks at the arrivals first; ``peek=True`` does that, as an ablation.
+
+How a slot is computed: the sums per port and type that the previous pass left give the dominant type of
+each port and the norm of the gradient, hence the step; then one pass over the channels writes new
+amounts, slopes and sums (see `oga_kernels`; what lies where, `oga_lanes`). The pass is cut into blocks once,
+whatever the number of threads; each block has sums of its own, which are added in order, so results are the
+same, bit by bit, with any number of threads. Threads come from an executor and run compiled code that
+releases the interpreter's lock: numba's own layers either do not survive a fork or abort when entered twice.
+Small clusters are one block: handing over would take longer than the pass.
+
+References
+----------
+.. [OgaSched] Zhao, Deng, Xiang, Yan, Yin, Dustdar, Zomaya: Scheduling Multi-Server Jobs with Sublinear
+   Regrets via Online Learning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import count_array
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.oga_kernels import aim_kernel, pass_kernel, slot_kernel
+from marketsched.mechanisms.allocation.oga.oga_lanes import LaneState
+from marketsched.mechanisms.allocation.oga.step_sizes import Schedule, step_of, step_schedule
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+
+_COUNTS = np.dtype(np.int64)
+
+
+class OgaSched:
+    r"""Online gradient ascent (see the module).
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+        What is allocated.
+    horizon : int
+        T, slots; only the theory step depends on it.
+    step : "theory", float or callable
+        Size of the step: OgaSched (26), a constant, or a function of the slot, counted from 1
+        (see `step_sizes`).
+    initial : array_like of float, shape (n_ports, n_instances, n_types)
+        y(1), legal; default: what each instance has, in proportion to all requests, at most the request.
+    peek : bool
+        Ablation, not the paper's policy: ``allocate`` is told the slot's arrivals, takes everything from
+        the ports without jobs, and ascends before it decides.
+    threads : int
+        How many share a pass; results do not depend on it.
+
+    Attributes
+    ----------
+    name, observes : str
+        What results print; ``observes`` is "nothing", or "arrivals" with ``peek``.
+    last_step : float
+        The step taken last.
+    n_blocks : int
+        Parts of the cluster that threads can share.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is out of range, or ``initial`` is not legal.
+
+    Examples
+    --------
+    >>> cluster = BipartiteCluster([[2.0], [2.0]], [[2.0]], [[True], [True]], "log", 1.0, 0.0)
+    >>> policy = OgaSched(cluster, horizon=100, step=0.5)
+    >>> policy.allocate()[:, 0, 0]
+    array([1., 1.])
+    >>> policy.update([1, 0])
+    >>> policy.allocate()[:, 0, 0]
+    array([1.125, 0.875])
+    """
+
+    def __init__(
+        self,
+        cluster: BipartiteCluster,
+        horizon: int,
+        step: str | float | Schedule = "theory",
+        initial: ArrayLike | None = None,
+        peek: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.cluster = cluster
+        self.horizon = whole_parameter("horizon", horizon, 1)
+        self.threads = whole_parameter("threads", threads, 1)
+        self.peek = bool(peek)
+        self.name = "ogasched-peek" if peek else "ogasched"
+        self.observes = "arrivals" if peek else "nothing"
+        self.last_step = 0.0
+        self._schedule = step_schedule(step)
+        self._reach = cluster.diameter() / self.horizon**0.5 if self._schedule is None else 0.0
+        self._slots = 0
+        self._decided = False
+        self._executor: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
+        self._tables = np.zeros(2 * cluster.n_types * cluster.n_ports)
+        self._state = LaneState(cluster)
+        self._state.put(self._first(initial))
+        state = self._state
+        arrays = (*state.fixed, state.amounts, state.slopes, self._tables, state.sums)
+        self._read = (*arrays, np.uint64(cluster.n_ports))  # by both kernels, in their order
+        self._counts, self._betas = np.zeros(cluster.n_ports, dtype=np.int64), cluster.overhead.copy()
+        self.n_blocks = state.sums.shape[0]
+        self._scratch = [state.scratch() for _ in range(min(self.threads, self.n_blocks))]
+        self._pass()
+
+    def allocate(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return y(t), an own copy; ``arrivals`` with ``peek`` alone.
+
+        Returns
+        -------
+        ndarray of float, shape (n_ports, n_instances, n_types)
+
+        Raises
+        ------
+        EventError
+            With ``peek``, if called twice in a slot.
+        InvalidParameterError
+            If ``arrivals`` are given without ``peek``, or are no counts.
+        """
+        return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
+
+    def allocate_channels(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return y(t) as a read-only channel array, good until it is asked for again.
+
+        Raises
+        ------
+        EventError, InvalidParameterError
+            As in `allocate`.
+        """
+        if not self.peek:
+            if arrivals is not None:
+                raise InvalidParameterError("arrivals given to a policy that observes nothing: expected none")
+            return self._state.channels()
+        if self._decided:
+            raise EventError("allocate called twice in a slot: expected update in between")
+        counts = count_array("arrivals", () if arrivals is None else arrivals, self.cluster.n_ports)
+        self._state.put(self._state.channels() * self._present(counts))
+        self._tables[:] = 0.0
+        self._pass()
+        self._ascend(counts)
+        self._decided = True
+        return self._state.channels()
+
+    def update(self, arrivals: ArrayLike) -> None:
+        """Learn the arrivals of the slot; with ``peek``, end the slot.
+
+        Parameters
+        ----------
+        arrivals : array_like of int, shape (n_ports,)
+            Jobs that arrived, counts >= 0.
+
+        Raises
+        ------
+        InvalidParameterError
+            If ``arrivals`` are no counts, or the schedule gives no legal step.
+        """
+        if type(arrivals) is np.ndarray and arrivals.dtype is _COUNTS and arrivals.shape == self._counts.shape:
+            counts: NDArray[np.int64] = arrivals  # the kernel refuses negative ones
+        else:
+            counts = count_array("arrivals", arrivals, self.cluster.n_ports)
+        if self.peek:
+            self._decided = False
+        else:
+            self._ascend(counts)
+
+    def _ascend(self, counts: NDArray[np.int64]) -> None:
+        """Take one step along the gradient of the slot."""
+        given = 0.0 if self._schedule is None else step_of(self._schedule, self._slots + 1)
+        self._counts[:] = counts  # one layout, so that nothing is compiled twice
+        if len(self._scratch) == 1:
+            step = slot_kernel(self._counts, self._betas, self._reach, given, self._scratch[0], *self._read)
+        else:
+            step = aim_kernel(self._counts, self._betas, self._reach, given, self._tables, self._state.sums)
+        if step < 0.0:
+            count_array("arrivals", counts, self.cluster.n_ports)  # raises: a count is negative
+        if len(self._scratch) > 1 and step > 0.0:
+            self._share_pass()
+        self._slots += 1
+        self.last_step = step
+
+    def _share_pass(self) -> None:
+        """Run the pass on several threads: each takes the next block until none is left."""
+        if self._executor is None or self._process != os.getpid():  # threads do not survive a fork
+            self._executor, self._process = ThreadPoolExecutor(len(self._scratch) - 1, "ogasched"), os.getpid()
+        blocks = iter(range(self.n_blocks))  # shared: the interpreter's lock guards each step of it
+        mine, *rest = self._scratch
+        others = [self._executor.submit(self._take_blocks, blocks, scratch) for scratch in rest]
+        self._take_blocks(blocks, mine)
+        for other in others:
+            other.result()
+
+    def _take_blocks(self, blocks: Iterator[int], scratch: NDArray[np.float64]) -> None:
+        for block in blocks:
+            pass_kernel(block, block + 1, scratch, *self._read)
+
+    def _pass(self) -> None:
+        """Take the step that the tables say, on one thread."""
+        pass_kernel(0, self.n_blocks, self._scratch[0], *self._read)
+
+    def _first(self, initial: ArrayLike | None) -> NDArray[np.float64]:
+        """Return y(1) as a channel array of our own."""
+        cluster, layout = self.cluster, self.cluster.layout
+        if initial is not None:
+            dense = np.asarray(initial, dtype=np.float64)
+            cluster.check_allocation(dense)
+            return layout.to_channels(dense)
+        asked = cluster.used(cluster.bounds)
+        share = np.minimum(1.0, cluster.capacities / np.where(asked > 0.0, asked, 1.0))
+        return cluster.bounds * layout.spread_instances(share)
+
+    def _present(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the channel array that is 1 on channels of ports with jobs."""
+        present = np.repeat((counts > 0).astype(np.float64)[:, None], self.cluster.n_types, axis=1)
+        return self.cluster.layout.spread_ports(present)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out threads: a copy starts its own."""
+        return {**self.__dict__, "_executor": None}

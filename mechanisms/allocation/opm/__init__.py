@@ -1,0 +1,1 @@
+"""OPS and OPM: budgeted jobs on machines of unknown rates."""

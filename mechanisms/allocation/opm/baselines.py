@@ -1,0 +1,117 @@
+"""Schedulers that OPM is compared with: fair, deadline-aware, and a fair one that sees the machines' state.
+
+All keep budgets strictly: a job gets no machine that costs more than what is left. The fourth
+baseline of the OPM paper, OPM without estimation, is ``Opm(..., estimate=False)``.
+
+The state-seeing scheduler is no rival: it is told which machines are available in the slot it
+decides on (``observes = "state"``), and is printed beside the others as an upper reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import bool_array
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer
+from marketsched.mechanisms.allocation.opm.kernels import DEADLINE, DONE, JOB, serve_kernel, share_kernel, spare_kernel
+from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+
+
+class FairScheduler(MachineScheduler):
+    """Shares machines equally among the jobs in the cluster whose budget has not run out.
+
+    With ``J`` open jobs and ``M`` machines, every job gets ``M // J`` machines or one more, the same
+    ones as long as nobody comes or goes; with more jobs than machines, jobs take turns. Takes
+    what `MachineScheduler` takes.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
+    >>> fair = FairScheduler([1.0, 1.0, 1.0, 1.0])
+    >>> for job in (3, 7):
+    ...     fair.add_job(job, deadline=9, budget=5.0, utility=PowerUtility(1.0, 0.5))
+    >>> fair.allocate()
+    array([3, 3, 7, 7])
+    """
+
+    name = "fair"
+
+    def __init__(self, prices: ArrayLike, horizon: int | None = None) -> None:
+        super().__init__(prices, horizon)
+        self._machines = np.arange(self.n_machines)
+        self._turn = 0
+
+    def _decide(self) -> None:
+        self._share(self._machines)
+
+    def _share(self, machines: NDArray[np.int64]) -> None:
+        """Share the given machines; the others stay idle."""
+        jobs = self._jobs
+        self._turn = share_kernel(
+            machines, self.prices, self._cheapest, jobs.table, jobs.count, self._turn, self._decision
+        )
+        if jobs.count and jobs.table[DONE, : jobs.count].any():
+            jobs.mark_done()
+
+
+class StateSeeingFair(FairScheduler):
+    """Shares the machines that are available in the slot equally; an upper reference, not a rival.
+
+    A machine that is not available still does a little work, at the full price: it is shared, too,
+    but given only to jobs whose budget pays for a fair share of all machines until their deadline.
+    Takes what `MachineScheduler` takes. Before it decides, it is shown what no scheduler knows.
+    """
+
+    name = "fair-seeing-state"
+    observes = "state"
+
+    def allocate(self, arriving: Iterable[JobOffer] = (), available: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Decide on the next slot.
+
+        Parameters
+        ----------
+        arriving : iterable of JobOffer
+            Jobs that come in before this slot.
+        available : array_like of bool, shape (M,), or None
+            Which machines are available in the slot; None: all.
+
+        Returns
+        -------
+        ndarray of int, shape (M,)
+            Label of the job that gets the machine, or -1.
+
+        Raises
+        ------
+        EventError, InvalidParameterError
+            As `MachineScheduler.allocate`.
+        """
+        seen = self._machines
+        if available is not None:
+            seen = np.flatnonzero(bool_array("available", available, (self.n_machines,)))
+        self._begin_slot(arriving)
+        self._share(seen)
+        if seen.size < self.n_machines:
+            others = np.setdiff1d(self._machines, seen, assume_unique=True)
+            jobs = self._jobs
+            spare_kernel(others, self.prices, self.slot, jobs.table, jobs.count, self._turn, self._decision)
+        return self._decision.copy()
+
+
+class DeadlineAware(MachineScheduler):
+    """Gives as many machines as it can pay to the job with the closest deadline, then to the next.
+
+    Ties go to the job with the lower label. Takes what `MachineScheduler` takes.
+    """
+
+    name = "deadline-aware"
+
+    def _decide(self) -> None:
+        jobs = self._jobs
+        used = jobs.table[:, : jobs.count]
+        order = np.lexsort((used[JOB], used[DEADLINE]))
+        serve_kernel(order, self.prices, self._cheapest, jobs.table, self._decision)
+        if jobs.count and used[DONE].any():
+            jobs.mark_done()

@@ -1,0 +1,270 @@
+r"""OPM in the general setting of Section V-C: demands, capacities, and limits on tasks per job.
+
+A machine of capacity ``C_i`` holds several tasks, of demand ``r_j`` each, OPM (102); a job runs at most
+``u_j`` tasks at once, OPM (103), and at most one on a machine. Dual and primal steps are those of
+`Opm`; shares are then projected (P5, `general_projection`) and rounded (`dependent_rounding`).
+
+P5 as printed is too large a set: some of its points cannot be rounded with the right expectations
+by anybody (see `dependent_rounding`). Shares are therefore kept, on every machine, within the
+larger of two sets that can: ``sum_j z <= floor(C_i / r_max)``, or ``sum_j r_j z <= C_i - r_max``, where
+``r_max`` is the largest demand of an open job that fits on the machine. With equal demands the first
+set loses nothing against whole tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array, read_only
+from marketsched.mechanisms.allocation.opm.dependent_rounding import TOLERANCE, round_kernel
+from marketsched.mechanisms.allocation.opm.general_projection import project_general
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer
+from marketsched.mechanisms.allocation.opm.kernels import (
+    COST,
+    COST_BEFORE,
+    DEMAND,
+    DONE,
+    JOB,
+    LIMIT,
+    WORK,
+    dual_kernel,
+    pay_kernel,
+    upper_rates_kernel,
+)
+from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+from marketsched.mechanisms.allocation.opm.theory import exploration, theory_steps
+from marketsched.mechanisms.allocation.opm.utilities import FLOOR
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+FLOATS = NDArray[np.float64]
+
+
+def roundable_rules(demands: FLOATS, capacities: FLOATS) -> tuple[FLOATS, FLOATS, FLOATS]:
+    """Return weights, capacities and upper ends under which every feasible share can be rounded.
+
+    Parameters
+    ----------
+    demands : ndarray of float, shape (n_jobs,)
+        r_j.
+    capacities : ndarray of float, shape (M,)
+        C_i.
+
+    Returns
+    -------
+    tuple of ndarray, shapes (n_jobs, M), (M,) and (n_jobs, M)
+        To be handed to `project_general`: per machine either weights 1 and ``floor(C_i / r_max)``,
+        or demands and ``C_i - r_max``, whichever admits more tasks of mean demand; the upper end is
+        0 where a task does not fit at all.
+    """
+    fits = demands[:, None] <= capacities[None, :] * (1.0 + TOLERANCE)
+    sizes = np.where(fits, demands[:, None], 0.0)
+    largest = np.maximum(sizes.max(axis=0, initial=0.0), 1e-300)
+    mean = np.maximum(sizes.sum(axis=0) / np.maximum(fits.sum(axis=0), 1), 1e-300)
+    whole = np.where(fits.any(axis=0), np.floor(capacities / largest * (1.0 + TOLERANCE)), 0.0)
+    left = np.maximum(capacities - largest, 0.0)
+    by_count = (whole * mean >= left) | ~fits.any(axis=0)
+    weights = np.where(by_count[None, :], 1.0, demands[:, None])
+    return weights, np.where(by_count, whole, left), fits.astype(np.float64)
+
+
+class GeneralOpm(MachineScheduler):
+    """OPM with demands, capacities and limits.
+
+    Jobs are added with ``demand`` and ``limit``; decisions are lists of tasks.
+
+    Parameters
+    ----------
+    prices : array_like of float, shape (M,)
+        p_i, credits for one task in one slot; >= 0.
+    capacities : array_like of float, shape (M,)
+        C_i >= 0, in the unit of demands.
+    horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng, slack, gamma, floor, known_rates
+        As in `Opm`.
+    tolerance : float
+        Of the projection, see `project_general`: shares are feasible whatever it is.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
+    >>> opm = GeneralOpm([0.5, 0.5], [2.0, 1.0], horizon=100, primal_step=1.0, rng=1)
+    >>> for job in (0, 1):
+    ...     opm.add_job(job, 100, budget=60.0, utility=PowerUtility(2.0, 0.5), demand=1.0, limit=2)
+    >>> tasks = opm.allocate()
+    >>> np.bincount(tasks[:, 1], minlength=2)
+    array([2, 1])
+    """
+
+    def __init__(
+        self,
+        prices: ArrayLike,
+        capacities: ArrayLike,
+        horizon: int,
+        confidence: float = 0.05,
+        primal_step: float | None = None,
+        dual_step: float | None = None,
+        strict_budget: bool = True,
+        estimate: bool = True,
+        rng: np.random.Generator | int | None = None,
+        *,
+        slack: float = 0.0,
+        gamma: float | None = None,
+        floor: float = FLOOR,
+        known_rates: ArrayLike | None = None,
+        tolerance: float = 1e-9,
+    ) -> None:
+        super().__init__(prices, horizon)
+        m = self.n_machines
+        self.capacities = float_array("capacities", capacities, (m,), lowest=0.0).copy()
+        read_only(self.capacities)
+        theory = exploration(m, horizon, confidence)
+        self.gamma = theory if gamma is None else finite_parameter("gamma", gamma)
+        alpha, mu = theory_steps(m, horizon)
+        self.primal_step = finite_parameter("primal_step", alpha if primal_step is None else primal_step, "(0, inf)")
+        self.dual_step = finite_parameter("dual_step", mu if dual_step is None else dual_step)
+        self.slack = finite_parameter("slack", slack, "[0, 1)")
+        self.floor = finite_parameter("floor", floor, "(0, inf)")
+        self.tolerance = finite_parameter("tolerance", tolerance, "(0, 1)")
+        self.strict_budget, self.estimate = bool(strict_budget), bool(estimate)
+        self.price_scale = max(1.0, float(self.prices.max()))
+        self._fixed: FLOATS | None = None if self.estimate else np.ones(m)
+        if known_rates is not None:
+            self._fixed = float_array("known_rates", known_rates, (m,), lowest=0.0, highest=1.0).copy()
+        self.name = "general-opm" if self._fixed is None else "general-opm-fixed-rates"
+        self._rng = np.random.default_rng(rng)
+        self._plays, self._works = np.zeros(m), np.zeros(m)
+        self._before = self.rates
+        self._shares = np.zeros((0, m))
+        self._machine_prices, self._job_prices = np.zeros(m), np.zeros(0)
+        self._rules: tuple[FLOATS, FLOATS, FLOATS] | None = None
+        self._tasks = np.zeros((0, 2), dtype=np.int64)
+
+    @property
+    def rates(self) -> FLOATS:
+        """Upper estimates of the service rates from all slots told so far, OPM (66); shape (M,)."""
+        rates = np.empty(self.n_machines)
+        if self._fixed is not None:
+            return self._fixed.copy()
+        upper_rates_kernel(self._works, self._plays, self.gamma, rates)
+        return rates
+
+    @property
+    def open_fractional(self) -> FLOATS:
+        """Shares of the last allocated slot of the jobs of `open_jobs`, shape (jobs, M)."""
+        return self._shares.copy()
+
+    def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
+        """Decide on the next slot.
+
+        Parameters
+        ----------
+        arriving : iterable of JobOffer
+            Jobs that come in before this slot, as if added by `add_job`.
+
+        Returns
+        -------
+        ndarray of int, shape (n_tasks, 2)
+            Label of the job and number of the machine of every task, machine by machine.
+
+        Raises
+        ------
+        EventError, InvalidParameterError
+            As `MachineScheduler.allocate`.
+        SolverError
+            If the projection does not reach its tolerance.
+        """
+        self._begin_slot(arriving)
+        self._decide()
+        return self._tasks.copy()
+
+    def update(self, work: ArrayLike) -> None:
+        """Learn what the machines did in the slot.
+
+        Parameters
+        ----------
+        work : array_like of float, shape (M,)
+            Work of all tasks of each machine together: at most 1 per task.
+
+        Raises
+        ------
+        EventError, InvalidParameterError
+            As `MachineScheduler.update`.
+        """
+        super().update(work)
+
+    def _checked_work(self, work: ArrayLike) -> FLOATS:
+        given = float_array("work", work, (self.n_machines,), lowest=0.0)
+        most = np.bincount(self._tasks[:, 1], minlength=self.n_machines)
+        over = np.flatnonzero(given > most)
+        if over.size:
+            i = int(over[0])
+            raise InvalidParameterError(f"work[{i}] = {given[i]}: expected at most {most[i]}, the number of its tasks")
+        return given
+
+    def _learn(self, work: FLOATS) -> None:
+        self._plays += np.bincount(self._tasks[:, 1], minlength=self.n_machines)
+        self._works += work
+
+    def _add(self, offer: JobOffer) -> None:
+        if offer.demand > self.capacities.max():
+            raise InvalidParameterError(
+                f"demand of job {offer.job} = {offer.demand}: expected at most {self.capacities.max():g}, "
+                "the largest capacity"
+            )
+        super()._add(offer)
+        self._shares = np.concatenate([self._shares, np.zeros((1, self.n_machines))])
+        self._job_prices = np.append(self._job_prices, 0.0)
+        self._rules = None
+
+    def _release(self) -> None:
+        for into, last in self._jobs.release(self.slot):
+            self._shares[into], self._job_prices[into] = self._shares[last], self._job_prices[last]
+            self._shares, self._job_prices = self._shares[:last], self._job_prices[:last]
+            self._rules = None
+
+    def _decide(self) -> None:
+        table, n = self._jobs.table, self._jobs.count
+        before, rates = self._before, self.rates  # the gradient is that of slot t - 1
+        self._before = rates
+        if n == 0:
+            self._tasks = np.zeros((0, 2), dtype=np.int64)
+            return
+        steps = np.zeros((2, self._jobs.capacity))
+        dual_kernel(
+            table, n, self.slot, 1.0 / self.price_scale, self.dual_step, self.primal_step, self.slack, self.floor,
+            steps[0], steps[1],
+        )  # fmt: skip
+        prices = self.prices / self.price_scale
+        self._shares += steps[0, :n, None] * before - steps[1, :n, None] * prices
+        self._project(table[DEMAND, :n], table[LIMIT, :n])
+        table[COST_BEFORE, :n] = table[COST, :n]
+        table[COST, :n], planned = self._shares @ prices, self._shares @ rates
+        table[WORK, :n] += planned
+        self._draw(n)
+
+    def _project(self, demands: FLOATS, limits: FLOATS) -> None:
+        if self._rules is None:
+            self._rules = roundable_rules(demands, self.capacities)
+        weights, room, top = self._rules
+        found = project_general(
+            self._shares, weights, room, limits, top=top, start=(self._machine_prices, self._job_prices),
+            tolerance=self.tolerance,
+        )  # fmt: skip
+        self._shares, self._machine_prices, self._job_prices = found.shares, found.machine_prices, found.job_prices
+
+    def _draw(self, n: int) -> None:
+        table = self._jobs.table
+        order = np.argsort(-table[DEMAND, :n], kind="stable")
+        machines, rows = np.nonzero(round_kernel(self._shares, order, self._rng).T)
+        kept = pay_kernel(rows, machines, self.prices, self._cheapest, table, n, self.strict_budget)
+        self._tasks = np.stack([table[JOB, rows[kept]].astype(np.int64), machines[kept]], axis=1)
+        if table[DONE, :n].any():
+            self._jobs.mark_done()

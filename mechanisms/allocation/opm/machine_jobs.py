@@ -1,0 +1,156 @@
+"""Jobs of the OPM model as arrays: arrival, deadline, budget, weight and exponent of the utility."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array, read_only
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer
+from marketsched.mechanisms.allocation.opm.utilities import PowerUtility, power_utilities
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class MachineJobs:
+    """N jobs, job j in place j of every array; what a reader of recorded jobs hands in.
+
+    Times are whole slots: a job that arrives in slot ``a`` (0: before the first) may run in slots
+    ``a + 1`` to its deadline. From the Google trace: ``arrivals = floor(submit_s / slot_length)``,
+    ``deadlines = arrivals + max(1, ceil(run_s / slot_length))`` as in the paper, which takes both from the
+    trace. Arrays are copied and read-only.
+
+    Parameters
+    ----------
+    arrivals, deadlines : array_like of int, shape (N,)
+        a_j >= 0 and d_j > a_j.
+    budgets : array_like of float, shape (N,)
+        B_j > 0, credits.
+    weights, exponents : array_like of float, shape (N,)
+        v_j > 0 and beta_j in (0, 1] of f_j(X) = v_j X^beta_j.
+    demands : array_like of float, shape (N,), or None
+        r_j > 0 of the general setting; None: 1 each.
+    limits : array_like of int, shape (N,), or None
+        u_j >= 1 of the general setting; None: no limit.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an array is not as said here.
+    """
+
+    arrivals: NDArray[np.int64]
+    deadlines: NDArray[np.int64]
+    budgets: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    exponents: NDArray[np.float64]
+    demands: NDArray[np.float64] | None = field(default=None)
+    limits: NDArray[np.int64] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        arrivals = _whole("arrivals", self.arrivals, (None,), 0)
+        shape = arrivals.shape
+        deadlines = _whole("deadlines", self.deadlines, shape, 1)
+        late = np.flatnonzero(deadlines <= arrivals)
+        if late.size:
+            j = int(late[0])
+            raise InvalidParameterError(
+                f"deadlines[{j}] = {deadlines[j]}: expected a slot after arrivals[{j}] = {arrivals[j]}"
+            )
+        arrays = {
+            "arrivals": arrivals,
+            "deadlines": deadlines,
+            "budgets": _positive("budgets", self.budgets, shape),
+            "weights": _positive("weights", self.weights, shape),
+            "exponents": _positive("exponents", self.exponents, shape, 1.0),
+        }
+        if self.demands is not None:
+            arrays["demands"] = _positive("demands", self.demands, shape)
+        if self.limits is not None:
+            arrays["limits"] = _whole("limits", self.limits, shape, 1)
+        for name, array in arrays.items():
+            read_only(array)
+            object.__setattr__(self, name, array)
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.arrivals.size)
+
+    @property
+    def horizon(self) -> int:
+        """T, the last deadline; 0 without jobs."""
+        return int(self.deadlines.max(initial=0))
+
+    @property
+    def durations(self) -> NDArray[np.int64]:
+        """d_j - a_j, slots in which the job may run."""
+        return self.deadlines - self.arrivals
+
+    def offer(self, job: int) -> JobOffer:
+        """Return what job ``job`` states about itself."""
+        utility = PowerUtility(float(self.weights[job]), float(self.exponents[job]))
+        demand = 1.0 if self.demands is None else float(self.demands[job])
+        limit = None if self.limits is None else int(self.limits[job])
+        return JobOffer(job, int(self.deadlines[job]), float(self.budgets[job]), utility, demand, limit)
+
+    def utilities(self, works: ArrayLike) -> NDArray[np.float64]:
+        """Return f_j(X_j) of every job; ``works`` has shape (N,)."""
+        return power_utilities(self.weights, self.exponents, works)
+
+    def utilities_per_slot(self, works: ArrayLike) -> NDArray[np.float64]:
+        """Return (d_j - a_j) f_j(X_j / (d_j - a_j)), as OPM (6) counts utility; shape (N,)."""
+        return self.durations * self.utilities(np.asarray(works) / self.durations)
+
+
+def published_jobs(
+    arrivals: ArrayLike, deadlines: ArrayLike, exponent: float, rng: np.random.Generator | int | None = None
+) -> MachineJobs:
+    """Return jobs with budgets and utilities drawn as in the OPM paper's evaluation.
+
+    Budget ``q_j (d_j - a_j)`` with q_j uniform in [2, 100], weight v_j uniform in [1, 5].
+
+    Parameters
+    ----------
+    arrivals, deadlines : array_like of int, shape (N,)
+        See `MachineJobs`.
+    exponent : float
+        beta, the same for all jobs.
+    rng : Generator, int or None
+        Budgets and weights are drawn from streams of their own: the same at every exponent.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an array or parameter is out of range.
+    """
+    budgets_rng, weights_rng = np.random.default_rng(rng).spawn(2)
+    begin, end = _whole("arrivals", arrivals, (None,), 0), _whole("deadlines", deadlines, (None,), 1)
+    if begin.shape != end.shape:
+        raise InvalidParameterError(f"deadlines has shape {end.shape}: expected {begin.shape}")
+    n = begin.size
+    budgets = budgets_rng.uniform(2.0, 100.0, n) * (end - begin)
+    weights = weights_rng.uniform(1.0, 5.0, n)
+    beta = finite_parameter("exponent", exponent, "(0, 1]")
+    return MachineJobs(begin, end, np.maximum(budgets, np.finfo(float).tiny), weights, np.full(n, beta))
+
+
+def _whole(name: str, x: ArrayLike, shape: tuple[int | None, ...], lowest: int) -> NDArray[np.int64]:
+    array = float_array(name, x, shape, lowest=float(lowest), highest=2.0**53)
+    odd = np.flatnonzero(array != np.floor(array))
+    if odd.size:
+        raise InvalidParameterError(f"{name}[{int(odd[0])}] = {array[odd[0]]}: expected a whole number")
+    return array.astype(np.int64)
+
+
+def _positive(
+    name: str, x: ArrayLike, shape: tuple[int | None, ...], highest: float | None = None
+) -> NDArray[np.float64]:
+    array = float_array(name, x, shape, lowest=0.0, highest=highest).copy()
+    zero = np.flatnonzero(array == 0.0)
+    if zero.size:
+        raise InvalidParameterError(f"{name}[{int(zero[0])}] = 0: expected a number > 0")
+    return array

@@ -1,0 +1,188 @@
+"""What all schedulers of the OPM model have in common: jobs come in, machines are given out, work is seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array, read_only
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer, OpenJobs
+from marketsched.mechanisms.allocation.opm.kernels import SPENT
+from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+
+
+class MachineScheduler(ABC):
+    """A policy over machines and jobs: `add_job`, `allocate`, `update`, slot by slot from slot 1.
+
+    Parameters
+    ----------
+    prices : array_like of float, shape (M,)
+        p_i, credits for one slot of a machine; >= 0.
+    horizon : int or None
+        T, last slot; None: no last slot.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+
+    name: str
+    observes: str = "jobs"
+
+    def __init__(self, prices: ArrayLike, horizon: int | None = None) -> None:
+        self.prices = float_array("prices", prices, (None,), lowest=0.0).copy()
+        if not self.prices.size:
+            raise InvalidParameterError("prices has shape (0,): expected at least one machine")
+        read_only(self.prices)
+        self.n_machines = self.prices.size
+        self.horizon = None if horizon is None else whole_parameter("horizon", horizon, 1)
+        self.slot = 0  # slots allocated so far
+        self._cheapest = float(self.prices.min())
+        self._jobs = OpenJobs()
+        self._played = True  # whether the work of slot ``slot`` was told
+        self._decision = np.full(self.n_machines, -1, dtype=np.int64)
+
+    @property
+    def open_jobs(self) -> NDArray[np.int64]:
+        """Labels of the jobs in the cluster, shape (jobs,)."""
+        return self._jobs.labels
+
+    @property
+    def fit(self) -> float:
+        """Fit_T of OPM (8) so far, credits: what all jobs spent less all their budgets."""
+        return self._jobs.fit()
+
+    @property
+    def excess(self) -> float:
+        """What jobs spent beyond their own budgets so far, credits; 0 if budgets are strict."""
+        return self._jobs.excess()
+
+    def add_job(
+        self,
+        job: int,
+        deadline: int,
+        budget: float,
+        utility: PowerUtility,
+        demand: float = 1.0,
+        limit: int | None = None,
+    ) -> None:
+        """Take in a job; it may run from the next slot that is allocated, up to its deadline.
+
+        Parameters
+        ----------
+        job : int
+            Its label, a whole number >= 0 that was not used before.
+        deadline : int
+            d_j, last slot in which it may run; beyond the horizon, it is there until the horizon.
+        budget : float
+            B_j, credits, > 0.
+        utility : PowerUtility
+            f_j.
+        demand, limit : float, int or None
+            See `JobOffer`; of no meaning where every machine holds one task.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is out of range, or the deadline is in the past.
+        EventError
+            If there was a job of this label before.
+        """
+        self._add(JobOffer(job, deadline, budget, utility, demand, limit))
+
+    def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
+        """Decide on the next slot.
+
+        Parameters
+        ----------
+        arriving : iterable of JobOffer
+            Jobs that come in before this slot, as if added by `add_job`.
+
+        Returns
+        -------
+        ndarray of int, shape (M,)
+            Label of the job that gets the machine, or -1 (a copy).
+
+        Raises
+        ------
+        EventError
+            If the work of the last slot has not been told, or the horizon is over.
+        InvalidParameterError
+            If a job's number is out of range.
+        """
+        self._begin_slot(arriving)
+        self._decide()
+        return self._decision.copy()
+
+    def update(self, work: ArrayLike) -> None:
+        """Learn what the machines did in the slot.
+
+        Parameters
+        ----------
+        work : array_like of float, shape (M,)
+            Work delivered by each machine, in [0, 1]; what stands at an idle machine is ignored.
+
+        Raises
+        ------
+        EventError
+            If no slot is open.
+        InvalidParameterError
+            If the work is not such an array.
+        """
+        if self._played:
+            raise EventError(f"update after slot {self.slot}: expected allocate() first")
+        self._learn(self._checked_work(work))
+        self._played = True
+
+    @abstractmethod
+    def _decide(self) -> None:
+        """Fill ``_decision`` for slot ``slot``."""
+
+    def _learn(self, work: NDArray[np.float64]) -> None:
+        """Learn from the work of slot ``slot``; the base learns nothing."""
+        return
+
+    def _add(self, offer: JobOffer) -> None:
+        self._jobs.add(offer, self.slot)
+
+    def _release(self) -> None:
+        """Let jobs go that may not run in slot ``slot``."""
+        self._jobs.release(self.slot)
+
+    def _begin_slot(self, arriving: Iterable[JobOffer]) -> None:
+        if not self._played:
+            raise EventError(f"allocate after slot {self.slot}: expected update(work) of that slot first")
+        if self.slot == self.horizon:
+            raise EventError(f"allocate after slot {self.slot}: the horizon is {self.horizon}")
+        for offer in arriving:
+            self._add(offer)
+        self.slot += 1
+        self._played = False
+        self._release()
+
+    def _checked_work(self, work: ArrayLike) -> NDArray[np.float64]:
+        given = np.asarray(work)
+        if (
+            given.dtype == np.float64
+            and given.shape == (self.n_machines,)
+            and given.min() >= 0.0
+            and given.max() <= 1.0
+        ):
+            return given  # the usual case, without a second look
+        return float_array("work", work, (self.n_machines,), lowest=0.0, highest=1.0)
+
+    def spent(self, job: int) -> float:
+        """Return what an open job has spent so far, credits.
+
+        Raises
+        ------
+        EventError
+            If there is no open job of this label.
+        """
+        return float(self._jobs.table[SPENT, self._jobs.column(job)])

@@ -1,0 +1,273 @@
+r"""What could have been achieved with all jobs and service rates known: the benchmark of OPM (6)-(7).
+
+P1 with ``theta_i`` in place of ``theta_i(t)`` and fractional shares is a concave program. Rates do
+not change over time, so that only the time matters which machines of one kind (same price, same
+rate) give to a job between two arrivals or deadlines:
+
+    maximise sum_j F_j(X_j),  X_j = sum theta_c y[j,c,k],
+    s.t. sum_j y[j,c,k] <= (machines of kind c) * (slots of interval k),  sum p_c y[j,c,k] <= B_j,  y >= 0.
+
+``F_j`` is concave in one number, so a linear program with tangents of ``F_j`` bounds it from above,
+and every solution tells where the next tangents belong (Kelley's method). The result is certified
+without trust in the solver: the value is that of a plan repaired to be feasible to the last digit
+but rounding; the bound is the Lagrangian dual at the solver's multipliers, computed here:
+
+    sum w[c,k] m_c T_k + sum kappa_j B_j + sum_j max_X (F_j(X) - s_j X),  s_j = min (w[c,k] + kappa_j p_c) / theta_c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, hstack, vstack
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+
+FLOATS = NDArray[np.float64]
+LARGEST_PROGRAM = 4_000_000  # variables
+FIRST_TANGENTS = np.geomspace(1e-4, 1.0, 13)  # at these parts of the most work a job can get
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineOptimum:
+    """A feasible plan and a bound that no plan exceeds.
+
+    Attributes
+    ----------
+    value, bound : float
+        Objective of the plan; upper bound on every plan's.
+    works, costs : ndarray of float, shape (N,)
+        X_j and credits spent.
+    kinds : ndarray of int, shape (M,)
+        Kind of each machine: same price and rate, same kind.
+    breakpoints : ndarray of int, shape (n_intervals + 1,)
+        Interval k are slots ``breakpoints[k] + 1`` to ``breakpoints[k + 1]``.
+    plan : tuple of arrays, each of shape (n,)
+        Job, kind, interval and machine-slots of every part of the plan that is not 0.
+    """
+
+    value: float
+    bound: float
+    works: FLOATS
+    costs: FLOATS
+    kinds: NDArray[np.int64]
+    breakpoints: NDArray[np.int64]
+    plan: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], FLOATS]
+
+    @property
+    def gap(self) -> float:
+        """Certified relative gap, (bound - value) / bound."""
+        return (self.bound - self.value) / self.bound if self.bound > 0.0 else 0.0
+
+
+def offline_optimum(
+    jobs: MachineJobs,
+    prices: ArrayLike,
+    rates: ArrayLike,
+    *,
+    objective: str = "utility",
+    tolerance: float = 1e-4,
+    max_programs: int = 25,
+) -> OfflineOptimum:
+    """Return the best fractional plan with known rates.
+
+    Parameters
+    ----------
+    jobs : MachineJobs
+        All jobs.
+    prices, rates : array_like of float, shape (M,)
+        p_i >= 0 and theta_i in [0, 1].
+    objective : str
+        "utility": sum of f_j(X_j), as P1 says and OPM (7) refers to. "per-slot": sum of
+        (d_j - a_j) f_j(X_j / (d_j - a_j)), the terms of OPM (6); the same plan for a single job.
+    tolerance : float
+        Relative gap at which to stop.
+    max_programs : int
+        Linear programs solved at most.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an array or parameter is out of range.
+    TooLargeError
+        If the program would have more than 4 million variables.
+    SolverError
+        If a program fails, or the gap is not reached.
+    """
+    cost = float_array("prices", prices, (None,), lowest=0.0)
+    speed = float_array("rates", rates, cost.shape, lowest=0.0, highest=1.0)
+    wanted = finite_parameter("tolerance", tolerance, "(0, 1)")
+    rounds = whole_parameter("max_programs", max_programs, 1)
+    if not jobs.size or not speed.max(initial=0.0):
+        raise InvalidParameterError(f"{jobs.size} jobs, highest rate {speed.max(initial=0.0)}: expected some of both")
+    program = _Program(jobs, cost, speed, _amplitudes(jobs, objective))
+    best: OfflineOptimum | None = None
+    bound = np.inf
+    for _ in range(rounds):
+        amounts, dual_bound = program.solve()
+        bound = min(bound, dual_bound)
+        plan = program.feasible(amounts)
+        value = program.value(plan)
+        if best is None or value > best.value:
+            best = program.result(plan, value)
+        if bound - best.value <= wanted * bound:
+            return _with_bound(best, bound)
+        program.add_tangents(program.works(amounts))
+    assert best is not None
+    raise SolverError(
+        f"gap {(bound - best.value) / bound:.2e} after {rounds} programs: expected {wanted:g}; allow more programs"
+    )
+
+
+def regret(jobs: MachineJobs, optimum: OfflineOptimum, works: ArrayLike) -> float:
+    """Return Reg_T of OPM (6) for the work that the jobs got; ``works`` has shape (N,)."""
+    got = float_array("works", works, (jobs.size,), lowest=0.0)
+    return float((jobs.utilities_per_slot(optimum.works) - jobs.utilities_per_slot(got)).sum())
+
+
+def _amplitudes(jobs: MachineJobs, objective: str) -> FLOATS:
+    """Return A_j of F_j(X) = A_j X^beta_j."""
+    if objective == "utility":
+        return np.array(jobs.weights)
+    if objective == "per-slot":
+        return np.asarray(jobs.weights * jobs.durations ** (1.0 - jobs.exponents))
+    raise InvalidParameterError(f"objective = {objective!r}: expected 'utility' or 'per-slot'")
+
+
+def _with_bound(found: OfflineOptimum, bound: float) -> OfflineOptimum:
+    return OfflineOptimum(
+        found.value, max(bound, found.value), found.works, found.costs, found.kinds, found.breakpoints, found.plan
+    )
+
+
+class _Program:
+    """The linear program with tangents; amounts are parts of what a kind offers in an interval."""
+
+    def __init__(self, jobs: MachineJobs, prices: FLOATS, rates: FLOATS, amplitudes: FLOATS) -> None:
+        self.jobs, self.amplitudes = jobs, amplitudes
+        pairs, kinds, counts = np.unique(np.stack([prices, rates]), axis=1, return_inverse=True, return_counts=True)
+        self.kinds = np.asarray(kinds, dtype=np.int64).reshape(-1)
+        self.prices, self.rates = pairs
+        self.breakpoints = np.unique(np.concatenate([jobs.arrivals, jobs.deadlines]))
+        self.offered = np.outer(counts, np.diff(self.breakpoints)).astype(
+            np.float64
+        )  # (kinds, intervals), machine-slots
+        first = np.searchsorted(self.breakpoints, jobs.arrivals)
+        spans = np.searchsorted(self.breakpoints, jobs.deadlines) - first
+        useful = np.flatnonzero(self.rates > 0.0)
+        size = int(spans.sum()) * useful.size
+        if size > LARGEST_PROGRAM:
+            raise TooLargeError(
+                f"the program would have {size} variables ({useful.size} kinds of machines, {int(spans.sum())} pairs "
+                f"of job and interval): expected at most {LARGEST_PROGRAM}; fewer kinds or jobs make it smaller"
+            )
+        job = np.repeat(np.arange(jobs.size), spans)
+        interval = np.arange(job.size) - np.repeat(np.cumsum(spans) - spans, spans) + np.repeat(first, spans)
+        self.job, self.interval = np.repeat(job, useful.size), np.repeat(interval, useful.size)
+        self.kind = np.tile(useful, job.size)
+        self.amount = self.offered[self.kind, self.interval]
+        self._limit_works()
+        self._build()
+
+    def _limit_works(self) -> None:
+        """Bound every job's work from above: all machines all the time, or the whole budget at the best rate."""
+        jobs = self.jobs
+        everything = np.bincount(self.job, self.amount * self.rates[self.kind], minlength=jobs.size)
+        useful = self.rates > 0.0
+        with np.errstate(divide="ignore"):
+            per_credit = float(np.max(self.rates[useful] / self.prices[useful]))
+        self.most = np.minimum(everything, jobs.budgets * per_credit)
+
+    def _build(self) -> None:
+        """Assemble rows: capacity of (kind, interval), budgets, then tangents."""
+        n, columns = self.jobs.size, self.job.size
+        n_kinds, n_intervals = self.offered.shape
+        at = np.arange(columns)
+        capacity = coo_array(
+            (np.ones(columns), (self.kind * n_intervals + self.interval, at)), (n_kinds * n_intervals, columns)
+        )
+        spend = self.prices[self.kind] * self.amount / self.jobs.budgets[self.job]
+        budget = coo_array((spend, (self.job, at)), (n, columns))
+        self.rows = csr_array(vstack([capacity, budget]))
+        self.rows = csr_array(hstack([self.rows, csr_array((self.rows.shape[0], n))]))
+        gained = self.rates[self.kind] * self.amount / self.most[self.job]
+        self.part = csr_array(coo_array((gained, (self.job, at)), (n, columns)))  # X_j / most_j
+        self.scale = self.amplitudes * self.most**self.jobs.exponents  # F_j at most_j
+        self.tangents: list[csr_array] = []
+        self.heights: list[FLOATS] = []
+        for part in FIRST_TANGENTS:
+            self.add_tangents(part * self.most)
+
+    def add_tangents(self, works: FLOATS) -> None:
+        """Add ``t_j <= g(a) + g'(a) (u_j - a)`` at a_j = works_j / most_j; g(u) = u^beta, F_j = scale_j * g."""
+        at = np.clip(works / self.most, 1e-9, 1.0)
+        beta = self.jobs.exponents
+        slope = beta * at ** (beta - 1.0)
+        minus = csr_array(coo_array((-slope, (np.arange(at.size), np.arange(at.size))), (at.size, at.size)))
+        eye = csr_array(coo_array((np.ones(at.size), (np.arange(at.size), np.arange(at.size))), (at.size, at.size)))
+        self.tangents.append(csr_array(hstack([minus @ self.part, eye])))
+        self.heights.append(at**beta - slope * at)
+
+    def solve(self) -> tuple[FLOATS, float]:
+        """Return the amounts (parts in [0, 1]) of the program with the present tangents, and a dual bound."""
+        n, columns = self.jobs.size, self.job.size
+        matrix = csr_array(vstack([self.rows, *self.tangents]))
+        right = np.concatenate([np.ones(self.rows.shape[0]), *self.heights])
+        weight = self.scale / self.scale.sum()
+        goal = np.concatenate([np.zeros(columns), -weight])
+        solved = linprog(goal, A_ub=matrix, b_ub=right, bounds=(0, None), method="highs")
+        if solved.status != 0:
+            raise SolverError(f"HiGHS ended with {solved.message!r}")
+        multipliers = np.maximum(-solved.ineqlin.marginals, 0.0) * self.scale.sum()
+        return np.asarray(solved.x[:columns]), self._dual_bound(multipliers[: self.rows.shape[0]], n)
+
+    def _dual_bound(self, multipliers: FLOATS, n: int) -> float:
+        """Return the Lagrangian dual at multipliers of capacity rows and budget rows (both scaled to 1)."""
+        machines, budgets = multipliers[:-n], multipliers[-n:]
+        per_slot = machines.reshape(self.offered.shape)[self.kind, self.interval] / self.amount
+        per_credit = (budgets / self.jobs.budgets)[self.job]
+        price = (per_slot + per_credit * self.prices[self.kind]) / self.rates[self.kind]
+        lowest = np.full(n, np.inf)
+        np.minimum.at(lowest, self.job, price)
+        return float(multipliers.sum() + self._best_surplus(lowest).sum())
+
+    def _best_surplus(self, price: FLOATS) -> FLOATS:
+        """Return max over 0 <= X <= most_j of F_j(X) - price_j X."""
+        beta, linear = self.jobs.exponents, self.jobs.exponents == 1.0
+        with np.errstate(divide="ignore", over="ignore"):
+            root = (self.amplitudes * beta / price) ** (1.0 / np.where(linear, 1.0, 1.0 - beta))
+        work = np.where(linear, np.where(self.amplitudes > price, self.most, 0.0), np.minimum(root, self.most))
+        return np.asarray(self.amplitudes * work**beta - price * work)
+
+    def works(self, parts: FLOATS) -> FLOATS:
+        """Return X_j of amounts given as parts."""
+        return np.asarray(self.part @ np.maximum(parts, 0.0)) * self.most
+
+    def feasible(self, parts: FLOATS) -> FLOATS:
+        """Return the amounts clipped and scaled down to within all constraints, as parts."""
+        plan = np.maximum(parts, 0.0)
+        place = self.kind * self.offered.shape[1] + self.interval
+        plan /= np.maximum(1.0, np.bincount(place, plan, minlength=self.offered.size))[place]
+        spent = np.bincount(self.job, plan * self.prices[self.kind] * self.amount, minlength=self.jobs.size)
+        return np.asarray(plan / np.maximum(1.0, spent / self.jobs.budgets)[self.job])
+
+    def value(self, plan: FLOATS) -> float:
+        """Return the objective of a feasible plan."""
+        return float((self.amplitudes * self.works(plan) ** self.jobs.exponents).sum())
+
+    def result(self, plan: FLOATS, value: float) -> OfflineOptimum:
+        """Return a feasible plan as a result without a bound."""
+        used = plan > 0.0
+        amounts = (plan * self.amount)[used]
+        spent = amounts * self.prices[self.kind[used]]
+        costs = np.bincount(self.job[used], spent, minlength=self.jobs.size).astype(np.float64)
+        return OfflineOptimum(
+            value, np.inf, self.works(plan), costs, self.kinds, self.breakpoints,
+            (self.job[used], self.kind[used], self.interval[used], amounts),
+        )  # fmt: skip

@@ -1,0 +1,332 @@
+"""OPM and OPS: machines of unknown, fluctuating speed, given to jobs with budgets and deadlines.
+
+In slot t, Algorithm 1 of the OPM paper (OPS; with several jobs OPM, Section V):
+
+1. estimates the service rates by upper confidence bounds, OPM (66),
+2. takes a dual step, OPM (73): what a job's fractional shares cost above its budget per slot raises
+   its multiplier,
+3. takes a primal step, OPM (69), and projects every machine's shares, P4,
+4. draws one job per machine from the shares, OPM (72),
+5. runs a job on what it drew, as long as its budget lasts.
+
+The gradient of the Lagrangian OPM (68) at slot t - 1 is ``rate_i * f_j'(average) - lambda_j * p_i``,
+the average being the job's estimated fractional work per slot so far: the factors t - a_j cancel.
+As f_j' may be infinite at 0, averages below ``floor`` count as ``floor``. A job begins with shares 0 and
+multiplier 0. With a single job OPM (20), (18), (19) and (21) are what is left: see `Ops`.
+
+The theory wants prices of at most 1. Prices above are divided by the highest one in the primal
+and dual steps, budgets alike (``price_scale``); what a job spends is always counted in credits.
+"""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer
+from marketsched.mechanisms.allocation.opm.kernels import (
+    COST,
+    COST_BEFORE,
+    DUAL,
+    QUAD,
+    WORK,
+    dual_kernel,
+    execute_kernel,
+    learn_kernel,
+    step_kernel,
+    upper_rates_kernel,
+)
+from marketsched.mechanisms.allocation.opm.machine_projection import from_blocks, lanes_of
+from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+from marketsched.mechanisms.allocation.opm.theory import exploration, theory_slack, theory_steps
+from marketsched.mechanisms.allocation.opm.utilities import FLOOR, PowerUtility
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import TooLargeError
+
+WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it
+LARGEST_DENSE = 2**28  # entries of `Opm.fractional`
+
+
+class Opm(MachineScheduler):
+    """Online primal-dual scheduling with sampling, for several jobs (OPM).
+
+    Parameters
+    ----------
+    prices : array_like of float, shape (M,)
+        p_i, credits for one slot of a machine; >= 0. Above 1, see the module.
+    horizon : int
+        T, last slot.
+    confidence : float
+        delta, in (0, 1); see gamma.
+    primal_step, dual_step : float or None
+        alpha and mu; None: 1 / (2 sqrt(T)) and sqrt(T) / M, as in Theorem 3.
+    strict_budget : bool
+        Whether a job stops before its budget is exceeded (as in the paper's evaluation), or budgets
+        are kept by the multipliers alone; see `fit`.
+    estimate : bool
+        False: every rate counts as 1, the paper's baseline without estimation.
+    rng : Generator, int or None
+        For the draws: one uniform number per machine and slot.
+    slack : float
+        epsilon, in [0, 1): share of the budget per slot that the multipliers keep back.
+    gamma : float or None
+        Weight of exploration; None: ln(M T / delta).
+    floor : float
+        Work per slot below which the slope of a utility is taken as at this.
+    known_rates : array_like of float, shape (M,), or None
+        theta, in [0, 1]: used in place of estimates. For references only.
+    threads : int
+        1, or 2: half of the machines each, if jobs times machines are at least 200,000. The results
+        are the same to the last bit.
+
+    Attributes
+    ----------
+    gamma, primal_step, dual_step, slack, price_scale : float
+        What is used.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> opm = Opm([0.5, 0.5, 0.9], horizon=100, primal_step=1.0, rng=1)
+    >>> opm.add_job(0, deadline=100, budget=60.0, utility=PowerUtility(2.0, 0.5))
+    >>> opm.allocate()
+    array([0, 0, 0])
+    >>> opm.update([0.9, 0.2, 0.7])
+    """
+
+    def __init__(
+        self,
+        prices: ArrayLike,
+        horizon: int,
+        confidence: float = 0.05,
+        primal_step: float | None = None,
+        dual_step: float | None = None,
+        strict_budget: bool = True,
+        estimate: bool = True,
+        rng: np.random.Generator | int | None = None,
+        *,
+        slack: float = 0.0,
+        gamma: float | None = None,
+        floor: float = FLOOR,
+        known_rates: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(prices, horizon)
+        theory = exploration(self.n_machines, horizon, confidence)
+        self.gamma = theory if gamma is None else finite_parameter("gamma", gamma)
+        alpha, mu = theory_steps(self.n_machines, horizon)
+        self.primal_step = finite_parameter("primal_step", alpha if primal_step is None else primal_step, "(0, inf)")
+        self.dual_step = finite_parameter("dual_step", mu if dual_step is None else dual_step)
+        self.slack = finite_parameter("slack", slack, "[0, 1)")
+        self.floor = finite_parameter("floor", floor, "(0, inf)")
+        self.threads = whole_parameter("threads", threads, 1, 2)
+        self.strict_budget, self.estimate = bool(strict_budget), bool(estimate)
+        self.price_scale = max(1.0, float(self.prices.max()))
+        self._fixed: NDArray[np.float64] | None = None
+        if known_rates is not None:
+            self._fixed = float_array("known_rates", known_rates, (self.n_machines,), lowest=0.0, highest=1.0).copy()
+        elif not self.estimate:
+            self._fixed = np.ones(self.n_machines)
+        self.name = self._own_name(known_rates is not None)
+        self._rng = np.random.default_rng(rng)
+        self._plays, self._works = np.zeros(self.n_machines), np.zeros(self.n_machines)
+        self._make_blocks()
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Upper estimates of the service rates from all slots told so far, OPM (66); shape (M,)."""
+        if self._fixed is not None:
+            return self._fixed.copy()
+        rates = np.empty(self.n_machines)
+        upper_rates_kernel(self._works, self._plays, self.gamma, rates)
+        return rates
+
+    @property
+    def fractional(self) -> NDArray[np.float64]:
+        """Shares x(t) of the last allocated slot, shape (highest label + 1, M): the row of a job is its label.
+
+        Jobs that are not open have a row of zeros. See `open_fractional` for open jobs alone.
+
+        Raises
+        ------
+        TooLargeError
+            If labels are so large that the array would have more than 2**28 entries.
+        """
+        labels = self.open_jobs
+        n_rows = self._highest + 1
+        if n_rows * self.n_machines > LARGEST_DENSE:
+            raise TooLargeError(
+                f"fractional would have {n_rows} x {self.n_machines} entries: expected at most {LARGEST_DENSE}; "
+                "open_fractional has rows for open jobs alone"
+            )
+        dense = np.zeros((n_rows, self.n_machines))
+        dense[labels] = self.open_fractional
+        return dense
+
+    @property
+    def open_fractional(self) -> NDArray[np.float64]:
+        """Shares of the last allocated slot of the jobs of `open_jobs`, shape (jobs, M)."""
+        return from_blocks(self._blocks, self._jobs.count, self.n_machines)
+
+    def multiplier(self, job: int) -> float:
+        """Return lambda_j of an open job, in utility per unit of the highest price.
+
+        Raises
+        ------
+        EventError
+            If there is no open job of this label.
+        """
+        return self._field(job, DUAL)
+
+    def planned_cost(self, job: int) -> float:
+        """Return what the shares of an open job cost in the last slot, credits.
+
+        Raises
+        ------
+        EventError
+            If there is no open job of this label.
+        """
+        return self._field(job, COST) * self.price_scale
+
+    def _own_name(self, known: bool) -> str:
+        if known:
+            return "opm-known-rates"
+        return "opm" if self.estimate else "opm-no-estimation"
+
+    def _make_blocks(self) -> None:
+        lanes = lanes_of(self.n_machines)
+        shape = (-(-self.n_machines // lanes), lanes)
+        self._highest = -1
+        self._blocks = np.zeros((shape[0], QUAD, lanes))
+        self._sums = np.zeros((2, 2, QUAD, lanes // 4))  # of each half of the blocks: costs, works
+        self._steps = np.zeros((2, QUAD))
+        self._prices, self._rates, self._before = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self._low, self._uniforms, self._rows = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        self._flat(self._prices)[:] = self.prices / self.price_scale
+        self._flat(self._rates)[:] = self.rates
+
+    def _flat(self, blocks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the machines of an array (blocks, lanes) as a view, shape (M,)."""
+        return blocks.reshape(-1)[: self.n_machines]
+
+    def _decide(self) -> None:
+        table, n = self._jobs.table, self._jobs.count
+        self._before[:] = self._rates  # the gradient is that of slot t - 1
+        if self._fixed is None:
+            upper_rates_kernel(self._works, self._plays, self.gamma, self._flat(self._rates))
+        gains, charges = self._steps
+        dual_kernel(
+            table, n, self.slot, 1.0 / self.price_scale, self.dual_step, self.primal_step, self.slack, self.floor,
+            gains, charges,
+        )  # fmt: skip
+        self._rng.random(out=self._flat(self._uniforms))
+        self._step(n, gains, charges)
+        if n:
+            table[COST_BEFORE, :n] = table[COST, :n]
+            table[COST, :n], planned = self._sums[0, :, :n, 0] + self._sums[1, :, :n, 0]
+            table[WORK, :n] += planned
+        drawn = self._rows.reshape(-1)[: self.n_machines]
+        if execute_kernel(drawn, self.prices, self._cheapest, table, n, self.strict_budget, self._decision):
+            self._jobs.mark_done()
+
+    def _step(self, n: int, gains: NDArray[np.float64], charges: NDArray[np.float64]) -> None:
+        """Step, project and draw; in two halves of the machines, whether on one thread or on two."""
+        half = -(-self._blocks.shape[0] // 2)
+        halves = [
+            (begin, end, self._blocks, n, gains, charges, self._before, self._rates, self._prices, self._low,
+             self._uniforms, sums, self._rows)
+            for begin, end, sums in zip((0, half), (half, self._blocks.shape[0]), self._sums, strict=True)
+        ]  # fmt: skip
+        other = None
+        if self.threads > 1 and n * self.n_machines >= WORTH_A_THREAD:
+            other = Thread(target=step_kernel, args=halves[1])
+            other.start()
+        step_kernel(*halves[0])
+        if other is None:
+            step_kernel(*halves[1])
+        else:
+            other.join()
+
+    def _learn(self, work: NDArray[np.float64]) -> None:
+        learn_kernel(self._decision, work, self._plays, self._works)
+
+    def _add(self, offer: JobOffer) -> None:
+        super()._add(offer)
+        self._highest = max(self._highest, int(offer.job))
+        rows = self._jobs.capacity
+        if rows > self._blocks.shape[1]:
+            more = np.zeros((self._blocks.shape[0], rows, self._blocks.shape[2]))
+            more[:, : self._blocks.shape[1]] = self._blocks
+            self._blocks, self._steps = more, np.zeros((2, rows))
+            self._sums = np.zeros((2, 2, rows, more.shape[2] // 4))
+
+    def _release(self) -> None:
+        for into, last in self._jobs.release(self.slot):
+            self._blocks[:, into] = self._blocks[:, last]
+            self._blocks[:, last] = 0.0
+
+    def _field(self, job: int, field: int) -> float:
+        return float(self._jobs.table[field, self._jobs.column(job)])
+
+
+class Ops(Opm):
+    """The single-job special case (OPS): one job, there from slot 1 to the horizon.
+
+    Takes what `Opm` takes, and:
+
+    Parameters
+    ----------
+    budget : float
+        B, credits.
+    utility : PowerUtility
+        f.
+    slack : float or None
+        epsilon; None: 8 / (rho^2 T) with rho = B / (M T), as in Theorem 2 (prices at most 1).
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range, or the theorem's slack would be 1 or more.
+
+    Examples
+    --------
+    >>> ops = Ops([1.0, 1.0], 1000, budget=500.0, utility=PowerUtility(1.0, 0.5), rng=0)
+    >>> ops.slack, ops.open_jobs
+    (0.128, array([0]))
+    """
+
+    def __init__(
+        self,
+        prices: ArrayLike,
+        horizon: int,
+        budget: float,
+        utility: PowerUtility,
+        confidence: float = 0.05,
+        primal_step: float | None = None,
+        dual_step: float | None = None,
+        strict_budget: bool = True,
+        estimate: bool = True,
+        rng: np.random.Generator | int | None = None,
+        *,
+        slack: float | None = None,
+        gamma: float | None = None,
+        floor: float = FLOOR,
+        known_rates: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(
+            prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
+            slack=0.0 if slack is None else slack, gamma=gamma, floor=floor, known_rates=known_rates,
+            threads=threads,
+        )  # fmt: skip
+        self.add_job(0, horizon, budget, utility)
+        if slack is None:
+            self.slack = theory_slack(budget / self.price_scale, self.n_machines, horizon)
+        self.name = self.name.replace("opm", "ops")

@@ -1,0 +1,121 @@
+"""The benchmark harness: bounds, fair timing, peak memory, and a file written whole."""
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def harness():
+    spec = importlib.util.spec_from_file_location("harness", BENCHMARKS / "harness.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["harness"] = module  # its functions must be importable by name in another process
+    spec.loader.exec_module(module)
+    sys.path.insert(0, str(BENCHMARKS))
+    yield module
+    sys.path.remove(str(BENCHMARKS))
+    del sys.modules["harness"]
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "ok"),
+    [
+        (8.0, {"at_most": 8}, True),
+        (8.1, {"at_most": 8}, False),
+        (1000.0, {"at_least": 1000}, True),
+        (999.0, {"at_least": 1000}, False),
+        (5.0, {}, True),
+        (math.nan, {}, False),
+        (math.inf, {"at_least": 1}, False),
+    ],
+)
+def test_a_row_knows_its_bound(harness, value, bounds, ok):
+    assert harness.Row("x", value, "s", **bounds).ok is ok
+
+
+def test_a_row_has_one_bound(harness):
+    with pytest.raises(ValueError, match="two bounds"):
+        harness.Row("x", 1.0, at_most=1, at_least=0)
+
+
+def test_ratio_of_times(harness):
+    ratio = harness.time_ratio(lambda: time.sleep(0.02), lambda: time.sleep(0.005), rounds=5)
+    assert 2 < ratio < 6
+
+
+def test_setup_and_first_call_are_not_timed(harness):
+    calls = []
+
+    def work(given):
+        calls.append(given)
+        if len(calls) == 1:
+            time.sleep(0.3)
+
+    (seconds,) = harness.time_interleaved(
+        [harness.Timed(work, lambda: time.sleep(0.02) or "fresh")], rounds=3, shortest=0
+    )
+    assert seconds < 0.01
+    assert calls[0] == "fresh"
+
+
+def test_peak_memory_is_the_childs_own(harness):
+    ours = bytearray(300_000_000)
+    small = harness.peak_memory(len, b"")
+    large = harness.peak_memory(bytearray, 200_000_000)
+    assert small < len(ours) / 1e6 - 100
+    assert 150 < large - small < 250
+
+
+def test_peak_memory_passes_errors_on(harness):
+    with pytest.raises(ZeroDivisionError):
+        harness.peak_memory(divmod, 1, 0)
+
+
+BENCH = """
+from harness import Row, benchmark
+
+@benchmark
+def figures():
+    yield Row("good", 1.0, "s", at_most=2)
+    yield Row("told", 3.5, "MB")
+"""
+
+
+def run(folder: Path) -> subprocess.CompletedProcess:
+    command = [
+        sys.executable,
+        str(BENCHMARKS / "run.py"),
+        "--folder",
+        str(folder),
+        "--out",
+        str(folder / "new" / "b.json"),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_run_writes_the_list(tmp_path):
+    (tmp_path / "bench_demo.py").write_text(BENCH)
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "new" / "b.json").read_text()) == [
+        {"name": "good", "value": 1.0, "unit": "s", "bound": 2, "ok": True},
+        {"name": "told", "value": 3.5, "unit": "MB", "bound": None, "ok": True},
+    ]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["b.json"]
+    assert "good" in done.stdout and "told" in done.stdout
+
+
+@pytest.mark.parametrize("line", ['    yield Row("bad", 3.0, "s", at_most=2)', "    raise RuntimeError('broken')"])
+def test_a_missed_bound_or_an_error_fails_the_run(tmp_path, line):
+    (tmp_path / "bench_demo.py").write_text(BENCH + line + "\n")
+    done = run(tmp_path)
+    assert done.returncode == 1
+    assert {row["name"] for row in json.loads((tmp_path / "new" / "b.json").read_text())} >= {"good", "told"}

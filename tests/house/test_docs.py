@@ -1,0 +1,138 @@
+"""The pages under docs/ against the code: what they list, cite and show is there, and their examples run."""
+
+import doctest
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from marketsched.config.owner_mix import Choice
+from marketsched.config.scenario import Scenario
+from marketsched.config.strict_yaml import parse_yaml
+from marketsched.mechanisms import guarantees
+from marketsched.play.replaying import replay
+from marketsched.play.running import run
+from marketsched.worlds import GoogleParameters
+from marketsched.worlds.traces import TRACES
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")])
+SOURCES = sorted(
+    p for room in ("mechanisms", "relaxed_lp", "agents", "marketsched") for p in (ROOT / room).rglob("*.py")
+)
+# "OgaSched (9)-(10)" and "(27) of the OgaSched paper": equations of the cores have a page of their own.
+CITED_BY_PAPER = re.compile(
+    r"(?P<paper>OgaSched|ESDP|OPM)(?: paper)?'?s? \(\d+\)(?:(?:-|, | and | or |/)\(\d+\))*|"
+    r"(?:\(\d+\)(?:-|, | and )?)+ of the (?P<other>OgaSched|ESDP|OPM)(?: paper)?"
+)
+
+
+def fenced(page: str, language: str) -> list[str]:
+    """Return the fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_inside_the_repository_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert not missing
+
+
+def test_every_trace_is_listed_with_its_files_reader_and_licence():
+    rows = re.findall(r"^\| `(.*?)` \| (.*?) \| `(.*?)` \| (.*?) \|$", (ROOT / "docs/traces.md").read_text(), re.M)
+    listed = {name: (re.findall("`(.*?)`", files), reader, licence) for name, files, reader, licence in rows}
+    assert listed == {
+        trace.name: (list(trace.files), f"{trace.module}.{trace.reader}", trace.licence) for trace in TRACES.values()
+    }
+
+
+def test_the_replay_page_shows_a_log_that_runs():
+    (config,), (log,) = fenced("docs/replay.md", "yaml"), fenced("docs/replay.md", "json")
+    lines = [line for line in log.splitlines() if json.loads(line)["event"] != "complete"]  # no job B there
+    decisions = list(replay(parse_yaml(config, "docs/replay.md"), lines))
+    assert [d["event"] for d in decisions] == ["plan", "start", "complete"]
+    assert decisions[0]["starts"] == [[2, 2, 2], [3, 2, 3]]
+
+
+def test_the_page_on_learning_shows_what_comes_out():
+    (block,) = fenced("docs/learning.md", "pycon")
+    test = doctest.DocTestParser().get_doctest(block, {}, "docs/learning.md", None, 0)
+    told = []
+    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+
+
+def test_the_page_on_learning_shows_options_and_learners_that_exist():
+    from marketsched.show.commands.learn import learn
+    from marketsched.study.learning.comparing import LEARNERS, SHORT
+
+    page = (ROOT / "docs/learning.md").read_text()
+    usage = page.split("\n\n")[1]
+    options = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", usage)}
+    assert options <= set(inspect.signature(learn).parameters) | {"json"} and len(options) == 10
+    for name, shown in re.findall(r"--([a-z]+) ([a-z0-9,-]+)\]", usage):
+        assert str(inspect.signature(learn).parameters[name].default) == shown
+    listed = re.findall(r"^\| `([a-z0-9][a-z0-9-]+)` \| (?:what|the) ", page, re.M)
+    assert {SHORT.get(name, name) for name in listed} == set(LEARNERS)
+
+
+def test_the_page_of_scenarios_shows_owners_that_learn():
+    """Each owner tries all reports; at pay-as-bid ann, who could win with less, comes to tell the truth seldom."""
+    (text,) = (block for block in fenced("docs/scenarios.md", "yaml") if "kind: learning" in block)
+    scenario = Scenario.from_dict(parse_yaml(text, "docs/scenarios.md"))
+    for seed in range(3):
+        jobs = run(scenario, seed).jobs
+        told = jobs[jobs["owner"] == "ann"]["payment"].to_numpy()[-100:] / 9
+        assert (told > 0.99).mean() < 0.25
+    listed = re.findall(
+        r"^\| `([a-z-]+)` \| ", (ROOT / "docs/scenarios.md").read_text().partition("## Owners")[2], re.M
+    )
+    kinds = {get_args(choice.model_fields["kind"].annotation)[0] for choice in get_args(get_args(Choice)[0])}
+    assert kinds - {"truthful"} <= set(listed)
+
+
+def test_the_audit_page_shows_a_check_that_passes():
+    (code,) = fenced("docs/audit.md", "python")
+    assert len(code.splitlines()) <= 20
+    exec(compile(code, "docs/audit.md", "exec"), {})  # raises if a check fails
+
+
+def test_every_gap_and_equation_that_code_cites_is_on_the_page():
+    page = (ROOT / "docs/mathematics.md").read_text()
+    text = "\n".join(path.read_text() for path in SOURCES)
+    text = CITED_BY_PAPER.sub("", text)
+    numbers = {int(n) for n in re.findall(r"(?<![\w\]`=)'])\((\d{1,2})'?\)", text)}
+    assert {3, 6, 22, 28, 29} <= numbers  # the search finds what is known to be cited
+    assert not [n for n in numbers if f" ({n}) " not in page.replace("\n", " ")]
+    assert not [gap for gap in set(re.findall(r"\bG\d\b", text)) if f"**{gap}" not in page]
+
+
+def test_every_equation_of_a_core_that_code_cites_is_on_its_page():
+    page = " ".join((ROOT / "docs/allocation.md").read_text().split())
+    text = "\n".join(path.read_text() for path in SOURCES)
+    cited = {
+        (found["paper"] or found["other"], number)
+        for found in CITED_BY_PAPER.finditer(text)
+        for number in re.findall(r"\d+", found[0])
+    }
+    assert {("OgaSched", "26"), ("ESDP", "20"), ("OPM", "73")} <= cited  # the search finds what is known to be cited
+    assert not [f"{paper} ({number})" for paper, number in sorted(cited) if f"{paper} ({number})" not in page]
+
+
+def test_the_readme_names_the_capacity_the_theorem_needs():
+    workload, mechanism = Scenario.load("google-recurring").workload, Scenario.load("google-recurring").mechanism
+    found = guarantees(
+        max_concurrency=workload.max_concurrency,
+        max_duration=workload.max_duration,
+        max_value=40.0 * workload.max_concurrency * workload.max_duration,
+        max_delay=GoogleParameters().max_delay,
+        epsilon=mechanism.epsilon,
+        floor=mechanism.pricing.floor,
+        ceiling=mechanism.pricing.ceiling,
+    )
+    assert f"{found.smallest_capacity:,} nodes for `google-recurring`, which has {workload.capacity}" in " ".join(
+        (ROOT / "README.md").read_text().split()
+    )

@@ -1,0 +1,159 @@
+"""Imports point one way, heavy packages stay in their rooms, and kernels need nothing outside their file."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = {  # dotted name: folder, from the bottom layer to the top
+    "marketsched.mechanisms": "mechanisms",
+    "marketsched.relaxed_lp": "relaxed_lp",
+    "marketsched.agents": "agents",
+    "marketsched": "marketsched",
+}
+LAYERS = list(ROOMS)
+FORBIDDEN = {  # not to be imported in a room
+    "marketsched.mechanisms": {"mesa", "cvxpy", "pandas", "rich", "typer", "matplotlib"},
+    "marketsched.relaxed_lp": {"mesa", "rich", "typer", "matplotlib"},
+    "marketsched.agents": {"cvxpy", "rich", "typer", "matplotlib"},
+    "marketsched": {"mesa", "cvxpy"},
+}
+SECOND_COPIES = {"agents", "mechanisms", "relaxed_lp"}  # `import agents` would load every class a second time
+
+
+def room_of(module: str) -> str:
+    """Return the room a dotted name belongs to."""
+    return next(room for room in LAYERS if module == room or module.startswith(room + "."))
+
+
+def imported(tree: ast.AST, package: str) -> list[tuple[int, str]]:
+    """Return (line, dotted name) of all imports, wherever they stand; relative ones resolved in ``package``."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], base]).rstrip(".")
+            found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
+    return found
+
+
+def violations(source: str, module: str, package: str) -> list[str]:
+    """Return what is wrong with the imports of one module of the package."""
+    room, wrong, tree = room_of(module), [], ast.parse(source)
+    for line, name in imported(tree, package):
+        top = name.split(".")[0]
+        if top == "marketsched" and LAYERS.index(room_of(name)) > LAYERS.index(room):
+            wrong.append(f"{module}:{line} imports {name}, which lies above {room}")
+        if top in FORBIDDEN[room]:
+            wrong.append(f"{module}:{line} imports {top}, which has no place in {room}")
+        if top in SECOND_COPIES:
+            wrong.append(f"{module}:{line} imports {name}: write marketsched.{name}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            wrong.append(f"{module}:{node.lineno} prints: library code returns what it has to say")
+    return wrong
+
+
+def sources() -> dict[str, tuple[Path, str]]:
+    """Return module: (file, package) for every source file of the four rooms."""
+    found = {}
+    for room, folder in ROOMS.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = [room, *path.relative_to(ROOT / folder).with_suffix("").parts]
+            package = ".".join(parts[:-1])
+            found[package if parts[-1] == "__init__" else ".".join(parts)] = (path, package)
+    return found
+
+
+def test_imports_point_one_way():
+    modules = sources()
+    assert {room_of(module) for module in modules} == set(ROOMS)
+    wrong = [line for m, (path, package) in modules.items() for line in violations(path.read_text(), m, package)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nobody_loads_a_second_copy_of_a_room():
+    wrong = []
+    for folder in ("tests", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for line, name in imported(ast.parse(path.read_text()), ""):
+                # Beside a model of its own, an example may have an agents.py: Mesa's convention.
+                own = (path.parent / f"{name.split('.')[0]}.py").exists()
+                if name.split(".")[0] in SECOND_COPIES and not own:
+                    wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from marketsched.agents import Market", "marketsched.mechanisms.posted.menu"),
+        ("def f():\n    import marketsched.agents.market", "marketsched.relaxed_lp.lp"),
+        ("from ..agents import market", "marketsched.mechanisms.sow"),
+        ("from marketsched import scenario", "marketsched.agents.market"),
+        ("import mesa", "marketsched.runner"),
+        ("from mesa.time import x", "marketsched.mechanisms.sow"),
+        ("import cvxpy as cp", "marketsched.agents.market"),
+        ("import pandas as pd", "marketsched.mechanisms.sow"),
+        ("import agents.market", "marketsched.runner"),
+        ("from mechanisms import sow", "marketsched.agents.market"),
+        ("print(1)", "marketsched.worlds.traces.swf"),
+    ],
+)
+def test_a_wrong_import_is_found(source, module):
+    assert len(violations(source, module, module.rpartition(".")[0])) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from marketsched.mechanisms.sow import StatementOfWork\nimport mesa", "marketsched.agents.market"),
+        ("from .sow import Requirement", "marketsched.mechanisms.values"),
+        ("from marketsched.agents import Market\nimport pandas", "marketsched.play.running"),
+        ("import cvxpy", "marketsched.relaxed_lp.lp"),
+    ],
+)
+def test_a_right_import_passes(source, module):
+    assert violations(source, module, module.rpartition(".")[0]) == []
+
+
+def from_our_own_files(source: str) -> list[str]:
+    """Return the names that compiled functions take from other files of the package.
+
+    numba's cache looks only at the kernel's own file, so after an edit of the other file it would bring
+    back the old result: in an installed package too.
+    """
+    tree = ast.parse(source)
+    ours = {
+        alias.asname or alias.name.split(".")[0]
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("marketsched")))
+        or isinstance(node, ast.Import)
+        for alias in node.names
+        if isinstance(node, ast.ImportFrom) or alias.name.startswith("marketsched")
+    }
+    used = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list):
+            names = {n.id for statement in node.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
+            used += [f"{node.name} (line {node.lineno}) uses {name}" for name in sorted(names & ours)]
+    return used
+
+
+def test_kernels_need_nothing_outside_their_file():
+    wrong = [
+        f"{module}: {use}" for module, (path, _) in sources().items() for use in from_our_own_files(path.read_text())
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_kernel_that_leans_on_another_file_is_found():
+    source = (
+        "from marketsched.mechanisms.limits import SLACK\nimport numpy as np\n"
+        "@njit(cache=True)\ndef _kernel(x):\n    return np.sum(x) + SLACK\ndef plain():\n    return SLACK\n"
+    )
+    assert from_our_own_files(source) == ["_kernel (line 4) uses SLACK"]

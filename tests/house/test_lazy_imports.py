@@ -1,0 +1,106 @@
+"""Importing the package is instant: nothing heavy is loaded before it is needed."""
+
+import ast
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+PACKAGES = (
+    "marketsched",
+    "marketsched.agents",
+    "marketsched.study",
+    "marketsched.mechanisms",
+    "marketsched.relaxed_lp",
+    "marketsched.truthfulness",
+)
+HEAVY = {"mesa", "cvxpy", "numba", "pandas", "matplotlib", "scipy"}
+
+
+def heavy_modules(code: str) -> set[str]:
+    """Return which heavy packages a fresh interpreter has loaded after ``code``."""
+    report = "\nimport sys; sys.stderr.write('loaded ' + ' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return HEAVY & set(done.stderr.rpartition("loaded ")[2].split())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_importing_a_package_loads_nothing_heavy(package):
+    assert heavy_modules(f"import {package}") == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["marketsched.config.scenario", "marketsched.worlds.traces", "marketsched.mechanisms.sow"]
+)
+def test_describing_a_market_needs_no_engine(name):
+    assert heavy_modules(f"import {name}").isdisjoint({"mesa", "cvxpy", "numba"})
+
+
+def test_help_loads_nothing_heavy():
+    run = "import runpy, sys; sys.argv = ['marketsched', '--help']"
+    run += "\ntry: runpy.run_module('marketsched', run_name='__main__', alter_sys=False)"
+    run += "\nexcept SystemExit as stop: assert not stop.code, stop.code"
+    assert heavy_modules(run) == set()
+
+
+def test_heavy_modules_are_seen():
+    assert heavy_modules("from marketsched import mechanisms; import numba") >= {"numba"}
+
+
+def test_help_is_there_at_once():
+    """Under 0.3 s; the best of several, because another process may hold the processor meanwhile."""
+    best = float("inf")
+    for _ in range(10):
+        begin = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "marketsched", "--help"], capture_output=True, text=True, timeout=60
+        )
+        best = min(best, time.perf_counter() - begin)
+        assert done.returncode == 0, done.stderr
+        assert "run" in done.stdout and "replay" in done.stdout
+        if best < 0.3:
+            return
+    pytest.fail(f"the fastest of ten took {best:.2f} s")
+
+
+def offered() -> list[tuple[str, str]]:
+    """Return (package, name) for all that the packages offer."""
+    return [(package, name) for package in PACKAGES for name in import_module(package).__all__]
+
+
+@pytest.mark.parametrize(("package", "name"), offered())
+def test_an_offered_name_resolves(package, name):
+    namespace = {}
+    exec(f"from {package} import {name}", namespace)
+    assert not isinstance(namespace[name], type(sys)), f"{name} is a sub-module, not what it should be"
+    assert name in dir(import_module(package))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_are_told_the_same_names(package):
+    module = import_module(package)
+    table = {(f"{package}.{home}", name) for home, names in module._LAZY.items() for name in names}
+    (block,) = [
+        node
+        for node in ast.parse(Path(module.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    told = {(line.module, alias.asname) for line in block.body for alias in line.names}
+    assert told == table
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_name_hides_behind_a_sub_module(package):
+    """Importing ``package.x`` binds the sub-module to the name ``x``, whatever it was before."""
+    module = import_module(package)
+    files = {path.stem for folder in module.__path__ for path in Path(folder).iterdir()}
+    assert files.isdisjoint(module.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"'marketsched.mechanisms' has no attribute 'Nonsense'"):
+        import_module("marketsched.mechanisms").Nonsense  # noqa: B018

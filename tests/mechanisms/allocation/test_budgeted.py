@@ -1,0 +1,254 @@
+"""The budgeted dynamic program against brute force, against HiGHS, and against itself in other words."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from marketsched.mechanisms import InvalidParameterError, MarketschedError, TooLargeError
+from marketsched.mechanisms.allocation import solve_budgeted
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import BudgetedProblem, choose_budget
+
+
+def draw_instance(rng, most_channels, *, unseen=False, whole=True):
+    """Return value, variance, requests, capacities, s_max of a small instance with many ties."""
+    n, k = rng.integers(1, most_channels + 1), rng.integers(1, 4)
+    requests, capacities = rng.integers(0, 5, (n, k)), rng.integers(0, 8, k)
+    value = rng.integers(0, 7, n)
+    variance = rng.integers(0, 12, n) if whole else rng.random(n)
+    if unseen:
+        variance = np.where(rng.random(n) < 0.3, np.inf, variance)
+    return value, variance, requests, capacities, int(rng.integers(0, 40))
+
+
+def brute_force(value, variance, requests, capacities, s_max):
+    """Return, for every s, the lexicographically largest (unseen, finite sum) over all 2^E selections."""
+    selections = np.array(list(itertools.product((0, 1), repeat=len(value))))
+    selections = selections[(selections @ requests <= capacities).all(axis=1)]
+    hidden = np.isinf(variance)
+    values, unseen = selections @ value, selections @ hidden.astype(int)
+    finite = selections @ np.where(hidden, 0, variance)
+    best = []
+    for s in range(s_max + 1):
+        enough = values >= s
+        if not enough.any():
+            best.append((-1, -np.inf))
+        else:
+            most = unseen[enough].max()
+            best.append((most, finite[enough & (unseen == most)].max()))
+    return best
+
+
+def check_selections(solution, value, variance, requests, capacities):
+    """Every selection is within the capacities, reaches its s, and attains what is claimed for it."""
+    hidden = np.isinf(variance)
+    for s, x in enumerate(solution.selections):
+        if solution.best[s] == -np.inf:
+            assert not x.any()
+            assert solution.unseen[s] == -1
+            continue
+        assert (requests[x].sum(axis=0) <= capacities).all()
+        assert value[x].sum() >= s
+        assert hidden[x].sum() == solution.unseen[s]
+        assert variance[x & ~hidden].sum() == pytest.approx(solution.finite[s], rel=1e-12)
+        assert solution.best[s] == (np.inf if hidden[x].any() else solution.finite[s])
+
+
+def check_against_brute_force(instance, exact=True):
+    solution = solve_budgeted(*instance)
+    expected = brute_force(*instance)
+    assert solution.unseen.tolist() == [count for count, _ in expected]
+    finite = [total for _, total in expected]
+    assert solution.finite.tolist() == (finite if exact else pytest.approx(finite, rel=1e-12))
+    check_selections(solution, *instance[:-1])
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+def test_every_budget_equals_brute_force_on_small_instances(unseen):
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        check_against_brute_force(draw_instance(rng, 6, unseen=unseen))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("unseen", [False, True])
+def test_every_budget_equals_brute_force_on_hundreds_of_instances_of_up_to_14_channels(unseen):
+    rng = np.random.default_rng(2)
+    for _ in range(150):
+        check_against_brute_force(draw_instance(rng, 14, unseen=unseen))
+
+
+def test_float_variances_equal_brute_force():
+    rng = np.random.default_rng(3)
+    for i in range(60):
+        check_against_brute_force(draw_instance(rng, 7, unseen=i % 2 == 1, whole=False), exact=False)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_optima_fall_in_s_and_rise_with_capacity(seed, unseen):
+    value, variance, requests, capacities, s_max = draw_instance(np.random.default_rng(seed), 6, unseen=unseen)
+    solution = solve_budgeted(value, variance, requests, capacities, s_max)
+    pairs = list(zip(solution.unseen, solution.finite, strict=True))
+    assert pairs == sorted(pairs, reverse=True)
+    more = solve_budgeted(value, variance, requests, capacities + 1, s_max)
+    assert all(a <= b for a, b in zip(pairs, zip(more.unseen, more.finite, strict=True), strict=True))
+
+
+def highs_optimum(value, variance, requests, capacities, s):
+    """Return the optimum of one budget by HiGHS, -inf where it is infeasible."""
+    rules = np.vstack([requests.T, -value])
+    limits = LinearConstraint(rules, ub=np.append(capacities, -s))
+    options = {"mip_rel_gap": 0.0}
+    result = milp(-variance, constraints=limits, integrality=np.ones(len(value)), bounds=Bounds(0, 1), options=options)
+    assert result.status in (0, 2), result.message
+    return round(-result.fun) if result.status == 0 else -np.inf
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", range(3))
+def test_sixty_channels_equal_highs(seed):
+    rng = np.random.default_rng(seed)
+    value, variance = rng.integers(0, 30, 60), rng.integers(1, 2000, 60)
+    requests, capacities = rng.integers(0, 4, (60, 3)), rng.integers(8, 13, 3)
+    solution = solve_budgeted(value, variance, requests, capacities, 400)
+    check_selections(solution, value, variance, requests, capacities)
+    reachable = int(np.flatnonzero(np.isfinite(solution.best))[-1])
+    for s in [0, *rng.integers(1, reachable, 6), reachable, reachable + 1]:
+        assert solution.best[s] == highs_optimum(value, variance, requests, capacities, s)
+
+
+def test_unseen_channels_are_the_limit_of_ever_larger_variances():
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        value, variance, requests, capacities, s_max = draw_instance(rng, 8, unseen=True)
+        solution = solve_budgeted(value, variance, requests, capacities, s_max)
+        hidden = np.isinf(variance)
+        large = 1000  # above any sum of the finite ones
+        finite = solve_budgeted(value, np.where(hidden, large, variance).astype(int), requests, capacities, s_max)
+        expected = np.where(solution.unseen < 0, -np.inf, solution.unseen * large + solution.finite)
+        assert finite.best.tolist() == expected.tolist()
+
+
+def test_more_unseen_channels_come_before_any_variance():
+    # Two unseen channels of one unit, or one unseen and one with a huge variance: the former.
+    solution = solve_budgeted([0, 0, 9], [np.inf, np.inf, 1e300], [[1], [1], [1]], [2], 9)
+    assert solution.selections[0].tolist() == [True, True, False]
+    assert (solution.unseen[0], solution.finite[0]) == (2, 0.0)
+    # Nine of value needs the third; then one unseen beside it, and its variance counts in full.
+    assert solution.selections[9].sum() == 2
+    assert (solution.unseen[9], solution.finite[9]) == (1, 1e300)
+
+
+def test_units_of_resources_do_not_matter():
+    rng = np.random.default_rng(5)
+    value, variance, requests, capacities, s_max = draw_instance(rng, 8)
+    small = solve_budgeted(value, variance, requests, capacities, s_max)
+    large = solve_budgeted(value, variance, requests * 10**6, capacities * 10**6 + 999_999, s_max)
+    assert np.array_equal(small.best, large.best)
+    assert np.array_equal(small.selections, large.selections)
+
+
+def test_a_channel_above_the_capacity_is_never_selected():
+    solution = solve_budgeted([1, 5], [1, 5], [[1, 0], [0, 3]], [9, 2], 5)
+    assert solution.best.tolist() == [1.0, 1.0] + [-np.inf] * 4
+    assert not solution.selections[:, 1].any()
+
+
+def test_channels_without_requests_are_always_there():
+    solution = solve_budgeted([2, 0, 3], [1, 4, 0], np.zeros((3, 2), int), [0, 0], 6)
+    assert solution.best.tolist() == [5.0] * 6 + [-np.inf]
+    assert solution.selections[5].tolist() == [True, True, True]
+
+
+def test_whole_variances_are_exact_where_float32_is_not():
+    big = 2**50
+    solution = solve_budgeted([0, 0, 0], [big, 1, 1], [[1]] * 3, [3], 0)
+    assert solution.best[0] == big + 2
+
+
+def test_dropping_a_resource_type_is_noticed():  # negative control of the comparison
+    rng = np.random.default_rng(6)
+    instances = [draw_instance(rng, 6) for _ in range(60)]
+    instances = [instance for instance in instances if instance[2].shape[1] == 3]
+    caught = 0
+    for value, variance, requests, capacities, s_max in instances:
+        loose = solve_budgeted(value, variance, requests[:, :2], capacities[:2], s_max)
+        caught += loose.finite.tolist() != [x for _, x in brute_force(value, variance, requests, capacities, s_max)]
+    assert caught >= len(instances) // 3
+
+
+def test_among_some_channels_equals_an_instance_of_those():
+    rng = np.random.default_rng(7)
+    for _ in range(30):
+        value, variance, requests, capacities, s_max = draw_instance(rng, 8)
+        among = rng.random(len(value)) < 0.6
+        table = BudgetedProblem(requests, capacities).solve(value, variance.astype(float), s_max, among=among)
+        part = solve_budgeted(value[among], variance[among], requests[among], capacities, s_max)
+        assert table.finite.tolist() == part.finite.tolist()
+        assert np.array_equal(table.selections()[:, among], part.selections)
+        assert not table.selections()[:, ~among].any()
+
+
+def test_the_budget_chosen_has_the_most_unseen_channels_then_the_largest_index():
+    unseen = np.array([2, 2, 2, 1, -1])
+    # 0 + 3, 1 + 3, 2 + 1 among those with two unseen; 3 + 10 has only one.
+    assert choose_budget(np.array([9.0, 9.0, 1.0, 100.0, -np.inf]), unseen) == 1
+
+
+BAD = [
+    ("value", [-1, 2], r"value\[0\] = -1"),
+    ("value", [0.5, 2], r"value\[0\] = 0.5"),
+    ("value", [1], r"shape \(1,\)"),
+    ("value", ["a", "b"], "type"),
+    ("variance", [-1.0, 2.0], r"variance\[0\] = -1.0"),
+    ("variance", [np.nan, 1.0], r"variance\[0\] = nan"),
+    ("variance", [-np.inf, 1.0], r"variance\[0\] = -inf"),
+    ("variance", [2**52, 2**52], r"2\*\*53"),
+    ("requests", [[1], [-1]], r"requests\[1, 0\] = -1"),
+    ("requests", [[1.5], [1]], r"requests\[0, 0\] = 1.5"),
+    ("requests", [[1], [1, 2]], "requests is not an array"),
+    ("requests", [1, 1], "shape"),
+    ("requests", [[], []], "column"),
+    ("capacities", [-1], r"capacities\[0\] = -1"),
+    ("capacities", [np.inf], r"capacities\[0\] = inf"),
+    ("capacities", [1, 1], "shape"),
+    ("capacities", [True], "type"),
+    ("s_max", -1, "s_max = -1"),
+    ("s_max", 1.5, "s_max = 1.5"),
+    ("s_max", True, "s_max = True"),
+    ("memory_limit", 0, "memory_limit = 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong", "said"), BAD)
+def test_bad_input_is_named(name, wrong, said):
+    good = {"value": [1, 2], "variance": [1, 2], "requests": [[1], [1]], "capacities": [1], "s_max": 3}
+    with pytest.raises(InvalidParameterError, match=said):
+        solve_budgeted(**{**good, name: wrong})
+
+
+def test_tables_too_large_are_refused_before_memory_is_taken():
+    requests = np.arange(1, 301).reshape(100, 3) % 97 + 1
+    with pytest.raises(
+        TooLargeError, match=r"capacity vectors .* takes .* TiB, the limit is 1 GiB.*coarser units"
+    ) as seen:
+        solve_budgeted(np.ones(100, int), np.ones(100, int), requests, [10**4] * 3, 10)
+    assert isinstance(seen.value, MarketschedError)
+    assert isinstance(seen.value, MemoryError)
+    with pytest.raises(TooLargeError, match="over 9001 sums"):
+        solve_budgeted([3000] * 3, [1] * 3, [[1, 2], [2, 1], [1, 1]], [4, 4], 9000, memory_limit=10**6)
+    with pytest.raises(TooLargeError, match="limit"):
+        solve_budgeted([1], [1], [[1]], [1], 10**15)
+
+
+def test_the_estimate_covers_what_is_taken():
+    rng = np.random.default_rng(8)
+    value, variance, requests = rng.integers(0, 20, 30), rng.integers(0, 9, 30), rng.integers(1, 4, (30, 2))
+    table = BudgetedProblem(requests, [9, 9]).solve(value, variance.astype(float), 200)
+    taken = table._decisions.nbytes
+    with pytest.raises(TooLargeError):
+        BudgetedProblem(requests, [9, 9], memory_limit=taken).solve(value, variance.astype(float), 200)

@@ -1,0 +1,269 @@
+"""The cluster: reward, gradient, projection, bounds, and what it refuses."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.mechanisms.allocation import BipartiteCluster, ChannelLayout
+from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES, gain_slopes, gain_values, steepest_slopes
+from naive_allocation import naive_gradient, naive_projection, naive_reward, random_cluster
+
+SEEDS = st.integers(0, 2**32)
+
+
+def random_allocation(cluster, rng):
+    """A legal allocation, not on every bound."""
+    shape = (cluster.n_ports, cluster.n_instances, cluster.n_types)
+    return cluster.project(rng.uniform(-1.0, 4.0, shape) * cluster.channels[:, :, None])
+
+
+def test_a_reward_worked_out_by_hand():
+    # Port 0 holds 3 (log, alpha 2) and 1 (linear, alpha 1), port 1 holds 8 (poly, alpha 1) and nothing.
+    cluster = BipartiteCluster(
+        [[9.0], [9.0]], [[20.0], [20.0]], [[True, True], [True, False]], [["log"], ["linear"]], [[2.0], [1.0]], [0.25]
+    )
+    allocation = np.array([[[3.0], [1.0]], [[8.0], [0.0]]])
+    gain, overhead = cluster.gain_and_overhead([1, 2], allocation)
+    assert gain == pytest.approx([2.0 * np.log(4.0) + 1.0, 2 * 2.0 * np.log(9.0)])
+    assert overhead == pytest.approx([1.0, 4.0])
+    assert cluster.reward([1, 2], allocation) == pytest.approx(gain.sum() - 5.0)
+    assert cluster.reward([0, 0], allocation) == 0.0
+
+
+@given(SEEDS, st.booleans())
+def test_reward_and_gradient_agree_with_the_formulas(seed, integers):
+    rng = np.random.default_rng(seed)
+    cluster = random_cluster(rng, integers=integers)
+    allocation = random_allocation(cluster, rng)
+    arrivals = rng.integers(0, 3, cluster.n_ports)
+    assert cluster.reward(arrivals, allocation) == pytest.approx(naive_reward(cluster, arrivals, allocation), abs=1e-11)
+    assert cluster.gradient(arrivals, allocation) == pytest.approx(
+        naive_gradient(cluster, arrivals, allocation), abs=1e-13
+    )
+    flat = cluster.layout.to_channels(allocation)
+    gain, overhead = cluster.channel_rewards(arrivals, flat)
+    assert gain.sum() - overhead.sum() == pytest.approx(cluster.reward(arrivals, allocation), abs=1e-12)
+
+
+def test_the_gradient_is_what_finite_differences_say():
+    rng = np.random.default_rng(5)
+    for gain in (*GAIN_NAMES, None):
+        cluster = random_cluster(rng, 3, 4, 3, gain=gain)
+        inside = rng.uniform(0.5, 3.0, (3, 4, 3)) * cluster.channels[:, :, None]  # no ties of dominant types
+        arrivals = np.array([1, 0, 2])
+        gradient = cluster.gradient(arrivals, inside)
+        h = 1e-5
+        for place in np.argwhere(cluster.channels):
+            for k in range(3):
+                up, down = inside.copy(), inside.copy()
+                up[(*place, k)] += h
+                down[(*place, k)] -= h
+                difference = (cluster.reward(arrivals, up) - cluster.reward(arrivals, down)) / (2 * h)
+                assert gradient[(*place, k)] == pytest.approx(difference, abs=2e-8)
+
+
+def test_the_first_of_equally_dominant_types_bears_the_overhead():
+    cluster = BipartiteCluster([[2.0, 2.0]], [[2.0, 2.0]], [[True]], "linear", 1.0, [0.5, 0.5])
+    assert cluster.gradient([1], [[[1.0, 1.0]]]).ravel().tolist() == [0.5, 1.0]
+    assert cluster.gradient([1], [[[0.5, 1.0]]]).ravel().tolist() == [1.0, 0.5]
+
+
+@given(SEEDS)
+def test_rewards_are_concave(seed):
+    rng = np.random.default_rng(seed)
+    cluster = random_cluster(rng)
+    one, two = random_allocation(cluster, rng), random_allocation(cluster, rng)
+    arrivals = rng.integers(0, 2, cluster.n_ports)
+    ascent = (cluster.gradient(arrivals, one) * (two - one)).sum()
+    assert cluster.reward(arrivals, two) <= cluster.reward(arrivals, one) + ascent + 1e-9
+    middle = cluster.reward(arrivals, 0.5 * (one + two))
+    assert middle >= 0.5 * (cluster.reward(arrivals, one) + cluster.reward(arrivals, two)) - 1e-9
+
+
+@given(SEEDS)
+def test_projection_of_an_allocation_goes_column_by_column(seed):
+    rng = np.random.default_rng(seed)
+    cluster = random_cluster(rng, integers=bool(seed % 2))
+    point = rng.normal(1.0, 5.0, (cluster.n_ports, cluster.n_instances, cluster.n_types))
+    found = cluster.project(point)
+    cluster.check_allocation(found)
+    for r in range(cluster.n_instances):
+        ports = np.flatnonzero(cluster.channels[:, r])
+        for k in range(cluster.n_types):
+            if ports.size:
+                expected = naive_projection(
+                    point[ports, r, k], cluster.requirements[ports, k], cluster.capacities[r, k]
+                )
+                assert found[ports, r, k] == pytest.approx(expected, abs=1e-12)
+
+
+@given(SEEDS)
+def test_dense_and_channel_arrays_are_the_same_numbers(seed):
+    rng = np.random.default_rng(seed)
+    layout = random_cluster(rng, density=0.3).layout
+    dense = rng.random((layout.n_ports, layout.n_instances, layout.n_types)) * layout.channels[:, :, None]
+    flat = layout.to_channels(dense)
+    assert np.array_equal(layout.to_dense(flat), dense)
+    for r in range(layout.n_instances):
+        begin, end = layout.offsets[r], layout.offsets[r + 1]
+        ports = layout.ports[begin:end]
+        block = flat[begin * layout.n_types : end * layout.n_types].reshape(layout.n_types, -1)
+        assert np.array_equal(block, dense[ports, r].T) and (np.diff(ports) > 0).all()
+        assert (layout.instances[begin:end] == r).all()
+
+
+def test_an_instance_without_channels_is_carried_along():
+    cluster = BipartiteCluster([[2.0]], [[1.0], [1.0]], [[False, True]], "log", 1.0, 0.1)
+    assert cluster.project(np.full((1, 2, 1), 5.0)).ravel().tolist() == [0.0, 1.0]
+    assert cluster.used(np.array([0.5])).ravel().tolist() == [0.0, 0.5]
+
+
+@given(SEEDS)
+def test_gains_rise_from_zero_with_the_slopes_they_claim(seed):
+    rng = np.random.default_rng(seed)
+    codes, alpha = np.arange(4), rng.uniform(0.2, 3.0)
+    amounts = np.sort(rng.uniform(0.0, 50.0, 9))
+    values = np.array([gain_values(codes, alpha, y) for y in (0.0, *amounts)])
+    assert (values[0] == 0.0).all() and (np.diff(values, axis=0) >= 0.0).all()
+    for y in amounts:
+        h = 1e-5 * (1 + y)
+        slope = (gain_values(codes, alpha, y + h) - gain_values(codes, alpha, y)) / h
+        assert gain_slopes(codes, alpha, y) == pytest.approx(slope, rel=1e-3)
+    assert (gain_slopes(codes, alpha, amounts[0]) <= steepest_slopes(codes, alpha)).all()
+
+
+@given(SEEDS)
+def test_the_bounds_on_diameter_and_gradient_hold(seed):
+    rng = np.random.default_rng(seed)
+    cluster = random_cluster(rng, integers=True)
+    one, two = random_allocation(cluster, rng), random_allocation(cluster, rng)
+    assert np.linalg.norm(one - two) <= cluster.diameter() * (1 + 1e-12)
+    gradient = cluster.gradient(np.ones(cluster.n_ports, int), one)
+    assert np.linalg.norm(gradient) <= cluster.gradient_bound() * (1 + 1e-12)
+
+
+def test_the_regret_bound_worked_out_by_hand():
+    # diam^2 = 2 (3 * 6 + 2 * 1); every channel: beta*^2 + K max f'(0)^2, f'(0) = alpha / 2 for poly.
+    cluster = BipartiteCluster(
+        [[3.0, 1.0], [1.0, 2.0]],
+        [[4.0, 1.0], [2.0, 0.0]],
+        [[True, True], [False, True]],
+        [["linear", "poly"], ["reciprocal", "poly"]],
+        [[1.0, 6.0], [2.0, 1.0]],
+        [0.5, 0.25],
+    )
+    squared = (0.25 + 2 * 3.0**2) + 2 * (0.25 + 2 * 0.5**2)
+    assert cluster.diameter() == pytest.approx(np.sqrt(40.0))
+    assert cluster.regret_bound(100) == pytest.approx(np.sqrt(2 * 100 * 20.0 * squared))
+
+
+GOOD = {
+    "requirements": [[1.0, 2.0], [3.0, 0.0]],
+    "capacities": [[4.0, 5.0], [6.0, 0.0], [1.0, 1.0]],
+    "channels": [[True, True, False], [False, True, True]],
+    "gain": "log",
+    "alpha": 1.2,
+    "overhead": [0.3, 0.4],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("requirements", [1.0, 2.0], "requirements has shape"),
+        ("requirements", [[1.0, 2.0]], "channels has shape"),
+        ("requirements", [[1.0, np.nan], [3.0, 0.0]], r"requirements\[0, 1\] = nan"),
+        ("requirements", [[1.0, -2.0], [3.0, 0.0]], r"requirements\[0, 1\] = -2"),
+        ("requirements", [["a", "b"], ["c", "d"]], "requirements has entries of type"),
+        ("requirements", [[1.0], [1.0, 2.0]], "requirements is not an array"),
+        ("capacities", [[4.0], [6.0], [1.0]], r"capacities has shape \(3, 1\)"),
+        ("capacities", [[4.0, 5.0], [6.0, -1.0], [1.0, 1.0]], r"capacities\[1, 1\] = -1"),
+        ("capacities", [[4.0, 5.0], [6.0, np.inf], [1.0, 1.0]], r"capacities\[1, 1\] = inf"),
+        ("channels", [[True, True, False], [False, False, False]], "port 1 has no channel"),
+        ("channels", [[True, True], [False, True]], "channels has shape"),
+        ("channels", [[1, 2, 0], [0, 1, 1]], r"channels\[0, 1\] = 2"),
+        ("gain", "quadratic", "quadratic.*expected one of linear, log, reciprocal, poly"),
+        ("gain", [["log", "log"]], "gain has shape"),
+        ("gain", np.full((3, 2), 4), r"gain\[0, 0\] = 4"),
+        ("alpha", 0.0, "alpha = 0.0: expected a finite number in"),
+        ("alpha", -1.0, "alpha = -1"),
+        ("alpha", 1e60, r"alpha = 1e\+60"),
+        ("capacities", [[4.0, 5.0], [6.0, 1e200], [1.0, 1.0]], r"capacities\[1, 1\] = 1e\+200"),
+        ("alpha", [[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]], r"alpha\[1, 1\] = 0.0"),
+        ("alpha", np.nan, "alpha.* = nan"),
+        ("alpha", [1.0, 1.0], "alpha has shape"),
+        ("overhead", [0.3, 1.5], r"overhead\[1\] = 1.5"),
+        ("overhead", [0.3, -0.1], r"overhead\[1\] = -0.1"),
+        ("overhead", [0.3], "overhead has shape"),
+    ],
+)
+def test_malformed_clusters_are_refused_by_name(name, value, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        BipartiteCluster(**{**GOOD, name: value})
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("reward", ([1], np.zeros((2, 3, 2))), "arrivals has shape"),
+        ("reward", ([1, -1], np.zeros((2, 3, 2))), r"arrivals\[1\] = -1"),
+        ("reward", ([1, 0.5], np.zeros((2, 3, 2))), r"arrivals\[1\] = 0.5"),
+        ("reward", ([1, np.nan], np.zeros((2, 3, 2))), r"arrivals\[1\] = nan"),
+        ("reward", (["x", "y"], np.zeros((2, 3, 2))), "arrivals has entries of type"),
+        ("reward", ([1, 1], np.zeros((2, 3))), "allocation has shape"),
+        ("reward", ([1, 1], np.full((2, 3, 2), np.nan)), "allocation.* = nan"),
+        ("gradient", ([1, 1], np.full((2, 3, 2), -1.0)), "allocation.* = -1"),
+        ("gradient", ([1, 1], np.ones((2, 3, 2))), "port 0 has no channel to instance 2"),
+        ("project", (np.full((2, 3, 2), np.inf),), "point.* = inf"),
+        ("channel_rewards", ([1, 1], np.zeros(3)), "flat is float64 of shape"),
+        ("channel_rewards", ([1, 1], [0.0] * 8), "flat is list"),
+        ("regret_bound", (0,), "horizon = 0"),
+    ],
+)
+def test_malformed_arguments_are_refused_by_name(method, arguments, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        getattr(BipartiteCluster(**GOOD), method)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("place", "amount", "message"),
+    [
+        ((0, 0, 0), 1.01, "port 0, instance 0, type 0 = 1.01"),
+        ((0, 1, 0), -0.01, "port 0, instance 1, type 0 = -0.01"),
+        ((1, 2, 0), 1.5, "instance 2, type 0 sums to 1.5"),
+        ((0, 1, 1), np.nan, "= nan"),
+    ],
+)
+def test_illegal_allocations_are_refused_by_place(place, amount, message):
+    allocation = np.zeros((2, 3, 2))
+    allocation[place] = amount
+    with pytest.raises(InvalidParameterError, match=message):
+        BipartiteCluster(**GOOD).check_allocation(allocation)
+
+
+def test_a_cluster_does_not_change():
+    arrays = {name: np.array(value) if isinstance(value, list) else value for name, value in GOOD.items()}
+    cluster = BipartiteCluster(**arrays)
+    arrays["capacities"][0, 0] = 99.0
+    assert cluster.capacities[0, 0] == 4.0
+    for array in (cluster.requirements, cluster.capacities, cluster.alpha, cluster.overhead, cluster.gain):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    for other in (pickle.loads(pickle.dumps(cluster)), copy.deepcopy(cluster)):
+        assert np.array_equal(other.bounds, cluster.bounds) and other.regret_bound(5) == cluster.regret_bound(5)
+
+
+def test_layouts_refuse_what_is_no_graph():
+    for channels in ([], [[]], [True, False], np.zeros((2, 2))):
+        with pytest.raises(InvalidParameterError, match="channel"):
+            ChannelLayout(channels, 1)
+    layout = ChannelLayout([[True]], 2)
+    with pytest.raises(InvalidParameterError, match="flat has shape"):
+        layout.to_dense(np.zeros(3))
+    with pytest.raises(InvalidParameterError, match="dense has shape"):
+        layout.to_channels(np.zeros(3))

@@ -1,0 +1,368 @@
+"""The best fixed allocation: worked examples, other solvers, certificates, degenerate instances, bad input."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from marketsched.mechanisms import InvalidParameterError, SolverError
+from marketsched.mechanisms.allocation import (
+    BipartiteCluster,
+    best_fixed_allocation,
+    fixed_allocation_bound,
+    published_instance,
+    small_integer_instance,
+)
+from marketsched.mechanisms.allocation.oga import fixed_kernels as kernels
+from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES, gain_slopes, gain_values
+
+FAMILIES = [*GAIN_NAMES, "mixed"]
+
+
+def small_cluster(seed, gain, *, whole=False):
+    """Return a cluster of at most 4 ports, 4 instances and 3 types, and arrival counts, with zeros among all."""
+    rng = np.random.default_rng([seed, 77])
+    n_ports, n_instances, n_types = rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 4)
+    shape = (n_instances, n_types)
+    channels = rng.random((n_ports, n_instances)) < 0.7
+    channels[:, 0] = True
+    requirements = rng.uniform(0.0, 8.0, (n_ports, n_types)) * (rng.random((n_ports, n_types)) < 0.85)
+    capacities = rng.uniform(0.0, 12.0, shape) * (rng.random(shape) < 0.85)
+    alpha, overhead = rng.uniform(1.0, 1.5, shape), rng.uniform(0.2, 1.0, n_types)
+    if whole:
+        requirements, capacities, alpha, overhead = requirements.round(), capacities.round(), 1.0, 0.5
+    gains = rng.choice(GAIN_NAMES, shape) if gain == "mixed" else gain
+    counts = rng.integers(0, 60, n_ports)
+    return BipartiteCluster(requirements, capacities, channels, gains, alpha, overhead), counts
+
+
+def feasible(rng, cluster, share):
+    """Return some allocation: random up to a share of the requirements, columns scaled down to fit."""
+    wanted = cluster.channels[:, :, None] * cluster.requirements[:, None, :]
+    wanted = share * wanted * rng.random(wanted.shape)
+    used = wanted.sum(axis=0)
+    return wanted * np.divide(cluster.capacities, used, out=np.ones_like(used), where=used > cluster.capacities)
+
+
+def solve_linear(cluster, counts):
+    """Return the optimum for linear gains from HiGHS: the overhead of each port is a variable above each type's."""
+    layout, n_types = cluster.layout, cluster.n_types
+    n = layout.n_channels * n_types
+    cost = np.concatenate([-(counts[layout.ports][:, None] * cluster.alpha[layout.instances]).ravel(), counts])
+    rows, right = [], []
+    for k in range(n_types):
+        for r in range(cluster.n_instances):
+            row = np.zeros(n + cluster.n_ports)
+            row[:n].reshape(-1, n_types)[layout.instances == r, k] = 1.0
+            rows.append(row), right.append(cluster.capacities[r, k])
+        for port in range(cluster.n_ports):
+            row = np.zeros(n + cluster.n_ports)
+            row[:n].reshape(-1, n_types)[layout.ports == port, k] = cluster.overhead[k]
+            row[n + port] = -1.0
+            rows.append(row), right.append(0.0)
+    limits = [(0.0, a) for a in cluster.requirements[layout.ports].ravel()] + [(0.0, None)] * cluster.n_ports
+    found = linprog(cost, A_ub=np.array(rows), b_ub=right, bounds=limits, method="highs")
+    assert found.status == 0
+    return -found.fun
+
+
+def solve_with_cvxpy(cluster, counts, weights=None):
+    """Return the optimum from an interior point method; with weights, of the problem with weighted overheads."""
+    import cvxpy as cp
+
+    terms, limits = [], []
+    amounts = [cp.Variable((cluster.n_instances, cluster.n_types), nonneg=True) for _ in range(cluster.n_ports)]
+    for port, y in enumerate(amounts):
+        open_to = cluster.channels[port].astype(float)[:, None]
+        limits.append(y <= open_to * cluster.requirements[port])
+        alpha, gains = cluster.alpha, []
+        forms = [
+            lambda y, a=alpha: cp.multiply(a, y),
+            lambda y, a=alpha: cp.multiply(a, cp.log1p(y)),
+            lambda y, a=alpha: 1.0 / a - cp.inv_pos(y + a),
+            lambda y, a=alpha: cp.multiply(a, cp.sqrt(y + 1.0)) - a,
+        ]
+        for code, form in enumerate(forms):
+            mask = (cluster.gain == code).astype(float)
+            if mask.any():
+                gains.append(cp.sum(cp.multiply(mask, form(y))))
+        overheads = cp.multiply(cluster.overhead, cp.sum(y, axis=0))
+        overhead = cp.max(overheads) if weights is None else weights[port] @ overheads
+        terms.append(float(counts[port]) * (sum(gains) - overhead))
+    limits.append(sum(amounts) <= cluster.capacities)
+    problem = cp.Problem(cp.Maximize(sum(terms)), limits)
+    problem.solve(solver=cp.CLARABEL)
+    assert problem.status == cp.OPTIMAL
+    return problem.value
+
+
+# -- worked by hand ----------------------------------------------------------------------------------------
+
+
+def test_the_port_with_more_jobs_is_filled_first():
+    cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
+    best = best_fixed_allocation(cluster, [10, 20], tolerance=1e-9)
+    assert best.allocation[:, 0, 0] == pytest.approx([1.0, 3.0], abs=1e-7)
+    assert best.value == pytest.approx(0.75 * (10 + 60), rel=1e-9)
+    assert 0.0 <= best.gap <= 1e-9 * best.value and best.upper == best.value + best.gap
+
+
+def test_types_are_balanced_under_the_maximum():
+    # 2 ln(1 + y) - y / 2 with both types at y: the slope 2 / (1 + y) meets 1/2 at y = 3
+    cluster = BipartiteCluster([[9.0, 9.0]], [[9.0, 9.0]], [[True]], "log", 1.0, 0.5)
+    best = best_fixed_allocation(cluster, [5], tolerance=1e-9)
+    assert best.allocation.ravel() == pytest.approx([3.0, 3.0], abs=1e-3)
+    assert best.value == pytest.approx(5 * (2 * math.log(4) - 1.5), rel=1e-9)
+    assert best.weights == pytest.approx(np.full((1, 2), 0.5), abs=1e-3)
+
+
+def test_a_type_that_does_not_pay_alone_pays_beside_another():
+    # linear, slope 1, overhead 1: y1 + y2 - max(y1, y2) = min(y1, y2)
+    cluster = BipartiteCluster([[2.0, 3.0]], [[9.0, 9.0]], [[True]], "linear", 1.0, 1.0)
+    best = best_fixed_allocation(cluster, [1], tolerance=1e-9)
+    assert best.value == pytest.approx(2.0, rel=1e-9)
+
+
+def test_nothing_is_best_where_the_overhead_exceeds_every_slope():
+    cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "poly", 1.0, 0.9)
+    best = best_fixed_allocation(cluster, [7])
+    assert (best.value, best.gap) == (0.0, 0.0)
+    assert not best.allocation.any()
+
+
+def test_without_overhead_a_square_root_law_shares_by_squared_counts():
+    # n sqrt(y + 1) on one device bank: (y + 1) in proportion to n^2; 9 + 2 units above zero in 4 : 1
+    cluster = BipartiteCluster([[9.0], [9.0]], [[8.0]], [[True], [True]], "poly", 1.0, 0.0)
+    best = best_fixed_allocation(cluster, [2, 1], tolerance=1e-9)
+    assert best.allocation[:, 0, 0] == pytest.approx([7.0, 1.0], abs=1e-3)
+
+
+# -- against other solvers ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), whole=st.booleans())
+def test_linear_gains_against_a_linear_program(seed, whole):
+    cluster, counts = small_cluster(seed, "linear", whole=whole)
+    best = best_fixed_allocation(cluster, counts, tolerance=1e-6)
+    optimum = solve_linear(cluster, counts)
+    rounding = 1e-8 * (1.0 + optimum)  # of HiGHS, 1e-7 per constraint at worst, here far from it
+    assert best.value - rounding <= optimum <= best.upper + rounding
+
+
+@pytest.mark.parametrize("gain", FAMILIES)
+@pytest.mark.parametrize("seed", range(4))
+def test_against_an_interior_point_method(gain, seed):
+    cluster, counts = small_cluster(seed, gain)
+    best = best_fixed_allocation(cluster, counts, tolerance=1e-6)
+    optimum = solve_with_cvxpy(cluster, counts)
+    inexact = 1e-6 * (1.0 + abs(optimum))  # of the interior point method
+    assert best.value - inexact <= optimum <= best.upper + inexact
+
+
+@pytest.mark.parametrize("gain", FAMILIES)
+def test_the_bound_is_exact_for_any_weights(gain):
+    cluster, counts = small_cluster(11, gain)
+    weights = np.random.default_rng(5).dirichlet(np.ones(cluster.n_types), cluster.n_ports)
+    expected = solve_with_cvxpy(cluster, counts, weights)
+    assert fixed_allocation_bound(cluster, counts, weights) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+# -- certificates ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), gain=st.sampled_from(FAMILIES), whole=st.booleans())
+def test_what_is_returned_is_what_it_says(seed, gain, whole):
+    cluster, counts = small_cluster(seed, gain, whole=whole)
+    best = best_fixed_allocation(cluster, counts)
+    cluster.check_allocation(best.allocation)
+    worth = 1e-9 * (1.0 + best.value)
+    assert best.value == pytest.approx(cluster.reward(counts, best.allocation), abs=worth)
+    assert best.upper == pytest.approx(fixed_allocation_bound(cluster, counts, best.weights), abs=worth)
+    assert best.weights.min() >= 0.0 and best.weights.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    gross = fixed_allocation_bound(cluster, counts, np.zeros_like(best.weights))
+    assert 0.0 <= best.gap <= 1e-3 * max(best.value, 1e-6 * gross)
+    rng = np.random.default_rng(seed)
+    for share in (0.01, 0.1, 1.0):
+        other = feasible(rng, cluster, share)
+        assert cluster.reward(counts, other) <= best.upper + worth
+        mixed = 0.9 * best.allocation + 0.1 * other  # close to the optimum, where a wrong bound would show
+        assert cluster.reward(counts, mixed) <= best.upper + worth
+
+
+def test_an_allocation_beyond_capacity_is_caught_by_the_bound():
+    cluster = published_instance(np.random.default_rng(1), n_ports=3, n_instances=4, gain="linear")
+    best = best_fixed_allocation(cluster, [5, 6, 7], tolerance=1e-6)
+    assert cluster.reward([5, 6, 7], 1.01 * best.allocation) > best.upper
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), gain=st.sampled_from(FAMILIES))
+def test_every_weights_bound_is_above_the_value(seed, gain):
+    cluster, counts = small_cluster(seed, gain)
+    best = best_fixed_allocation(cluster, counts)
+    weights = np.random.default_rng(seed).dirichlet(np.full(cluster.n_types, 0.3), cluster.n_ports)
+    # 1/alpha - 1/(y + alpha) is a small difference of terms of order 1/alpha, once for each arrival, instance and type.
+    terms = np.sum(counts) * (1.0 / np.minimum(cluster.alpha, 1.0)).sum()
+    assert fixed_allocation_bound(cluster, counts, weights) >= best.value - 4 * np.finfo(float).eps * terms
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("gain", FAMILIES)
+@pytest.mark.parametrize("overhead", [(0.3, 0.5), (0.01, 0.015), (0.8, 1.0)])
+def test_default_size(gain, overhead):
+    rng = np.random.default_rng(2)
+    cluster = published_instance(rng, gain=gain, overhead=overhead)
+    counts = rng.binomial(2000, 0.7, cluster.n_ports)
+    best = best_fixed_allocation(cluster, counts)
+    cluster.check_allocation(best.allocation)
+    assert best.gap <= 1e-3 * best.value
+    assert best.value == pytest.approx(cluster.reward(counts, best.allocation), rel=1e-12)
+    assert best.upper == pytest.approx(fixed_allocation_bound(cluster, counts, best.weights), rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.compiled
+@pytest.mark.parametrize("gain", ["linear", "mixed"])
+def test_large_size_within_a_minute(gain):
+    rng = np.random.default_rng(2)
+    cluster = published_instance(rng, n_ports=100, n_instances=1024, contention=5.0, gain=gain)
+    counts = rng.binomial(10_000, 0.7, cluster.n_ports)
+    best_fixed_allocation(published_instance(rng, n_instances=2), np.ones(10))  # compiles
+    start = time.perf_counter()
+    best = best_fixed_allocation(cluster, counts)
+    assert time.perf_counter() - start < 60.0
+    cluster.check_allocation(best.allocation)
+    assert best.gap <= 1e-3 * best.value
+
+
+@pytest.mark.compiled
+def test_small_gaps_everywhere():
+    """Every one of 1,000 small instances, ties and zeros among them, to 1e-6."""
+    for seed in range(1000):
+        cluster, counts = small_cluster(seed, FAMILIES[seed % 5], whole=bool(seed % 2))
+        best_fixed_allocation(cluster, counts, tolerance=1e-6)  # raises if not reached
+
+
+# -- degenerate instances ----------------------------------------------------------------------------------
+
+
+def test_ports_that_never_come_get_nothing_to_speak_of_and_cost_nothing():
+    rng = np.random.default_rng(0)
+    cluster = small_integer_instance(rng, gain="mixed")
+    counts = np.zeros(cluster.n_ports)
+    best = best_fixed_allocation(cluster, counts)
+    assert (best.value, best.gap, best.iterations) == (0.0, 0.0, 0)
+    counts[0] = 3.0
+    best = best_fixed_allocation(cluster, counts)
+    assert best.value > 0.0 and not best.allocation[1:].any()
+
+
+def test_counts_of_very_different_size():
+    cluster, _ = small_cluster(3, "mixed")
+    counts = 10.0 ** np.arange(0, 2 * cluster.n_ports, 2)
+    best = best_fixed_allocation(cluster, counts, tolerance=1e-6)
+    assert best.gap <= 1e-6 * best.value
+
+
+def test_no_capacity_no_requirement_no_overhead():
+    ports = [[True], [True]]
+    for requirements, capacities in (([[2.0], [3.0]], [[0.0]]), ([[0.0], [0.0]], [[4.0]])):
+        nothing = BipartiteCluster(requirements, capacities, ports, "log", 1.0, 0.5)
+        assert best_fixed_allocation(nothing, [1, 1]).value == 0.0
+    free = BipartiteCluster([[2.0], [3.0]], [[9.0]], ports, "log", 1.0, 0.0)
+    assert best_fixed_allocation(free, [1, 1], tolerance=1e-9).value == pytest.approx(math.log(12), rel=1e-9)
+
+
+def test_counts_only_scale_the_value():
+    cluster, counts = small_cluster(6, "mixed")
+    once, often = best_fixed_allocation(cluster, counts), best_fixed_allocation(cluster, 1024 * counts)
+    assert np.array_equal(once.allocation, often.allocation)
+    assert (often.value, often.gap) == (1024 * once.value, 1024 * once.gap)
+    assert not once.allocation.flags.writeable and not once.weights.flags.writeable
+
+
+def test_the_cluster_offers_it():
+    cluster, counts = small_cluster(6, "log")
+    assert cluster.best_fixed_allocation(counts).value == best_fixed_allocation(cluster, counts).value
+
+
+# -- kernels -----------------------------------------------------------------------------------------------
+
+
+@given(
+    code=st.integers(0, 3),
+    alpha=st.floats(0.1, 10.0),
+    point=st.floats(-1e4, 1e4),
+    step=st.floats(1e-4, 1e4),
+    bound=st.floats(0.0, 1e3),
+    guess=st.floats(0.0, 1e3),
+)
+def test_a_proximal_amount_meets_its_condition(code, alpha, point, step, bound, guess):
+    y = kernels._amount_near(code, alpha, point, step, bound, min(guess, bound))
+    assert 0.0 <= y <= bound
+    pull = point + step * float(gain_slopes(code, alpha, y)) - y
+    exact = 1e-9 * (1.0 + abs(point) + step)
+    assert pull >= -exact or y == 0.0
+    assert pull <= exact or y == bound
+
+
+@given(code=st.integers(0, 3), alpha=st.floats(0.1, 10.0), price=st.floats(0.0, 5.0), bound=st.floats(0.0, 1e3))
+def test_an_amount_at_a_price_is_best(code, alpha, price, bound):
+    def surplus(y):
+        return float(gain_values(code, alpha, y)) - price * y
+
+    y = kernels._amount_at_price(code, alpha, price, bound)
+    others = np.concatenate([np.linspace(0.0, bound, 21), np.clip(y * np.array([0.99, 1.01]), 0.0, bound)])
+    assert 0.0 <= y <= bound
+    assert surplus(y) >= max(surplus(other) for other in others) - 1e-9 * (1.0 + price * bound + alpha * bound)
+
+
+@given(st.lists(st.tuples(st.floats(-5.0, 5.0), st.floats(1e-3, 1e3)), min_size=1, max_size=6))
+def test_the_nearest_point_of_the_simplex_meets_its_condition(pairs):
+    given_weights, steps = (np.array(x) for x in zip(*pairs, strict=True))
+    w = given_weights.copy()
+    kernels._to_simplex(w, steps)
+    assert w.min() >= 0.0 and w.sum() == pytest.approx(1.0, abs=1e-12)
+    pulls = (given_weights - w) / steps  # all equal where w > 0, and no larger elsewhere
+    assert pulls[w > 0.0].min() >= pulls.max() - 1e-7 * (1.0 + abs(pulls).max())
+
+
+# -- bad input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"arrival_counts": [1.0]}, "arrival_counts has shape (1,): expected (2,)"),
+        ({"arrival_counts": [1.0, -1.0]}, "arrival_counts[1] = -1.0: expected a finite number >= 0"),
+        ({"arrival_counts": [math.nan, 1.0]}, "arrival_counts[0] = nan"),
+        ({"tolerance": 0.0}, "tolerance = 0.0"),
+        ({"tolerance": 1.0}, "tolerance = 1.0"),
+        ({"max_iterations": 0}, "max_iterations = 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
+    with pytest.raises(InvalidParameterError) as caught:
+        best_fixed_allocation(cluster, **{"arrival_counts": [1.0, 2.0], **arguments})
+    assert message in str(caught.value)
+
+
+def test_weights_above_one_are_no_certificate():
+    cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
+    with pytest.raises(InvalidParameterError, match=r"weights\[1\] sum to 1.5: expected at most 1"):
+        fixed_allocation_bound(cluster, [1, 2], [[1.0], [1.5]])
+    with pytest.raises(InvalidParameterError, match=r"weights\[0, 0\] = -0.5"):
+        fixed_allocation_bound(cluster, [1, 2], [[-0.5], [1.0]])
+
+
+def test_a_gap_that_is_not_reached_is_an_error():
+    cluster, counts = small_cluster(3, "mixed")
+    with pytest.raises(SolverError, match="after 3 iterations: expected at most 1e-12"):
+        best_fixed_allocation(cluster, counts, tolerance=1e-12, max_iterations=3)

@@ -1,0 +1,300 @@
+"""Gang policies in the slot loop: steps, the entropy's projection, the rule in every slot, and the bound above."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from gangs import naive_reward, random_allocation, random_gang, violations
+from marketsched.mechanisms import DecisionError, InvalidParameterError
+from marketsched.mechanisms.allocation import (
+    BernoulliArrivals,
+    Drf,
+    GangEnvironment,
+    GangOga,
+    GangRepaired,
+    OgaSched,
+    RecordedArrivals,
+    find_peeking,
+    play_slots,
+)
+from marketsched.mechanisms.allocation.oga.gang_oga import entropy_width, fair_shares, port_subgradient, project_entropy
+from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
+
+SEEDS = st.integers(0, 2**32)
+BOTH = pytest.mark.parametrize("geometry", ["euclidean", "entropy"])
+
+
+def task_gradient(gang, counts, y):
+    """Return the subgradient as a dense array of tasks."""
+    layout = gang.relaxed.layout
+    return layout.to_dense(gang.spread(port_subgradient(gang, counts, gang.merge(layout.to_channels(y)))))
+
+
+# -- the subgradient ---------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(SEEDS, SEEDS)
+def test_the_line_through_a_point_is_above_the_reward_everywhere(seed, other):
+    """The subgradient's own inequality, also at ties of the overhead, which whole numbers make common."""
+    gang = random_gang(seed)
+    counts = np.random.default_rng(other).integers(0, 2, gang.n_ports)
+    here = np.round(random_allocation(gang, other))
+    gradient = task_gradient(gang, counts, here)
+    value = naive_reward(gang, counts, here)
+    for k in range(4):
+        there = random_allocation(gang, other + k)
+        assert naive_reward(gang, counts, there) <= value + (gradient * (there - here)).sum() + 1e-9
+
+
+def test_the_subgradient_is_the_slope_where_there_is_one():
+    gang = random_gang(5, whole=False)
+    counts = np.array([1, 0, 1])
+    y = random_allocation(gang, 6) + 0.1 * gang.relaxed.channels[:, :, None]
+    gradient, h = task_gradient(gang, counts, y), 1e-6
+    for place in map(tuple, np.argwhere(np.broadcast_to(gang.relaxed.channels[:, :, None], y.shape))):
+        up, down = y.copy(), y.copy()
+        up[place] += h
+        down[place] -= h
+        slope = (naive_reward(gang, counts, up) - naive_reward(gang, counts, down)) / (2 * h)
+        assert gradient[place] == pytest.approx(slope, abs=1e-7)
+
+
+# -- the two steps -----------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), st.integers(1, 6))
+def test_the_entropy_projection_has_its_optimality_conditions(data, n):
+    whole = st.integers(0, 4).map(float)
+    numbers = st.lists(whole | st.floats(1e-9, 1e6), min_size=n, max_size=n)
+    z, a = np.array(data.draw(numbers)), np.array(data.draw(numbers))
+    c = data.draw(whole | st.floats(0, 10))
+    out = project_entropy(z, a, np.array([c]), np.array([0, n]))
+    slack = 1e-12 * max(1.0, c)
+    assert ((out >= 0) & (out <= a)).all()
+    assert out.sum() <= c + slack
+    inside = (out < a) & (z > 0)  # there, ln(out / z) is minus the price of capacity, the same for all
+    scale = (out[inside] / z[inside]).max(initial=0.0) if inside.any() else 1.0
+    assert np.allclose(out[inside], scale * z[inside], rtol=1e-9, atol=1e-300)
+    assert scale <= 1.0
+    if inside.any() and scale < 1.0:  # a price is paid only for capacity that is used up
+        assert out.sum() >= c * (1 - 1e-9) - slack
+        capped = (out >= a) & (z > 0)
+        assert (z[capped] * scale >= a[capped] * (1 - 1e-9)).all()  # at that price they would want more
+    if np.minimum(z, a).sum() <= c:
+        assert np.array_equal(out, np.minimum(z, a))
+
+
+def test_the_entropy_projection_is_the_nearest_point():
+    rng = np.random.default_rng(8)
+    for _ in range(10):
+        z, a, c = rng.uniform(0.1, 4, 4), rng.uniform(0.5, 3, 4), rng.uniform(0.5, 4)
+
+        def divergence(y, z=z):
+            return float(np.sum(y * np.log(y / z) - y + z))
+
+        out = project_entropy(z, a, np.array([c]), np.array([0, 4]))
+        start = np.minimum(a, c / 4) * 0.9
+        limits = {"type": "ineq", "fun": lambda y, c=c: c - y.sum()}
+        found = minimize(divergence, start, bounds=[(1e-9, most) for most in a], constraints=[limits], method="SLSQP")
+        assert divergence(out) <= found.fun + 1e-6
+        assert np.allclose(out, found.x, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([-1.0], [1.0], [1.0], [0, 1]), r"points\[0\] = -1.0"),
+        (([1.0], [np.inf], [1.0], [0, 1]), r"bounds\[0\] = inf"),
+        (([1.0], [1.0], [1.0, 1.0], [0, 1]), "capacities has shape"),
+        (([1.0], [1.0], [1.0], [0, 2]), "columns do not rise"),
+    ],
+)
+def test_bad_columns_are_named(arguments, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        project_entropy(*map(np.array, arguments))
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS)
+def test_the_first_state_shares_in_proportion_and_is_within_the_width(seed):
+    gang = random_gang(seed)
+    flat = fair_shares(gang)
+    gang.relaxed.check_channel_array(flat)
+    used, asked = gang.relaxed.used(flat), gang.relaxed.used(gang.relaxed.bounds)
+    assert np.allclose(used, np.minimum(gang.relaxed.capacities, asked), rtol=1e-12)
+    y = gang.relaxed.layout.to_channels(random_allocation(gang, seed))
+    some = y > 0
+    divergence = (y[some] * np.log(y[some] / flat[some])).sum() - y.sum() + flat.sum()
+    assert divergence <= entropy_width(gang) + 1e-9
+
+
+@settings(deadline=None, max_examples=40)
+@given(SEEDS, st.sampled_from([0.25, 1.0, 3.0]))
+def test_one_step_of_either_kind(seed, eta):
+    gang = random_gang(seed)
+    layout, relaxed = gang.relaxed.layout, gang.relaxed
+    counts = np.random.default_rng(seed).integers(0, 2, gang.n_ports)
+    start = random_allocation(gang, seed)
+    gradient = task_gradient(gang, counts, start)
+    policy = GangOga(gang, 9, step=eta, initial=start)
+    policy.update(counts)
+    # the nearest legal point: no legal point is on the other side of it
+    moved, landed = start + eta * gradient, layout.to_dense(policy.state)
+    for k in range(4):
+        assert ((random_allocation(gang, seed + k) - landed) * (moved - landed)).sum() <= 1e-7
+    policy = GangOga(gang, 9, step=eta, initial=start, geometry="entropy")
+    policy.update(counts)
+    grown = np.maximum(start, 1e-9 * relaxed.requirements[:, None, :]) * np.exp(eta * gradient)
+    grown = layout.to_channels(grown)
+    expected = project_entropy(grown, relaxed.bounds, relaxed.capacities.ravel(), layout.columns)
+    assert np.allclose(policy.state, expected, rtol=1e-12, atol=1e-15)
+
+
+# -- in the slot loop --------------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_the_rule_holds_in_every_slot(geometry, share):
+    gang = random_gang(11, share=share, n_ports=4, n_instances=5)
+    policy = GangOga(gang, 150, geometry=geometry)
+    environment = GangEnvironment(gang, BernoulliArrivals(0.7, np.random.default_rng(1), gang.n_ports))
+    launched = 0.0
+    for decision, outcome in slot_by_slot(policy, environment, 150):
+        gang.relaxed.check_channel_array(policy.state)
+        y = gang.relaxed.layout.to_dense(decision)
+        assert violations(gang, y) == []
+        (counts,) = outcome.feedback
+        assert outcome.measures["reward"] == pytest.approx(naive_reward(gang, counts, y), rel=1e-9, abs=1e-9)
+        launched += outcome.measures["launched"]
+        assert outcome.measures["launched"] == counts @ gang.launched(y)
+    assert launched > 0
+
+
+def policies(gang, horizon):
+    """Return fresh policies of every kind."""
+    return [
+        GangOga(gang, horizon),
+        GangOga(gang, horizon, geometry="entropy"),
+        GangRepaired(OgaSched(gang.merged, horizon), gang),
+        GangRepaired(Drf(gang.merged), gang),
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_policy_beats_the_relaxation_in_any_slot(seed):
+    gang = random_gang(seed, share=0.25)
+    bounds = {
+        counts: gang.merged.best_fixed_allocation(counts, tolerance=1e-4).upper
+        for counts in itertools.product([0, 1], repeat=gang.n_ports)
+    }
+    arrivals = BernoulliArrivals(0.6, np.random.default_rng(seed), gang.n_ports)
+    for policy in policies(gang, 80):
+        for _, outcome in slot_by_slot(policy, GangEnvironment(gang, arrivals), 80):
+            bound = bounds[tuple(outcome.feedback[0].tolist())]
+            assert outcome.measures["reward"] <= bound + 1e-9 * (1.0 + bound)
+
+
+@BOTH
+def test_the_states_regret_in_the_relaxed_problem_is_below_the_bound_and_falls(geometry):
+    gang = random_gang(21, n_ports=4, n_instances=6, whole=False)
+    mean_regret = []
+    for horizon in (100, 1600):
+        arrivals = BernoulliArrivals(0.7, np.random.default_rng(1), gang.n_ports)
+        environment = GangEnvironment(gang, arrivals)
+        policy, earned = GangOga(gang, horizon, geometry=geometry), 0.0
+        for _, outcome in slot_by_slot(policy, environment, horizon):
+            gains, overheads = gang.channel_rewards(outcome.feedback[0], policy.state)
+            earned += gains.sum() - overheads.sum()
+        regret = gang.merged.best_fixed_allocation(environment.arrival_counts).upper - earned
+        assert regret <= gang.relaxed.regret_bound(horizon)
+        mean_regret.append(regret / horizon)
+    assert mean_regret[1] < mean_regret[0] / 2  # like 1 / sqrt(T): a quarter
+
+
+def test_gang_policies_do_not_peek():
+    gang = random_gang(3)
+    counts = np.random.default_rng(0).integers(0, 2, (8, gang.n_ports))
+    other = counts.copy()
+    other[5] = 1 - other[5]
+    for pair in zip(policies(gang, 8), policies(gang, 8), strict=True):
+        worlds = [(p, GangEnvironment(gang, RecordedArrivals(c))) for p, c in zip(pair, (counts, other), strict=True)]
+        assert find_peeking(*worlds, 5) is None
+
+
+def test_policies_say_what_they_are():
+    names = [(policy.name, policy.observes) for policy in policies(random_gang(3), 8)]
+    assert names[:2] == [("gang-oga", "nothing"), ("gang-mirror", "nothing")]
+    assert names[2][1:] == ("nothing",)
+    assert names[3][1:] == ("arrivals",)
+    assert all("gang" in name for name, _ in names)
+
+
+def test_dense_and_channel_decisions_agree():
+    gang = random_gang(3)
+    for policy in policies(gang, 8):
+        handed = (np.ones(gang.n_ports, int),) if policy.observes == "arrivals" else ()
+        dense = policy.allocate(*handed)
+        assert np.array_equal(gang.relaxed.layout.to_channels(dense), policy.allocate_channels(*handed))
+
+
+def test_unrepaired_states_are_refused():
+    """Negative control: the state itself, before repair, breaks the rule, and the environment says so."""
+
+    class Unrepaired(GangOga):
+        def allocate_channels(self):
+            return self.state
+
+    gang = random_gang(11, share=0.5, n_ports=4, n_instances=5)
+    environment = GangEnvironment(gang, BernoulliArrivals(0.7, np.random.default_rng(1), gang.n_ports))
+    with pytest.raises(DecisionError, match=r"slot \d+: allocation (gives task|schedules)"):
+        play_slots(Unrepaired(gang, 50), environment, 50)
+
+
+def test_only_legal_amounts_are_played():
+    class Greedy(GangOga):
+        def allocate_channels(self):
+            return self.gang.relaxed.bounds
+
+    gang = random_gang(11, n_ports=4)
+    with pytest.raises(DecisionError, match=r"slot 1: .*sums to"):
+        play_slots(Greedy(gang, 5), GangEnvironment(gang, RecordedArrivals(np.ones((5, 4)))))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda gang: GangOga(gang, 0), "horizon = 0"),
+        (lambda gang: GangOga(gang, 5, step="adam"), "step = 'adam'"),
+        (lambda gang: GangOga(gang, 5, step=-1.0), "step = -1.0"),
+        (lambda gang: GangOga(gang, 5, step=lambda t: np.nan).update([1, 1, 1]), "step = nan"),
+        (lambda gang: GangOga(gang, 5, geometry="round"), "geometry = 'round'"),
+        (lambda gang: GangOga(gang, 5, initial=np.ones((1, 1, 1))), "initial has shape"),
+        (lambda gang: GangOga(gang, 5).update([1, -1, 0]), r"arrivals\[1\] = -1"),
+        (lambda gang: GangEnvironment(gang, RecordedArrivals([[1, 2, 1]])), "can get 2 jobs"),
+        (lambda gang: GangEnvironment(gang, RecordedArrivals([[1]])), "arrivals have 1 ports: expected 3"),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        make(random_gang(3))
+
+
+def test_steps_may_be_scheduled():
+    gang = random_gang(3)
+    told = []
+
+    def halving(slot):
+        told.append(slot)
+        return 0.5**slot
+
+    policy = GangOga(gang, 5, step=halving)
+    for _ in range(3):
+        policy.update(np.ones(3, int))
+    assert told == [1, 2, 3]

@@ -1,0 +1,153 @@
+"""P4 and P5: projections of shares against an independent solver and against their own optimality conditions."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
+from marketsched.mechanisms.allocation.opm.general_projection import project_general
+from marketsched.mechanisms.allocation.opm.machine_projection import from_blocks, project_machines, to_blocks
+from marketsched.mechanisms.errors import InvalidParameterError, SolverError
+
+WHOLE = st.integers(-3, 3).map(float)  # ties are common
+REAL = st.floats(-5.0, 5.0, allow_subnormal=False)
+
+
+def certify_machine(y, z):
+    """Check the optimality conditions of one machine: z = max(y - tau, 0), tau = 0 unless the sum is 1."""
+    assert z.min(initial=0.0) >= 0.0 and z.sum() <= 1.0 + 1e-12
+    running = z > 0.0
+    tau = (y - z)[running].mean() if running.any() else 0.0
+    assert tau >= -1e-12
+    assert np.abs((y - z)[running] - tau).max(initial=0.0) <= 1e-10
+    if running.any():
+        assert y[~running].max(initial=-np.inf) <= tau + 1e-10
+    else:
+        assert y.max(initial=-np.inf) <= 0.0
+    if tau > 1e-10:
+        assert z.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 20)), elements=st.one_of(WHOLE, REAL)))
+def test_p4_satisfies_its_optimality_conditions(y):
+    z = project_machines(y)
+    for i in range(y.shape[1]):
+        certify_machine(y[:, i], z[:, i])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
+def test_p4_agrees_with_cvxpy(scale):
+    rng = np.random.default_rng(5)
+    y = rng.normal(0.2, scale, (7, 40))
+    z = cp.Variable(y.shape, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(z - y)), [cp.sum(z, axis=0) <= 1])
+    problem.solve(solver=cp.OSQP, eps_abs=1e-9, eps_rel=1e-9, max_iter=200_000)
+    np.testing.assert_allclose(project_machines(y), z.value, atol=2e-6)
+
+
+def test_p4_of_one_job_clips():
+    y = np.random.default_rng(0).normal(0.5, 1.0, (1, 300))
+    np.testing.assert_array_equal(project_machines(y), np.clip(y, 0.0, 1.0))
+
+
+def test_p4_leaves_legal_shares_as_they_are_and_is_idempotent():
+    y = np.random.default_rng(1).dirichlet(np.ones(6), 257).T * 0.9
+    np.testing.assert_array_equal(project_machines(y), y)
+    z = project_machines(np.random.default_rng(2).normal(0.0, 2.0, (6, 257)))
+    np.testing.assert_allclose(project_machines(z), z, atol=1e-15)
+
+
+def test_p4_with_equal_shares_and_huge_ones():
+    np.testing.assert_allclose(project_machines(np.full((8, 3), 5.0)), np.full((8, 3), 0.125), rtol=1e-15)
+    np.testing.assert_allclose(project_machines([[1e9], [1e9 + 0.5], [-1e9]]), [[0.25], [0.75], [0.0]], atol=1e-6)
+    assert project_machines(np.zeros((0, 4))).shape == (0, 4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 8), (5, 9), (4, 128), (2, 300)])
+def test_blocks_hold_what_was_put_in(shape):
+    dense = np.random.default_rng(0).random(shape)
+    np.testing.assert_array_equal(from_blocks(to_blocks(dense), *shape), dense)
+
+
+@pytest.mark.parametrize("bad", [[1.0], [[np.nan]], [["x"]]])
+def test_p4_refuses_what_is_no_array_of_shares(bad):
+    with pytest.raises(InvalidParameterError, match="points"):
+        project_machines(bad)
+
+
+def general_instance(seed, n_jobs, n_machines, top):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(0.5, 0.7, (n_jobs, n_machines))
+    ends = (rng.random(y.shape) < 0.8).astype(float) if top else np.ones_like(y)
+    return y, rng.uniform(0.2, 1.0, n_jobs), rng.uniform(0.3, 3.0, n_machines), rng.integers(1, 4, n_jobs), ends
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_p5_agrees_with_cvxpy_and_its_gap_bounds_the_distance(seed):
+    y, demands, room, limits, ends = general_instance(seed, 6, 8, seed % 2)
+    found = project_general(y, demands, room, limits, top=ends)
+    z = cp.Variable(y.shape)
+    rules = [demands @ z <= room, cp.sum(z, axis=1) <= limits, z >= 0, z <= ends]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(z - y)), rules)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13)
+    np.testing.assert_allclose(found.shares, z.value, atol=1e-5)
+    assert ((found.shares - y) ** 2).sum() == pytest.approx(problem.value, abs=1e-8)
+    assert 0.0 <= found.gap < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_p5_is_feasible_and_certified_by_a_dual_bound_computed_here(seed):
+    y, demands, room, limits, ends = general_instance(100 + seed, 9, 12, True)
+    found = project_general(y, demands, room, limits, top=ends, tolerance=1e-9)
+    z, rho, sigma = found.shares, found.machine_prices, found.job_prices
+    assert (demands @ z <= room + 1e-12).all() and (z.sum(axis=1) <= limits + 1e-12).all()
+    assert (z >= 0.0).all() and (z <= ends).all() and (rho >= 0.0).all() and (sigma >= 0.0).all()
+    best = np.clip(y - np.outer(demands, rho) - sigma[:, None], 0.0, ends)
+    dual = 0.5 * ((best - y) ** 2).sum() + rho @ (demands @ best - room) + sigma @ (best.sum(axis=1) - limits)
+    primal = 0.5 * ((z - y) ** 2).sum()
+    assert dual <= primal + 1e-12 and primal - dual == pytest.approx(found.gap, abs=1e-10)
+
+
+def test_p5_with_one_task_per_machine_is_p4():
+    y = np.random.default_rng(3).normal(0.3, 0.6, (5, 30))
+    found = project_general(y, np.ones(5), np.ones(30), np.full(5, np.inf))
+    np.testing.assert_allclose(found.shares, project_machines(y), atol=1e-9)
+
+
+def test_p5_from_the_multipliers_of_a_near_point_is_the_same_and_quicker():
+    y, demands, room, limits, _ = general_instance(11, 20, 30, False)
+    first = project_general(y, demands, room, limits)
+    again = project_general(y, demands, room, limits, start=(first.machine_prices, first.job_prices))
+    np.testing.assert_allclose(again.shares, first.shares, atol=1e-6)
+    assert again.sweeps < first.sweeps
+
+
+def test_p5_that_may_not_sweep_enough_says_so():
+    y, demands, room, limits, _ = general_instance(11, 20, 30, False)
+    with pytest.raises(SolverError, match="after 1 sweeps"):
+        project_general(y + 1.0, demands, room, limits, max_sweeps=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"demands": [1.0, 0.0]}, "demands"),
+        ({"capacities": [1.0]}, "capacities"),
+        ({"limits": [1.0, -1.0]}, "limits"),
+        ({"points": [[np.inf, 0.0], [0.0, 0.0]]}, "points"),
+    ],
+)
+def test_p5_refuses_bad_input(change, message):
+    legal = {"points": np.zeros((2, 2)), "demands": [1.0, 1.0], "capacities": [1.0, 1.0], "limits": [1.0, 1.0]}
+    with pytest.raises(InvalidParameterError, match=message):
+        project_general(**{**legal, **change})
+
+
+def test_roundable_rules_by_hand():
+    weights, room, top = roundable_rules(np.array([1.0, 0.25]), np.array([0.2, 0.7, 1.0, 4.0]))
+    np.testing.assert_array_equal(top, [[0, 0, 1, 1], [0, 1, 1, 1]])
+    np.testing.assert_array_equal(room, [0, 2, 1, 3])  # nothing fits; two small tasks; one task; a load of 4 - 1
+    np.testing.assert_array_equal(weights[:, 1:], [[1, 1, 1], [1, 1, 0.25]])

@@ -1,0 +1,124 @@
+"""Several jobs per port: the formula of section 3.4 by hand, the copied cluster, and its environment."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.mechanisms.allocation import (
+    BinomialArrivals,
+    BipartiteCluster,
+    OgaSched,
+    PortCopies,
+    RecordedArrivals,
+    play_slots,
+    small_integer_instance,
+)
+from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals
+
+
+def gain_of(code, alpha, y):
+    """Return OgaSched (27), written out once more."""
+    if code == 0:
+        return alpha * y
+    if code == 1:
+        return alpha * math.log(y + 1)
+    if code == 2:
+        return 1 / alpha - 1 / (y + alpha)
+    return alpha * math.sqrt(y + 1) - alpha
+
+
+def reward_by_the_formula(cluster, most, counts, y):
+    """Return the sum over ports of section 3.4's reward; ``y[l][j]`` is the (R, K) amounts of job j of port l."""
+    total = 0.0
+    for port in range(cluster.n_ports):
+        for j in range(1, most[port] + 1):
+            if j <= counts[port]:
+                amounts = y[port][j - 1]
+                for r in range(cluster.n_instances):
+                    for k in range(cluster.n_types):
+                        total += gain_of(cluster.gain[r, k], cluster.alpha[r, k], amounts[r, k])
+                total -= max(cluster.overhead[k] * amounts[:, k].sum() for k in range(cluster.n_types))
+    return total
+
+
+def test_one_reward_by_hand():
+    cluster = BipartiteCluster([[2.0, 1.0], [3.0, 0.0]], [[4.0, 1.0]], [[True], [True]], "linear", 1.0, [0.25, 0.5])
+    copies = PortCopies([2, 1])
+    three = copies.replicate(cluster)
+    y = np.array([[[1.0, 0.5]], [[2.0, 0.5]], [[1.0, 0.0]]])  # jobs 1 and 2 of port 0, job 1 of port 1
+    worth = [1.5 - 0.25, 2.5 - 0.5, 1.0 - 0.25]
+    for counts, expected in [([1, 0], worth[0]), ([2, 0], sum(worth[:2])), ([1, 1], worth[0] + worth[2]), ([0, 0], 0)]:
+        assert three.reward(copies.presence(counts), y) == pytest.approx(expected, abs=1e-15)
+    three.check_allocation(y)
+    y[0, 0, 0] = 1.5  # copies share the instance: 4.5 > 4
+    with pytest.raises(InvalidParameterError, match=r"instance 0, type 0 sums to 4\.5"):
+        three.check_allocation(y)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any))
+def test_the_reward_is_the_formulas(seed, most):
+    rng = np.random.default_rng(seed)
+    cluster = small_integer_instance(rng, n_ports=3)
+    copies = PortCopies(most)
+    copied = copies.replicate(cluster)
+    assert copied.n_ports == sum(most)
+    y = copied.project(rng.uniform(0, 3, (copies.n_copies, cluster.n_instances, cluster.n_types)))
+    counts = rng.integers(0, np.array(most) + 1)
+    by_port = [y[copies.ports == port] for port in range(3)]
+    expected = reward_by_the_formula(cluster, most, counts, by_port)
+    assert copied.reward(copies.presence(counts), y) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    gain, overhead = copied.gain_and_overhead(copies.presence(counts), y)
+    per_port = copies.sum_copies(gain - overhead)
+    assert per_port.sum() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert not per_port[counts == 0].any()
+    used = copies.sum_copies(y).sum(axis=0)
+    assert (used <= cluster.capacities + 1e-9).all()
+
+
+def test_one_job_per_port_is_the_cluster_itself():
+    cluster = small_integer_instance(np.random.default_rng(4))
+    copied = PortCopies(np.ones(4)).replicate(cluster)
+    for name in ("requirements", "capacities", "channels", "gain", "alpha", "overhead"):
+        assert np.array_equal(getattr(copied, name), getattr(cluster, name))
+
+
+def test_native_ogasched_plays_several_jobs_per_port():
+    rng = np.random.default_rng(4)
+    cluster = small_integer_instance(rng, gain="log")
+    arrivals = BinomialArrivals([3, 0, 2, 1], 0.6, rng)
+    copies = PortCopies(arrivals.most)
+    environment = copies.environment(cluster, arrivals)
+    record = play_slots(OgaSched(copies.replicate(cluster), 300), environment, 300)
+    arrivals.begin()
+    jobs = [arrivals.draw().sum() for _ in range(300)]
+    assert record["jobs"].tolist() == jobs
+    assert np.array_equal(copies.sum_copies(environment.arrival_counts).sum(), np.sum(jobs))
+    later_copies_are_rarer = np.diff(environment.arrival_counts[copies.ports == 0])
+    assert (later_copies_are_rarer <= 0).all()
+    best = environment.cluster.best_fixed_allocation(environment.arrival_counts)
+    regret = best.value - record.total("reward")
+    assert regret <= environment.cluster.regret_bound(300)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PortCopies([0, 0]), "a port to which jobs can come"),
+        (lambda: PortCopies([]), "a port to which jobs can come"),
+        (lambda: PortCopies([1, -1]), r"most\[1\] = -1"),
+        (lambda: PortCopies([1, 2]).presence([2, 1]), r"counts\[0\] = 2: expected at most 1"),
+        (lambda: PortCopies([1, 2]).presence([1]), "counts has shape"),
+        (lambda: PortCopies([1, 2]).replicate(small_integer_instance(np.random.default_rng(0))), "4 ports: expected 2"),
+        (lambda: PortCopies([1, 2]).sum_copies([1.0]), "values has shape"),
+        (lambda: CopiedArrivals(RecordedArrivals([[2, 1]]), PortCopies([1, 2])), r"counts\[0\] = 2"),
+        (lambda: CopiedArrivals(RecordedArrivals([[1]]), PortCopies([1, 2])), "1 ports: expected 2"),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        make()

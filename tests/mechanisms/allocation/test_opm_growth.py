@@ -1,0 +1,67 @@
+"""OPS against the offline optimum: with known rates it gets there, and regret and fit grow as the theorems allow."""
+
+import numpy as np
+import pytest
+
+from marketsched.mechanisms.allocation import MachineJobs, Ops, PowerUtility, offline_optimum
+from marketsched.mechanisms.allocation.opm.growth import single_job_growth
+from marketsched.mechanisms.allocation.regret import fitted_growth
+
+UTILITY = PowerUtility(3.0, 0.5)
+
+
+def instance(seed, machines=10):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0.3, 1.0, machines), rng.uniform(0.1, 1.0, machines)
+
+
+def path_of(ops):
+    """Return work rate and cost per slot of the fractional path, over the whole horizon."""
+    rates, work, cost = ops.rates, 0.0, 0.0
+    for _ in range(ops.horizon):
+        ops.allocate()
+        shares = ops.open_fractional[0]
+        work, cost = work + rates @ shares, cost + ops.prices @ shares
+        ops.update(np.zeros(ops.n_machines))
+    return work, cost
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_with_known_rates_the_fractional_path_approaches_the_concave_optimum(seed):
+    prices, rates = instance(seed)
+    shortfalls = []
+    for horizon in (100, 400, 1600):
+        budget = 1.5 * horizon
+        jobs = MachineJobs([0], [horizon], [budget], [3.0], [0.5])
+        best = offline_optimum(jobs, prices, rates, tolerance=1e-9)
+        ops = Ops(prices, horizon, budget, UTILITY, known_rates=rates, strict_budget=False, slack=0.0, rng=0)
+        work, cost = path_of(ops)
+        assert cost <= budget * (1.0 + 1.0 / np.sqrt(horizon))
+        assert work <= best.works[0] * max(1.0, cost / budget) * (1.0 + 1e-9)
+        shortfalls.append(1.0 - UTILITY(work) / best.value)
+    # Theorem 2 (Lemma 5): the shortfall is of order 1/sqrt(T); four times the slots, about half of it.
+    scaled = np.array(shortfalls) * np.sqrt([100, 400, 1600])
+    assert scaled.max() < 1.0 and shortfalls[2] < 0.02 and shortfalls[2] < shortfalls[0]
+
+
+def test_with_the_theorems_slack_the_fractional_path_keeps_the_budget():
+    prices, rates = instance(3)
+    horizon = 1600
+    ops = Ops(prices, horizon, 0.25 * 10 * horizon, UTILITY, known_rates=rates, strict_budget=False, rng=0)
+    assert ops.slack == pytest.approx(8.0 / (0.25**2 * horizon))
+    assert path_of(ops)[1] <= 0.25 * 10 * horizon  # Lemma 3
+
+
+@pytest.mark.slow
+@pytest.mark.compiled
+def test_regret_and_fit_grow_as_the_theorems_say():
+    prices, rates = instance(1)
+    grown = single_job_growth(prices, rates, 1.5, UTILITY, [250, 1000, 4000, 16000], seeds=12, rng=5)
+    fit = fitted_growth(grown.horizons, grown.regrets)
+    assert fit.high < 0.75  # sublinear, near the theorem's 1/2 (and its logarithm)
+    # Past the first slots, in which every estimate is 1, regret over the theorem's function does not grow.
+    ratio = grown.regrets.mean(axis=0) / grown.regret_scales
+    error = grown.regrets.std(axis=0, ddof=1) / np.sqrt(12) / grown.regret_scales
+    assert ratio[-1] < ratio[1] + 3.0 * np.hypot(error[-1], error[1])
+    assert (grown.fits.max(axis=0) <= grown.fit_bounds).all()
+    assert (np.abs(grown.fits) <= 5.0 * np.sqrt(1.5 * grown.horizons)).all()  # of order sqrt(B)

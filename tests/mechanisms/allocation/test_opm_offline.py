@@ -1,0 +1,116 @@
+"""The offline optimum: against cvxpy, closed forms, and its own certificate."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from marketsched.mechanisms.allocation import MachineJobs, Opm, PowerUtility, offline_optimum
+from marketsched.mechanisms.allocation.opm.offline import regret
+from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+
+
+def instance(seed, n=5, machines=4, horizon=20):
+    rng = np.random.default_rng(seed)
+    arrivals = rng.integers(0, horizon - 1, n)
+    deadlines = np.minimum(horizon, arrivals + rng.integers(1, horizon, n))
+    budgets = rng.uniform(0.2, 2.0, n) * (deadlines - arrivals)
+    jobs = MachineJobs(arrivals, deadlines, budgets, rng.uniform(1, 5, n), rng.choice([0.5, 0.75, 1.0], n))
+    return jobs, rng.uniform(0.2, 1.0, machines), rng.uniform(0.05, 1.0, machines)
+
+
+def by_slots(jobs, prices, rates, amplitudes):
+    """Solve P1 with a variable for every job, machine and slot."""
+    slots = np.arange(1, jobs.horizon + 1)
+    there = (jobs.arrivals[:, None] < slots) & (slots <= jobs.deadlines[:, None])
+    shares = [cp.Variable((prices.size, slots.size), nonneg=True) for _ in range(jobs.size)]
+    rules = [sum(shares) <= 1]
+    utilities = []
+    for j, x in enumerate(shares):
+        per_machine = x @ there[j].astype(float)
+        rules += [prices @ per_machine <= jobs.budgets[j]]
+        utilities.append(amplitudes[j] * cp.power(rates @ per_machine, float(jobs.exponents[j])))
+    problem = cp.Problem(cp.Maximize(sum(utilities)), rules)
+    problem.solve(solver=cp.CLARABEL)
+    return problem.value
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("objective", ["utility", "per-slot"])
+def test_the_optimum_is_that_of_a_program_over_all_slots(seed, objective):
+    jobs, prices, rates = instance(seed)
+    found = offline_optimum(jobs, prices, rates, objective=objective, tolerance=1e-7)
+    amplitudes = jobs.weights * (jobs.durations ** (1.0 - jobs.exponents) if objective == "per-slot" else 1.0)
+    assert found.value == pytest.approx(by_slots(jobs, prices, rates, amplitudes), rel=1e-5)
+    assert found.value <= found.bound and found.gap <= 1e-7
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_plan_is_feasible_and_worth_its_value(seed):
+    jobs, prices, rates = instance(seed, n=12, machines=7, horizon=40)
+    rates[2:4], prices[2:4] = 0.6, 0.5  # two machines of one kind
+    found = offline_optimum(jobs, prices, rates)
+    assert found.kinds[2] == found.kinds[3] and len(set(found.kinds.tolist())) == 6
+    job, kind, interval, amount = found.plan
+    begin, end = found.breakpoints[:-1], found.breakpoints[1:]
+    assert (jobs.arrivals[job] <= begin[interval]).all() and (end[interval] <= jobs.deadlines[job]).all()
+    used = np.zeros((6, begin.size))
+    np.add.at(used, (kind, interval), amount)
+    room = np.outer(np.bincount(found.kinds), end - begin)
+    assert (used <= room * (1 + 1e-12)).all()
+    price = np.array([prices[found.kinds == k][0] for k in range(6)])
+    rate = np.array([rates[found.kinds == k][0] for k in range(6)])
+    np.testing.assert_allclose(np.bincount(job, amount * price[kind], minlength=12), found.costs)
+    np.testing.assert_allclose(np.bincount(job, amount * rate[kind], minlength=12), found.works)
+    assert (found.costs <= jobs.budgets * (1 + 1e-12)).all()
+    assert jobs.utilities(found.works).sum() == pytest.approx(found.value)
+    assert found.gap <= 1e-4
+
+
+def test_a_single_job_buys_the_best_rate_per_credit_first():
+    # 10 slots; machine 0 gives 0.9 for 0.5, machine 1 0.5 for 0.5: all of machine 0 and 4 slots of machine 1.
+    jobs = MachineJobs([0], [10], [7.0], [2.0], [0.5])
+    found = offline_optimum(jobs, [0.5, 0.5], [0.9, 0.5], tolerance=1e-9)
+    assert found.works[0] == pytest.approx(9.0 + 2.0) and found.value == pytest.approx(2.0 * 11.0**0.5)
+
+
+def test_free_machines_and_useless_ones():
+    jobs = MachineJobs([0], [10], [1.0], [2.0], [1.0])
+    found = offline_optimum(jobs, [0.0, 0.5, 0.1], [0.5, 0.0, 0.2], tolerance=1e-9)
+    assert found.works[0] == pytest.approx(7.0) and found.costs[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_run_with_known_speeds_beats_the_bound(seed):
+    jobs, prices, rates = instance(seed, n=8, machines=6, horizon=50)
+    best = offline_optimum(jobs, prices, rates)
+    opm = Opm(prices, jobs.horizon, primal_step=0.3, known_rates=rates, rng=1)
+    works = np.zeros(jobs.size)
+    for slot in range(1, jobs.horizon + 1):
+        for j in np.flatnonzero(jobs.arrivals == slot - 1).tolist():
+            opm.add_job(j, int(jobs.deadlines[j]), float(jobs.budgets[j]), jobs.offer(j).utility)
+        decision = opm.allocate()
+        np.add.at(works, decision[decision >= 0], rates[decision >= 0])
+        opm.update(rates)
+    assert 0.3 * best.bound < jobs.utilities(works).sum() <= best.bound
+    per_slot = offline_optimum(jobs, prices, rates, objective="per-slot")
+    assert regret(jobs, per_slot, works) > 0.0
+
+
+def test_what_cannot_be_solved_is_named():
+    jobs, prices, rates = instance(0)
+    with pytest.raises(InvalidParameterError, match="objective"):
+        offline_optimum(jobs, prices, rates, objective="welfare")
+    with pytest.raises(InvalidParameterError, match="highest rate 0"):
+        offline_optimum(jobs, prices, np.zeros(4))
+    with pytest.raises(InvalidParameterError, match=r"rates\[0\]"):
+        offline_optimum(jobs, prices, np.full(4, 1.5))
+    with pytest.raises(SolverError, match="after 1 programs"):
+        offline_optimum(jobs, prices, rates, tolerance=1e-12, max_programs=1)
+    many = MachineJobs(np.arange(3000), np.arange(3000) + 3000, np.ones(3000), np.ones(3000), np.full(3000, 0.5))
+    with pytest.raises(TooLargeError, match="variables"):
+        offline_optimum(many, [1.0], [0.5])
+
+
+def test_power_utility_by_hand():
+    f = PowerUtility(2.0, 0.5)
+    assert (f(9.0), f.slope(9.0), f.slope(0.0, floor=0.25), f.per_slot(36.0, 4)) == (6.0, 1 / 3, 2.0, 24.0)

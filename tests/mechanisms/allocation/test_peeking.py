@@ -1,0 +1,244 @@
+"""Policies that try to see more than they declared: what stops them, and what finds them."""
+
+import copy
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+
+from marketsched.mechanisms import DecisionError, InvalidParameterError
+from marketsched.mechanisms.allocation import (
+    ClusterEnvironment,
+    OgaSched,
+    RecordedArrivals,
+    find_peeking,
+    play_slots,
+)
+from marketsched.mechanisms.allocation.oga.cluster_environment import twin_environments
+from marketsched.mechanisms.allocation.slot_loop import sealed
+from slot_policies import COUNTS, Blind, Sighted, SpiedArrivals, cluster_of
+
+# -- nobody looks ------------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_declares_nothing_is_handed_nothing():
+    class Mislabelled(Sighted):
+        observes = "nothing"
+
+    with pytest.raises(TypeError, match="arrivals"):
+        play_slots(Mislabelled(cluster_of()), ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS)))
+
+
+def test_a_policy_cannot_ask_the_environment():
+    class Asking(Sighted):
+        name, observes = "asking", "nothing"
+
+        def allocate(self):
+            return super().allocate(*self.environment.observation("arrivals"))
+
+    cheat = Asking(cluster_of())
+    cheat.environment = ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS))
+    with pytest.raises(DecisionError, match="slot 1 is observed twice"):
+        play_slots(cheat, cheat.environment)
+
+
+def test_the_declaration_is_read_once():
+    class Turncoat(Sighted):
+        name = "turncoat"
+        calls = 0
+
+        @property
+        def observes(self):
+            self.calls += 1
+            return "nothing" if self.calls <= 1 else "arrivals"
+
+        def allocate(self, *observed):
+            return Sighted.allocate(self, *observed) if observed else np.zeros(self.shape)
+
+        def update(self, arrivals):
+            pass
+
+    class TurncoatLater(Turncoat):
+        @property
+        def observes(self):
+            return "arrivals" if self.started else "nothing"
+
+        started = False
+
+        def update(self, arrivals):
+            self.started = True
+
+    environment = ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS))
+    for kind in (Turncoat, TurncoatLater):
+        record = play_slots(kind(cluster_of()), environment)
+        assert (record.observes, record.total("reward")) == ("nothing", 0.0)
+
+
+def test_what_is_handed_out_is_a_read_only_copy():
+    class Meddling(Sighted):
+        name = "meddling"
+
+        def allocate(self, arrivals):
+            with pytest.raises(ValueError, match="read-only"):
+                arrivals[:] = 1
+            decision = super().allocate(arrivals)
+            arrivals.flags.writeable = True  # its own copy: nobody minds
+            arrivals[:] = 1
+            return decision
+
+        def update(self, arrivals):
+            arrivals.flags.writeable = True
+            arrivals[:] = 7
+
+    environment = ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS))
+    honest = play_slots(Sighted(cluster_of()), environment)
+    meddled = play_slots(Meddling(cluster_of()), environment)
+    assert np.array_equal(meddled["reward"], honest["reward"])
+    assert np.array_equal(meddled["jobs"], honest["jobs"])
+    assert environment.arrival_counts.tolist() == [2, 2, 2]
+
+
+def test_a_decision_that_runs_code_when_it_is_read_runs_it_before_the_draw():
+    log = []
+
+    class Late:
+        def __init__(self, decision):
+            self.decision = decision
+
+        def __array__(self, dtype=None, copy=None):
+            log.append("read")
+            return self.decision
+
+    class Evasive(Blind):
+        def allocate(self):
+            return Late(super().allocate())
+
+    cluster = cluster_of()
+    play_slots(Evasive(cluster), ClusterEnvironment(cluster, SpiedArrivals(COUNTS, log)))
+    assert log == ["read", "draw"] * len(COUNTS)  # read once: it cannot show one thing and play another
+
+
+@dataclasses.dataclass
+class Loose:
+    environment: object
+
+
+@pytest.mark.parametrize("handed", [Loose(1), object(), [1], {"a": 1}, lambda: 1, np.array([object()])])
+def test_nothing_through_which_more_could_be_reached_is_handed_out(handed):
+    with pytest.raises(InvalidParameterError, match="hands out a"):
+        sealed((1.0, (handed,)))
+
+
+def test_sealed_keeps_plain_values():
+    @dataclasses.dataclass(frozen=True)
+    class Job:
+        deadline: int
+
+    array = np.arange(3)
+    handed = sealed((array, (Job(3), "x", None, np.float64(2.0)), True))
+    assert handed[1:] == ((Job(3), "x", None, 2.0), True)
+    assert not np.shares_memory(handed[0], array)
+
+
+# -- looking is seen in what is decided ---------------------------------------------------------------------
+
+
+class FrameDigger(Sighted):
+    """Digs the recorded arrivals of the current slot, and of later ones, out of the interpreter's frames."""
+
+    name, observes = "digger", "nothing"
+    ahead = 0
+
+    def allocate(self):
+        frame = sys._getframe()
+        while "environment" not in frame.f_locals or not hasattr(frame.f_locals["environment"], "_arrivals"):
+            frame = frame.f_back
+        hidden = frame.f_locals["environment"]._arrivals
+        return super().allocate(hidden.counts[min(hidden._next + self.ahead, len(hidden.counts) - 1)])
+
+    def update(self, arrivals):
+        pass
+
+
+class FarDigger(FrameDigger):
+    name, ahead = "far digger", 2
+
+
+class SightedDigger(FrameDigger):
+    """Says truly that it sees the slot's arrivals, and looks at the next slot's as well."""
+
+    name, observes, ahead = "sighted digger", "arrivals", 0
+
+    def allocate(self, arrivals):
+        return super().allocate()
+
+
+class Replaying(Sighted):
+    """Keeps a copy of the environment and plays it ahead; caught whether it says that it sees arrivals or not."""
+
+    name, observes = "replaying", "nothing"
+
+    def allocate(self, *observed):
+        ahead = copy.deepcopy(self.environment)
+        ahead._observed = False
+        return super().allocate(*ahead.observation("arrivals"))
+
+    def update(self, arrivals):
+        pass
+
+
+@pytest.mark.parametrize("common", [0, 3, 7])
+def test_copies_of_the_environment_are_found(common):
+    cluster = cluster_of()
+    counts = np.random.default_rng(common).integers(0, 2, (8, 3))
+    pairs = []
+    for environment in twin_environments(cluster, counts, common):
+        cheat = Replaying(cluster)
+        cheat.environment = environment
+        pairs.append((cheat, environment))
+    assert find_peeking(*pairs, common) == common + 1
+
+
+def test_playing_out_of_turn_is_refused():
+    class Impatient(Blind):
+        """Plays the slot, looks at it, and goes back to the beginning."""
+
+        def allocate(self):
+            seen = self.environment.play(np.zeros(self.shape)).feedback
+            self.environment.begin()
+            return Sighted.allocate(self, *seen)
+
+    cheat = Impatient(cluster_of())
+    cheat.environment = ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS))
+    with pytest.raises(DecisionError, match="slot 1 is played before it is observed"):
+        play_slots(cheat, cheat.environment)
+
+
+def worlds(make_policy, common, counts, changed):
+    """Return two worlds that agree in the first slots and differ from then on."""
+    other = counts.copy()
+    other[common] = changed
+    cluster = cluster_of()
+    return [(make_policy(cluster), ClusterEnvironment(cluster, RecordedArrivals(c))) for c in (counts, other)]
+
+
+@pytest.mark.parametrize("common", [0, 1, 4])
+def test_cheats_are_found(common):
+    counts = np.zeros((8, 3), int)
+    assert find_peeking(*worlds(FrameDigger, common, counts, [1, 0, 1]), common) == common + 1
+    assert find_peeking(*worlds(FarDigger, common, counts, [1, 0, 1]), common) == (3 if common == 4 else None)
+    assert find_peeking(*worlds(SightedDigger, common, counts, [1, 0, 1]), common) == (common if common else None)
+
+
+@pytest.mark.parametrize("common", [0, 1, 5])
+@pytest.mark.parametrize("kind", [Blind, Sighted, lambda c: OgaSched(c, 8), lambda c: OgaSched(c, 8, peek=True)])
+def test_honest_policies_are_not_accused(kind, common):
+    counts = np.random.default_rng(common).integers(0, 2, (8, 3))
+    assert find_peeking(*worlds(kind, common, counts, 1 - counts[common]), common) is None
+
+
+def test_peeking_needs_one_policy_in_two_worlds():
+    (blind, first), (_, second) = worlds(Blind, 1, np.zeros((3, 3), int), [1, 1, 1])
+    with pytest.raises(InvalidParameterError, match="one policy in two worlds"):
+        find_peeking((blind, first), (Sighted(cluster_of()), second), 1)

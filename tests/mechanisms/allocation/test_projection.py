@@ -1,0 +1,165 @@
+"""The projection: certified by the KKT conditions, against cvxpy, brute force over pieces, and known answers."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.mechanisms.allocation.oga.projection import project_columns
+from naive_allocation import naive_projection
+
+
+def kkt_violation(points, bounds, capacities, columns, found):
+    """Largest violation of (3), (4) and (12) of the paper; beyond numbers of 100, relative to them."""
+    worst = 0.0
+    for j, capacity in enumerate(capacities):
+        part = slice(columns[j], columns[j + 1])
+        z, a, y = points[part], bounds[part], found.points[part]
+        level = found.duals[j] / 2.0
+        scale = max(1.0, capacity / 100.0, np.abs(z).max(initial=0.0) / 100.0)
+        assert (y >= 0.0).all() and (y <= a).all() and level >= 0.0
+        slack = capacity - y.sum()
+        pull = z - y - level  # mu - lambda of (12): zero inside, >= 0 where full, <= 0 where empty
+        faults = [
+            max(0.0, -slack),
+            min(level, 1.0) * abs(slack),  # a price only where capacity is used up
+            *np.where(y < np.minimum(a, capacity), np.maximum(pull, 0.0), 0.0),
+            *np.where(y > 0.0, np.maximum(-pull, 0.0), 0.0),
+        ]
+        worst = max(worst, max(faults) / scale)
+    return worst
+
+
+def random_columns(rng, n_columns, kind):
+    """Columns of one kind: their points, bounds, capacities and starts."""
+    sizes = np.ones(n_columns, int) if kind == "one port" else rng.integers(0, 40, n_columns)
+    columns = np.concatenate(([0], np.cumsum(sizes)))
+    n = columns[-1]
+    points, bounds = rng.normal(2.0, 6.0, n), rng.uniform(0.0, 8.0, n)
+    capacities = rng.uniform(0.0, 20.0, n_columns)
+    if kind in ("integers", "ties"):
+        points, bounds, capacities = np.round(points), np.ceil(bounds), np.ceil(capacities)
+    if kind == "ties":
+        points, bounds = np.round(points / 4.0) * 4.0, np.full(n, 2.0)
+    if kind == "no capacity":
+        capacities[:] = 0.0
+    if kind == "no request":
+        bounds[rng.random(n) < 0.5] = 0.0
+    if kind == "slack":
+        capacities += np.add.reduceat(np.append(bounds, 0.0), np.minimum(columns[:-1], n)) * (sizes > 0)
+    if kind == "far":
+        points *= 1e6
+    if kind == "wide range":
+        points, bounds = points * 10.0 ** rng.uniform(-6, 6, n), bounds * 10.0 ** rng.uniform(-6, 6, n)
+    return points, bounds, capacities, columns
+
+
+KINDS = ["plain", "integers", "ties", "no capacity", "no request", "one port", "slack", "far", "wide range"]
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_column_satisfies_the_conditions_of_the_optimum(kind):
+    points, bounds, capacities, columns = random_columns(np.random.default_rng(1), 2500, kind)
+    found = project_columns(points, bounds, capacities, columns)
+    assert kkt_violation(points, bounds, capacities, columns, found) < 1e-10
+
+
+def test_the_certificate_notices_a_wrong_projection():
+    points, bounds, capacities, columns = random_columns(np.random.default_rng(2), 50, "plain")
+    found = project_columns(points, bounds, capacities, columns)
+    busy = int(np.argmax(found.duals))
+    part = slice(columns[busy], columns[busy + 1])
+    inside = np.flatnonzero((found.points[part] > 0.1) & (found.points[part] < bounds[part] - 0.1))[:2]
+    found.points[part][inside] += [1e-6, -1e-6]  # still legal, no longer nearest
+    assert inside.size == 2 and kkt_violation(points, bounds, capacities, columns, found) > 1e-9
+
+
+@given(
+    st.lists(st.tuples(st.integers(-4, 8), st.integers(0, 4)), min_size=1, max_size=7),
+    st.integers(0, 12),
+)
+def test_small_whole_numbers_agree_with_brute_force(ports, capacity):
+    points, bounds = np.array(ports, float).T
+    found = project_columns(points, bounds, [float(capacity)], [0, points.size]).points
+    assert found == pytest.approx(naive_projection(points, bounds, capacity), abs=1e-12)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e6, 1e6), st.floats(0, 1e6)),
+        min_size=1,
+        max_size=9,
+    ),
+    st.floats(0, 1e6),
+)
+@example([(1.0, 1.0), (1.0, 1.0)], 8.74299335759734e-190)  # halving would take hundreds of steps
+@example([(1.0, 1.0), (1.0, 1.0)], 1e-310)
+def test_any_numbers_agree_with_brute_force(ports, capacity):
+    points, bounds = np.array(ports, float).T
+    found = project_columns(points, bounds, [capacity], [0, points.size]).points
+    scale = max(1.0, np.abs(points).max())
+    assert found == pytest.approx(naive_projection(points, bounds, capacity), abs=1e-12 * scale)
+    assert found.sum() <= capacity * (1 + 1e-13)
+
+
+def test_small_columns_agree_with_a_solver_of_quadratic_programs():
+    import cvxpy as cp
+
+    rng = np.random.default_rng(3)
+    for _ in range(15):
+        n, capacity = int(rng.integers(1, 8)), rng.uniform(0.0, 6.0)
+        z, a = rng.normal(2.0, 3.0, n), rng.uniform(0.0, 4.0, n)
+        y = cp.Variable(n)
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(y - z)), [y >= 0, y <= a, cp.sum(y) <= capacity])
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+        assert project_columns(z, a, [capacity], [0, n]).points == pytest.approx(y.value, abs=1e-6)
+
+
+@given(st.integers(0, 2**32), st.floats(0.1, 50.0))
+def test_two_points_never_get_further_apart(seed, spread):
+    rng = np.random.default_rng(seed)
+    a, c, columns = rng.uniform(0, 5, 12), rng.uniform(0, 10, 3), [0, 4, 8, 12]
+    one, two = rng.normal(0, spread, (2, 12))
+    images = [project_columns(z, a, c, columns).points for z in (one, two)]
+    assert np.linalg.norm(images[0] - images[1]) <= np.linalg.norm(one - two) * (1 + 1e-12)
+
+
+def test_a_legal_point_stays_where_it_is():
+    rng = np.random.default_rng(4)
+    points, bounds, capacities, columns = random_columns(rng, 200, "plain")
+    first = project_columns(points, bounds, capacities, columns).points
+    again = project_columns(first, bounds, capacities, columns).points
+    assert again == pytest.approx(first, rel=0.0, abs=1e-13 * capacities.max())
+
+
+def test_a_far_point_meets_the_capacity_to_the_rounding_of_the_capacity():
+    found = project_columns([3e12, 3e12 + 1.0, 3e12 - 7.0], [9.0] * 3, [2.0], [0, 3])
+    assert found.points == pytest.approx([0.5, 1.5, 0.0], abs=1e-3)  # the point itself is known to 5e-4
+    assert found.points.sum() == pytest.approx(2.0, rel=1e-14)
+
+
+def test_levels_between_plateaus_are_found():
+    # No port is strictly inside its bounds until the level is nearly right: a Newton step has nothing to go by.
+    found = project_columns([5.0, 5.0, 5.0, 100.0, -3.0], [1.0, 1.0, 1.0, 2.0, 4.0], [4.0], [0, 5])
+    assert found.points == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2.0, 0.0], abs=1e-13)
+    assert found.duals[0] / 2 == pytest.approx(5 - 2 / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("points", "bounds", "capacities", "columns", "named"),
+    [
+        ([np.nan], [1.0], [1.0], [0, 1], "points"),
+        ([1.0], [-1.0], [1.0], [0, 1], "bounds"),
+        ([1.0], [1.0, 1.0], [1.0], [0, 1], "bounds"),
+        ([1.0], [1.0], [-1.0], [0, 1], "capacities"),
+        ([1.0], [1.0], [np.inf], [0, 1], "capacities"),
+        ([1.0], [1.0], [1.0, 1.0], [0, 1], "capacities"),
+        ([1.0], [1.0], [1.0], [0, 2], "columns"),
+        ([1.0, 1.0], [1.0, 1.0], [1.0, 1.0, 1.0], [0, 2, 1, 2], "columns"),
+    ],
+)
+def test_malformed_columns_are_refused_by_name(points, bounds, capacities, columns, named):
+    with pytest.raises(InvalidParameterError, match=named):
+        project_columns(points, bounds, capacities, columns)

@@ -1,0 +1,151 @@
+"""Rounding: constraints hold in every draw, expectations are the shares."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marketsched.mechanisms.allocation.opm.dependent_rounding import place_demands, round_dependently, round_kernel
+from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
+from marketsched.mechanisms.allocation.opm.general_projection import project_general
+from marketsched.mechanisms.allocation.opm.machine_projection import project_machines
+from marketsched.mechanisms.allocation.opm.rounding import round_machines
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+def bound(n_cells, alpha=1e-6):
+    """Return how many standard errors the worst of ``n_cells`` means may be off, with probability 1 - alpha."""
+    from scipy.stats import norm
+
+    return norm.isf(alpha / (2 * n_cells))
+
+
+def check_means(counts, shares, n):
+    """Check ``counts / n`` against ``shares``, entry by entry, with a bound on the worst of all."""
+    error = np.sqrt(np.maximum(shares * (1.0 - shares), 0.0) / n)
+    allowed = bound(shares.size) * error + 3.0 * bound(shares.size) ** 2 / n  # Bernstein's term for rare events
+    sure = (shares <= 1e-9) | (shares >= 1.0 - 1e-9)
+    np.testing.assert_array_equal(counts[sure], np.round(shares[sure]) * n)
+    assert (np.abs(counts / n - shares) <= allowed).all()
+
+
+@pytest.mark.compiled
+def test_one_draw_per_machine_obeys_3_always_and_has_the_shares_as_mean():
+    rng = np.random.default_rng(1)
+    shares = project_machines(rng.normal(0.2, 0.3, (6, 10)))
+    n, counts = 100_000, np.zeros_like(shares)
+    for _ in range(n // 100):
+        rows = round_machines(np.tile(shares, (1, 100)), rng).reshape(100, 10)  # one row or none: (3) holds by form
+        for j in range(6):
+            counts[j] += (rows == j).sum(axis=0)
+    check_means(counts, shares, n)
+
+
+def test_a_job_without_a_share_is_never_drawn_and_one_with_all_always():
+    rng = np.random.default_rng(0)
+    shares = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 1.0]])
+    for _ in range(200):
+        rows = round_machines(shares, rng)
+        assert rows[0] in (1, 3) and rows[1:].tolist() == [0, 3]
+
+
+def test_with_one_job_a_machine_is_used_with_its_share():
+    share = np.full((1, 20_000), 0.3)
+    used = (round_machines(share, 4) == 0).mean()
+    assert abs(used - 0.3) <= bound(1) * np.sqrt(0.21 / 20_000)
+
+
+@pytest.mark.parametrize("bad", [[[0.7], [0.4]], [[-0.1], [0.1]], [[np.nan], [0.0]]])
+def test_shares_beyond_a_machine_are_refused(bad):
+    with pytest.raises(InvalidParameterError, match="fractional"):
+        round_machines(bad)
+
+
+CASES = {
+    "equal demands": (np.full(5, 0.5), np.array([1.0, 0.7, 2.0, 1.6]), np.array([1, 2, 3, 1, 4])),
+    "different demands": (
+        np.array([1.0, 0.3, 0.6, 0.2, 0.5]),
+        np.array([2.0, 1.2, 0.9, 3.0]),
+        np.array([1, 2, 3, 1, 4]),
+    ),
+    "wide and small": (np.array([0.9, 0.1, 0.1, 0.1, 0.1]), np.array([1.0, 1.8, 0.2, 0.9]), np.array([4, 1, 1, 2, 2])),
+}
+
+
+def roundable_shares(rng, demands, capacities, limits):
+    weights, room, top = roundable_rules(demands, capacities)
+    points = rng.normal(0.6, 0.5, (demands.size, capacities.size))
+    return project_general(points, weights, room, limits, top=top).shares
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("case", CASES)
+def test_dependent_rounding_never_violates_102_and_103_and_has_the_shares_as_mean(case):
+    demands, capacities, limits = CASES[case]
+    rng = np.random.default_rng(7)
+    shares = roundable_shares(rng, demands, capacities, limits)
+    assert ((shares > 0.01) & (shares < 0.99)).sum() >= 3  # there is something to round
+    round_dependently(shares, demands, capacities, limits, rng)  # legal; from here on without the checks of input
+    n, order = 100_000, np.argsort(-demands, kind="stable")
+    drawn = np.array([round_kernel(shares, order, rng) for _ in range(n)])
+    assert (np.einsum("j,nji->ni", demands, drawn) <= capacities * (1 + 1e-12)).all()
+    assert (drawn.sum(axis=2) <= limits).all()
+    check_means(drawn.sum(axis=0), shares, n)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 7), st.integers(1, 7), st.booleans())
+def test_dependent_rounding_on_many_small_clusters(seed, n_jobs, n_machines, equal):
+    rng = np.random.default_rng(seed)
+    demands = np.full(n_jobs, 0.5) if equal else rng.integers(1, 9, n_jobs) / 8.0
+    capacities, limits = rng.integers(0, 20, n_machines) / 8.0, rng.integers(1, n_machines + 1, n_jobs)
+    shares = roundable_shares(rng, demands, capacities, limits)
+    for _ in range(5):
+        drawn = round_dependently(shares, demands, capacities, limits, rng)
+        assert (demands @ drawn <= capacities * (1 + 1e-12)).all() and (drawn.sum(axis=1) <= limits).all()
+        assert not drawn[shares == 0.0].any() and drawn[shares == 1.0].all()
+        # Every job runs the floor or the ceiling of its shares' sum.
+        assert (np.abs(drawn.sum(axis=1) - shares.sum(axis=1)) < 1.0 + 1e-9).all()
+
+
+def test_whole_shares_stay():
+    shares = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    drawn = round_dependently(shares, [1.0, 1.0], [1.0, 1.0, 1.0], [2, 2], 3)
+    np.testing.assert_array_equal(drawn, shares > 0)
+
+
+def test_a_large_cluster_is_rounded_within_its_constraints():
+    rng = np.random.default_rng(2)
+    demands, capacities = rng.uniform(0.2, 1.0, 25), rng.uniform(1.5, 4.0, 60)
+    limits = rng.integers(1, 20, 25)
+    shares = roundable_shares(rng, demands, capacities, limits)
+    drawn = round_dependently(shares, demands, capacities, limits, rng)
+    assert (demands @ drawn <= capacities).all() and (drawn.sum(axis=1) <= limits).all()
+
+
+def test_places_by_hand():
+    # Machine 0: 0.5 of 1.0 and 0.5 of 0.6 share a place; 0.4 of 0.2 opens the next. Machine 1: one place.
+    shares = np.array([[0.5, 0.0], [0.5, 0.3], [0.4, 0.6]])
+    needs = place_demands(shares, np.array([1.0, 0.6, 0.2]), np.array([0, 1, 2]))
+    np.testing.assert_allclose(needs, [1.2, 0.6])
+
+
+def test_a_point_that_no_draw_can_have_as_mean_is_refused():
+    # Within the capacity on average, but the two tasks never fit together: no draw has more than one of them.
+    with pytest.raises(InvalidParameterError, match=r"fractional\[:, 0\] can need 1.2 of capacities\[0\] = 1"):
+        round_dependently([[0.8], [0.8]], [0.6, 0.6], [1.0], [1, 1], 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fractional": [[1.2, 0.0]]}, "fractional"),
+        ({"limits": [0]}, "expected at most 0"),
+        ({"demands": [0.0]}, "demands"),
+        ({"capacities": [1.0, np.nan]}, "capacities"),
+    ],
+)
+def test_dependent_rounding_refuses_bad_input(change, message):
+    legal = {"fractional": [[0.5, 0.5]], "demands": [1.0], "capacities": [1.0, 1.0], "limits": [1], "rng": 0}
+    with pytest.raises(InvalidParameterError, match=message):
+        round_dependently(**{**legal, **change})

@@ -1,0 +1,196 @@
+"""The figure of a run shows what the tables say, fits its page, and is the same every time."""
+
+import hashlib
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LogNorm, to_rgb
+
+from marketsched.agents.job import Job
+from marketsched.agents.result import Kind, MarketLog, build_result
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
+from marketsched.results.plots import BLUES, CANCELLED, EVICTED, OKABE_ITO, load_by_band, run_figure, save_figure
+
+ROUNDS, CAPACITY, LOOKAHEAD = 96, 60, 30
+
+
+def a_run(*, bands=("free", "middle", "production"), removals=True, prices=True, n_jobs=400, rounds=ROUNDS):
+    """Log a run in which jobs start at arrival; some are evicted, some cancelled."""
+    rng, log, jobs, story = np.random.default_rng(2), MarketLog(), [], []
+    for i in range(n_jobs):
+        a, d, c = int(rng.integers(1, rounds - 8)), int(rng.integers(1, 8)), int(rng.integers(1, 3))
+        sow = StatementOfWork(a, c, DeadlineValue(5.0, a + 20), [(a, d, 1.0)])
+        tags = {"band": bands[i % len(bands)]} if bands else {}
+        jobs.append(Job(f"j{i}", "o", sow, a, d, d, tags))
+        fate = int(rng.choice([0, 1, 2], p=[0.8, 0.15, 0.05])) if removals else 0
+        story.append((a, Kind.CANCEL if fate == 1 else Kind.START, i, 0))
+        if fate == 0:
+            story.append((a + d - 1, Kind.COMPLETE, i, a + d))
+        elif fate == 2 and d > 1:
+            story.append((a + 1, Kind.EVICT, i, 0))
+    story.sort(key=lambda e: (e[0], (Kind.EVICT, Kind.CANCEL, Kind.START, Kind.COMPLETE).index(e[1])))
+    load = 0
+    for now in range(1, rounds + 1):
+        ended = 0
+        for _, kind, i, completion in [e for e in story if e[0] == now]:
+            nodes = jobs[i].truth.concurrency
+            if kind is Kind.START or kind is Kind.CANCEL:
+                log.submit(now, i, False, nodes, now, 1.0)
+            load += nodes if kind is Kind.START else -nodes if kind is Kind.EVICT else 0
+            ended += nodes if kind is Kind.COMPLETE else 0
+            log.event(now, kind, i, False, completion or None, 1.0 if completion else 0.0, 5.0 if completion else 0.0)
+        surface = 0.002 * 2000.0 ** (np.linspace(1, 0, LOOKAHEAD) * now / rounds) if prices else None
+        log.close_round(load, 0.9 * load if prices else np.nan, surface[0] if prices else np.nan, surface)
+        load -= ended
+    return build_result(log, jobs, name="run", capacity=CAPACITY, horizon=rounds, statistics={})
+
+
+@pytest.fixture(scope="module")
+def run():
+    return a_run()
+
+
+def picture_bytes(figure, path):
+    save_figure(figure, path)
+    return path.read_bytes()
+
+
+def words(figure):
+    """Draw the figure; return every text that is seen with its box in pixels."""
+    FigureCanvasAgg(figure).draw()
+    seen = list(figure.texts)
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        seen += [*axes.texts, axes.xaxis.label, axes.yaxis.label, *(legend.get_texts() if legend else ())]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for place, tick in zip(axis.get_majorticklocs(), axis.get_major_ticks(), strict=True):
+                seen += [t for t in (tick.label1, tick.label2) if low <= place <= high and t.get_visible()]
+    return [(text, text.get_window_extent()) for text in seen if text.get_text().strip()]
+
+
+def test_bands_add_up_to_the_load(run):
+    found = load_by_band(run.jobs, ROUNDS)
+    assert [name for name, _, _ in found] == ["production", "middle", "free"]
+    assert run.summary["evicted"] > 5  # evicted jobs hold nodes until they go
+    np.testing.assert_array_equal(sum(load for _, _, load in found), run.rounds["load"])
+
+
+def test_many_unknown_bands_are_gathered_and_still_add_up():
+    run = a_run(bands=[f"team {i:02d}" for i in range(12)] + [None])
+    found = load_by_band(run.jobs, ROUNDS)
+    assert [name for name, _, _ in found] == [f"team {i:02d}" for i in range(len(OKABE_ITO) - 1)] + ["other"]
+    np.testing.assert_array_equal(sum(load for _, _, load in found), run.rounds["load"])
+
+
+def test_panels_show_the_tables(run):
+    figure = run_figure(run, capacity=CAPACITY, round_seconds=300, title="run")
+    load, removals, prices, bar = figure.axes
+    capacity = [line for line in load.lines if line.get_linewidth() > 2]
+    assert [set(line.get_ydata()) for line in capacity] == [{CAPACITY}]
+    demand = next(line for line in load.lines if line.get_linewidth() < 1)
+    np.testing.assert_array_equal(demand.get_ydata()[:-1], run.rounds["demand"])
+    heights = {tuple(p.get_facecolor()[:3]): 0 for p in removals.patches}
+    for patch in removals.patches:
+        heights[tuple(patch.get_facecolor()[:3])] += patch.get_height()
+    assert heights[to_rgb(CANCELLED)] == run.summary["cancelled"]
+    assert heights[to_rgb(EVICTED)] == run.summary["evicted"]
+    (image,) = prices.images
+    assert isinstance(image.norm, LogNorm)
+    shown = np.asarray(image.get_array())
+    np.testing.assert_allclose(shown, run.price_surface[:, : shown.shape[0]].T, rtol=1e-6)
+    assert image.get_extent() == [0, 8.0, 0, shown.shape[0] / 12]  # hours: 96 rounds across
+    assert image.origin == "lower"
+    assert removals.get_xlim() == prices.get_xlim() == load.get_xlim() == (0, 8.0)
+    low, high = removals.get_ylim()
+    assert low > high  # bars hang down
+    assert bar.get_ylabel()
+
+
+@pytest.mark.parametrize(
+    ("options", "panels"),
+    [
+        ({}, 4),
+        ({"removals": False}, 3),
+        ({"prices": False}, 2),
+        ({"prices": False, "removals": False, "bands": ()}, 1),
+        ({"n_jobs": 1, "rounds": 12}, 3),
+    ],
+)
+def test_panels_without_anything_to_show_are_left_out(options, panels, tmp_path):
+    figure = run_figure(
+        a_run(removals=options.pop("removals", False if "n_jobs" in options else True), **options), capacity=CAPACITY
+    )
+    assert len(figure.axes) == panels
+    assert picture_bytes(figure, tmp_path / "run.png")[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("bands", [("free", "middle", "production"), ("a", "b", "c", "d"), ()])
+def test_every_word_is_on_the_page_and_none_covers_another(bands):
+    run = a_run(bands=bands)
+    big = {
+        "jobs": 1_234_567,
+        "cancelled": 123_456,
+        "evicted": 12_345,
+        "welfare": 123_456_789.0,
+        "revenue": 98_765_432.0,
+    }
+    run = replace(run, summary=run.summary | big)
+    figure = run_figure(run, capacity=CAPACITY, round_seconds=300, title="google-recurring, seed 12345")
+    page, boxes = figure.bbox, words(figure)
+    assert len(boxes) > 20
+    outside = [t for t, b in boxes if b.x0 < page.x0 or b.x1 > page.x1 or b.y0 < page.y0 or b.y1 > page.y1]
+    assert outside == []
+    clashes = [(v, w) for i, (v, a) in enumerate(boxes) for w, b in boxes[i + 1 :] if a.overlaps(b)]
+    assert clashes == []
+    assert min(text.get_fontsize() for text, _ in boxes) >= 10  # the page is as wide as a slide, 12 inches
+
+
+def test_an_interrupted_run_says_so(run):
+    part = replace(run, summary=run.summary | {"complete": False, "rounds": 50, "horizon": 96})
+    figure = run_figure(part, capacity=CAPACITY, title="run")
+    assert "run (interrupted after round 50 of 96)" in [t.get_text() for t in figure.texts]
+
+
+def test_a_run_without_a_finished_round_can_be_drawn(tmp_path):
+    nothing = build_result(MarketLog(), [], name="x", capacity=3, horizon=5, statistics={})
+    figure = run_figure(nothing, capacity=3, title="nothing yet")
+    assert picture_bytes(figure, tmp_path / "run.png")
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_equal_runs_give_equal_bytes(ending, tmp_path):
+    first, second = (
+        picture_bytes(run_figure(a_run(), capacity=CAPACITY, round_seconds=60, title="run"), tmp_path / f"{i}.{ending}")
+        for i in range(2)
+    )
+    assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest()
+    other = picture_bytes(run_figure(a_run(), capacity=CAPACITY + 1), tmp_path / f"other.{ending}")
+    assert first != other
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize("pair", [*pairwise(BLUES), (CANCELLED, EVICTED), (BLUES[-1], "white")])
+def test_neighbouring_colours_differ_in_lightness_alone(pair):
+    """So that they can be told apart without colour vision, and on a grey print."""
+    dark, light = sorted(luminance(colour) for colour in pair)
+    assert (light + 0.05) / (dark + 0.05) > 1.5
+
+
+def test_no_global_plotting_state_is_touched():
+    code = (
+        "import sys, marketsched.results.plots; sys.exit('matplotlib.pyplot' in sys.modules or 'mesa' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,266 @@
+"""Bad input, from the outside: one clear line, exit status 2, and nothing half-written."""
+
+import gzip
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.show.cli import app
+
+JOB = {
+    "name": "A",
+    "birth": 2,
+    "concurrency": 1,
+    "value": {"kind": "table", "values": {5: 8, 6: 6.5}},
+    "requirements": [
+        {"arrival": 3, "duration": 2, "probability": 0.5},
+        {"arrival": 4, "duration": 2, "probability": 0.5},
+    ],
+}
+MARKET = {
+    "name": "market",
+    "workload": {
+        "kind": "jobs",
+        "capacity": 3,
+        "horizon": 12,
+        "max_concurrency": 2,
+        "max_duration": 3,
+        "max_value": 8,
+        "max_delay": 9,
+        "jobs": [JOB],
+    },
+    "mechanism": {"pricing": {"kind": "posted", "prices": [0.5]}},
+}
+CONFIG = {
+    "mechanism": "reduction",
+    "capacity": 3,
+    "max_concurrency": 2,
+    "max_duration": 3,
+    "max_value": 8,
+    "max_delay": 9,
+    "horizon": 12,
+    "pricing": {"kind": "posted", "prices": [0.5]},
+    "oracle": {"kind": "exact"},
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MARKETSCHED_DATA", raising=False)
+    (tmp_path / "market.yaml").write_text(dump_yaml(MARKET))
+    (tmp_path / "config.yaml").write_text(dump_yaml(CONFIG))
+    return tmp_path
+
+
+def refused(here, *arguments):
+    """Return the one line that a refused command says; nothing is left in the folder."""
+    before = {path.name: path.is_dir() or path.read_bytes() for path in here.iterdir()}
+    found = CliRunner().invoke(app, [str(x) for x in arguments], catch_exceptions=False)
+    assert found.exit_code == 2, (found.stdout, found.stderr)
+    assert found.stdout == ""
+    assert found.stderr.count("\n") == 1 and found.stderr.startswith("marketsched: ")
+    assert {path.name: path.is_dir() or path.read_bytes() for path in here.iterdir()} == before
+    return found.stderr.removeprefix("marketsched: ").rstrip("\n")
+
+
+FIRST = "market.yaml: workload.jobs[0]"
+REPORTS = {
+    "negative probability": (
+        "requirements.0.probability=-0.1",
+        f"{FIRST}.requirements[0].probability = -0.1: expected a number in [0, 1]",
+    ),
+    "probability NaN": (
+        "requirements.0.probability=.nan",
+        f"{FIRST}.requirements[0].probability = nan: expected a number in [0, 1]",
+    ),
+    "probabilities above 1": (
+        "requirements.1.probability=0.6",
+        f"{FIRST}: probabilities add up to 1.1: expected at most 1",
+    ),
+    "no requirements": (
+        "requirements=[]",
+        f"{FIRST}: requirements is empty: expected at least one (arrival, duration, probability)",
+    ),
+    "arrival before birth": (
+        "requirements.0.arrival=1",
+        f"{FIRST}.requirements[0].arrival = 1: expected a whole number in [2, 10000000]",
+    ),
+    "duration 0": (
+        "requirements.1.duration=0",
+        f"{FIRST}.requirements[1].duration = 0: expected a whole number in [1, 3]",
+    ),
+    "duration above max_duration": (
+        "requirements.1.duration=4",
+        f"{FIRST}.requirements[1].duration = 4: expected a whole number in [1, 3]",
+    ),
+    "concurrency above max_concurrency": (
+        "concurrency=3",
+        f"{FIRST}.concurrency = 3: expected a whole number in [1, 2]",
+    ),
+    "increasing values": (
+        "value.values={5: 1, 6: 2}",
+        f"{FIRST}.value: values[6] = 2.0 exceeds values[5] = 1.0: expected values that do not increase with time",
+    ),
+    "negative value": ("value.values={5: -1}", f"{FIRST}.value: values[5] = -1: expected a finite number >= 0"),
+    "value above max_value": ("value.values={5: 9}", f"{FIRST}.value = 9.0: expected values in [0, 8.0]"),
+    "real arrival before birth": ("arrival=1", f"{FIRST}.arrival = 1: expected not before the birth 2"),
+    "real duration 0": ("duration=0", f"{FIRST}.duration = 0: expected a whole number >= 1"),
+}
+
+
+@pytest.mark.parametrize("case", REPORTS)
+def test_a_bad_job_is_refused_by_place_and_legal_range(here, case):
+    change, line = REPORTS[case]
+    assert refused(here, "run", "market.yaml", "--out", "out", "--set", f"workload.jobs.0.{change}") == line
+
+
+def test_values_between_0_and_1_are_fine(here):
+    found = CliRunner().invoke(
+        app, ["run", "market.yaml", "--out", "out", "--set", "workload.jobs.0.value.values={5: 0.25}"]
+    )
+    assert found.exit_code == 0
+
+
+def test_concurrency_above_capacity(here):
+    line = refused(
+        here,
+        "run",
+        "market.yaml",
+        "--out",
+        "out",
+        "--set",
+        "workload.capacity=1",
+        "--set",
+        "workload.jobs.0.concurrency=2",
+    )
+    assert line == f"{FIRST}.concurrency = 2: expected a whole number in [1, 1]"
+
+
+def test_duplicate_names(here):
+    jobs = json.dumps([JOB, JOB])
+    line = refused(here, "run", "market.yaml", "--out", "out", "--set", f"workload.jobs={jobs}")
+    assert line == "market.yaml: workload.jobs[1].name = 'A': expected a name of its own"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("name: x\ncolour: red\n", "bad.yaml: colour: unknown key: known here are name, description, workload"),
+        ("name: x\nname: y\n", "bad.yaml: line 2, column 1: the key 'name' twice: expected a YAML document"),
+        ("name: [x\n", "bad.yaml: line 2, column 1: "),
+        ("", "bad.yaml: the document = None: expected a table of keys"),
+        ("- 1\n", "bad.yaml: the document = [1]: expected a table of keys"),
+    ],
+)
+def test_a_bad_scenario_file(here, text, line):
+    (here / "bad.yaml").write_text(text)
+    assert refused(here, "run", "bad.yaml", "--out", "out").startswith(line)
+
+
+@pytest.mark.parametrize("command", ["run", "replay"])
+def test_a_bad_rule_is_refused(here, command):
+    for rule, value, legal in [
+        ("epsilon", 1.5, "a finite number in (-inf, 1)"),
+        ("threshold", -0.1, "'auto' or a number in [0, 1]"),
+        ("eviction", "lottery", "'all' or 'running'"),
+    ]:
+        if command == "run":
+            line = refused(here, "run", "market.yaml", "--set", f"mechanism.{rule}={value}")
+            assert line == f"market.yaml: mechanism.{rule} = {value!r}: expected {legal}"
+        else:
+            (here / "bad.yaml").write_text(dump_yaml(CONFIG | {rule: value}))
+            assert refused(here, "replay", "bad.yaml", "-") == f"bad.yaml: {rule} = {value!r}: expected {legal}"
+
+
+def test_unknown_keys_of_a_configuration(here):
+    (here / "bad.yaml").write_text(dump_yaml(CONFIG | {"capacities": 3}))
+    line = refused(here, "replay", "bad.yaml", "-", "--out", "out")
+    assert line.startswith("bad.yaml: capacities: unknown key (did you mean 'capacity'?): known here are epsilon")
+
+
+def test_relaxed_supply_must_exceed_the_widest_job(here):
+    """C' = (1 - 0.4) 3 = 1.8 nodes are not enough for a job of 2."""
+    changes = ["--set", "mechanism.epsilon=0.4", "--set", "mechanism.pricing={kind: exponential}"]
+    assert "expected C' > max_concurrency" in refused(here, "run", "market.yaml", "--out", "out", *changes)
+    (here / "bad.yaml").write_text(dump_yaml(CONFIG | {"epsilon": 0.4, "pricing": {"kind": "exponential"}}))
+    line = refused(here, "replay", "bad.yaml", "-", "--out", "out")
+    assert line.startswith("bad.yaml: ") and "expected C' > max_concurrency" in line
+
+
+@pytest.mark.parametrize(
+    ("bad", "part"),
+    [
+        ({"round": 2, "event": "end"}, "goes back"),
+        ('{"round": 5, "event": "arr', "not JSON"),
+        ("round 5, arrive", "not JSON"),
+    ],
+)
+def test_a_bad_log_is_a_reported_error(here, bad, part):
+    """In a log a faulty line does not end the command: it is answered, and the exit status is 1."""
+    log = [{"round": 3, "event": "end"}, bad, {"round": 4, "event": "end"}]
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in log)
+    (here / "events.jsonl").write_text(text)
+    found = CliRunner().invoke(app, ["replay", "config.yaml", "events.jsonl"])
+    assert found.exit_code == 1 and found.stderr == ""
+    (error,) = [json.loads(line) for line in found.stdout.splitlines()]
+    assert error["line"] == 2 and part in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["run", "nothing.yaml"], "scenario 'nothing.yaml': no such file, and the built-in ones are"),
+        (["run", "."], "'.' is a folder: "),
+        (["scenarios", "nothing"], "scenario 'nothing' is unknown: expected one of"),
+        (["replay", "nothing.yaml", "-"], "nothing.yaml: No such file or directory"),
+        (["replay", "config.yaml", "nothing.jsonl"], "nothing.jsonl: No such file or directory"),
+        (["replay", "config.yaml", "nothing.jsonl", "--out", "out"], "nothing.jsonl: No such file or directory"),
+        (["replay", "config.yaml", "config.yaml", "--out", "nowhere/out"], "nowhere: No such file or directory"),
+        (["replay", "config.yaml", "config.yaml", "--out", "."], ".: Is a directory"),
+        (["run", "google-recurring"], "no data folder: give the folder of the trace files with --data DIR"),
+        (["run", "google-recurring", "--data", "nowhere"], "nowhere: no such folder: give the folder"),
+        (["traces", "--data", "nowhere"], "nowhere: no such folder"),
+        (["traces", "verify"], "no data folder"),
+        (["traces", "verify", "moon", "--data", "."], "trace 'moon': expected one of google-jobs"),
+    ],
+)
+def test_a_missing_file_or_folder(here, arguments, line):
+    assert line in refused(here, *arguments)
+
+
+def test_a_truncated_gzip(here):
+    (here / "data").mkdir()
+    rows = "".join(f"{i},1,2,300,600,1,10,3,5\n" for i in range(50_000))
+    whole = gzip.compress(rows.encode())
+    (here / "data" / "google2011_jobs_29d.csv.gz").write_bytes(whole[: len(whole) // 2])
+    for arguments in (["run", "google-recurring", "--out", "out"], ["traces", "verify", "google-jobs"]):
+        line = refused(here, *arguments, "--data", "data")
+        assert "google2011_jobs_29d.csv.gz" in line
+
+
+def test_a_folder_that_is_not_a_run_is_never_replaced(here):
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.tex").write_text("years")
+    line = refused(here, "run", "market.yaml", "--out", "mine", "--force")
+    assert line == "mine holds other files and no meta.json: expected a new or empty folder"
+    assert (here / "mine" / "thesis.tex").read_text() == "years"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "market.yaml", "--seed", "-1"],
+        ["run", "market.yaml", "--seed", "half"],
+        ["run", "market.yaml", "--colour", "red"],
+        ["walk"],
+        ["replay", "config.yaml"],
+    ],
+)
+def test_bad_usage(here, arguments):
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 2 and found.stdout == "" and "Traceback" not in found.stderr
+    assert {path.name for path in here.iterdir()} == {"market.yaml", "config.yaml"}

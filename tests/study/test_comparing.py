@@ -1,0 +1,382 @@
+"""Comparisons: paired runs, ratios of means, brackets of OPT, and what is promised of whom."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from scipy import stats
+from typer.testing import CliRunner
+
+from marketsched.config.contestants import contestants
+from marketsched.config.scenario import Scenario
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.play import yardsticks
+from marketsched.results.paired_statistics import ratio_of_means
+from marketsched.show.cli import app
+from marketsched.show.comparison_plot import comparison_figure
+from marketsched.show.comparison_results import write_comparison
+from marketsched.show.comparison_view import comparison_view, ratio_text, remarks
+from marketsched.study.comparisons import comparing
+from marketsched.study.comparisons.comparing import compare
+from marketsched.study.comparisons.tables import summary_table
+
+JOB = {
+    "birth": 1,
+    "concurrency": 1,
+    "value": {"kind": "deadline", "value": 4, "deadline": 2},
+    "requirements": [{"arrival": 1, "duration": 1, "probability": 1}],
+}
+SIX_FOR_FIVE = {  # worked example W4 (a): four of six are served at exponential prices, five could be
+    "name": "six for five",
+    "workload": {
+        "kind": "jobs",
+        "capacity": 5,
+        "horizon": 6,
+        "max_concurrency": 1,
+        "max_duration": 2,
+        "max_value": 4,
+        "max_delay": 6,
+        "jobs": [{"name": f"job {i}", **JOB} for i in range(6)],
+    },
+}
+MAYBE = {  # each of six jobs, of different worth, comes with probability one half
+    **SIX_FOR_FIVE,
+    "name": "perhaps six for two",
+    "workload": {
+        **SIX_FOR_FIVE["workload"],
+        "capacity": 2,
+        "jobs": [
+            {
+                "name": f"job {i}",
+                **JOB,
+                "value": {"kind": "deadline", "value": 4 - i / 2, "deadline": 2},
+                "requirements": [{"arrival": 1, "duration": 1, "probability": 0.5}],
+            }
+            for i in range(6)
+        ],
+    },
+    "mechanism": {"pricing": {"kind": "posted", "prices": [1.0]}},
+}
+
+
+def printed(view, width):
+    console = Console(width=width, highlight=False, record=True, file=io.StringIO())
+    console.print(view)
+    return console.export_text()
+
+
+# -- ratios of means ---------------------------------------------------------------------------------------
+
+
+def test_the_ratio_is_that_of_the_means():
+    found = ratio_of_means([1.0, 100.0], [1.0, 50.0], rng=0)
+    assert found.value == 101 / 51  # the mean of the ratios would be 1.5
+    assert 1.0 <= found.low < found.value <= found.high <= 2.0
+
+
+def test_one_run_has_no_interval_and_equal_runs_a_point():
+    assert np.isnan(ratio_of_means([3.0], [2.0])[1:]).all()
+    assert ratio_of_means([3.0] * 5, [2.0] * 5) == (1.5, 1.5, 1.5)
+    assert ratio_of_means([3.0, 1.0], [0.0, 0.0]).value == np.inf
+    with pytest.raises(InvalidParameterError, match="expected the same number, at least 1"):
+        ratio_of_means([], [])
+    with pytest.raises(InvalidParameterError, match="expected the same number, at least 1"):
+        ratio_of_means([1.0, 2.0], [1.0])
+
+
+def test_equal_seeds_give_equal_intervals():
+    rng = np.random.default_rng(3)
+    above, below = rng.gamma(5, size=20) + 1, rng.gamma(5, size=20) + 1
+    assert ratio_of_means(above, below, rng=1) == ratio_of_means(above, below, rng=1)
+    assert ratio_of_means(above, below, rng=1)[1:] != ratio_of_means(above, below, rng=2)[1:]
+
+
+def test_intervals_cover_as_often_as_they_say():
+    """200 samples of 30 pairs with ratio 1.25: the bootstrap is approximate, so coverage may be a little low."""
+    rng = np.random.default_rng(12)
+    covered = 0
+    for _ in range(200):
+        below = rng.gamma(8.0, size=30)
+        above = 1.25 * below + rng.normal(0.0, 0.3, size=30)
+        found = ratio_of_means(above, below, rng=rng)
+        covered += found.low <= 1.25 <= found.high
+    assert stats.binomtest(covered, 200, 0.90, alternative="less").pvalue > 1e-3
+    assert stats.binomtest(covered, 200, 0.99, alternative="greater").pvalue > 1e-3
+
+
+# -- the tables --------------------------------------------------------------------------------------------
+
+
+def hand_made():
+    rows = []
+    for seed, (optimum, high, welfare) in enumerate([(10, 10, {"a": 8, "b": 5}), (20, 22, {"a": 8, "b": 15})]):
+        kind = "exact" if optimum == high else "dual"
+        for name, earned in welfare.items():
+            rows.append(
+                {
+                    "seed": seed,
+                    "mechanism": name,
+                    "welfare": float(earned),
+                    "revenue": 1.0,
+                    "jobs": 4,
+                    "completed": 2,
+                    "seconds": 0.1,
+                    "opt_low": float(optimum),
+                    "opt_high": float(high),
+                    "opt_kind": kind,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def test_the_summary_of_hand_made_runs():
+    table = summary_table(hand_made(), ["a", "b"], 0.95).set_index("mechanism")
+    assert table.loc["a", ["ratio_low", "ratio_high"]].tolist() == [30 / 16, 2.0]
+    assert table.loc["b", ["ratio_low", "ratio_high"]].tolist() == [1.5, 1.6]
+    assert table["behind"].tolist() == [1 - 16 / 20, 0.0]  # b wins: 20 against 16
+    assert (table["interval_low"] <= table["ratio_low"]).all()
+    assert (table["interval_high"] >= table["ratio_high"]).all()
+    assert table["exact_optima"].tolist() == [1, 1]
+    assert table["welfare_share"].tolist() == [8 / 16, 10 / 16]
+
+
+# -- whole comparisons -------------------------------------------------------------------------------------
+
+
+def test_w4_is_five_fourths_and_first_come_is_best():
+    found = compare(SIX_FOR_FIVE, ["exponential", "first-come", "first-come:price=5"], runs=2)
+    table = found.summary.set_index("mechanism")
+    assert table["welfare"].tolist() == [16.0, 20.0, 0.0]
+    assert table["revenue"].tolist() == [3.75, 0.0, 0.0]
+    assert table["ratio_low"].tolist() == table["ratio_high"].tolist() == [1.25, 1.0, np.inf]
+    assert table.loc["exponential", "promised_ratio"] == pytest.approx(4 * np.log(32))
+    assert table["promise_holds"].tolist() == [True, False, False]
+    assert set(found.runs["opt_kind"]) == {"exact"}
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert "nothing earned" in printed(comparison_view(found), 110)
+
+
+def test_runs_are_paired_and_can_be_repeated():
+    names = ["reduction", "first-come", "reduction:eviction=running"]
+    found = compare(MAYBE, names, runs=6, seed=4)
+    assert found.runs["seed"].tolist() == [s for s in range(4, 10) for _ in names]
+    by_seed = found.runs.groupby("seed")
+    assert (by_seed["opt_high"].nunique() == 1).all()
+    assert by_seed["opt_high"].first().nunique() > 1
+    assert (found.runs["welfare"] <= found.runs["opt_low"]).all()
+    assert (found.runs["opt_low"] <= found.runs["opt_high"]).all()
+    again = compare(MAYBE, names, runs=6, seed=4)
+    figures = [name for name in found.runs if name != "seconds"]
+    pd.testing.assert_frame_equal(found.runs[figures], again.runs[figures])
+    columns = [name for name in found.summary if name != "seconds"]
+    pd.testing.assert_frame_equal(found.summary[columns], again.summary[columns])
+    one = compare(MAYBE, ["reduction"], runs=1, seed=7)
+    row = found.runs[(found.runs["seed"] == 7) & (found.runs["mechanism"] == "reduction")]
+    assert one.runs["welfare"].tolist() == row["welfare"].tolist()
+
+
+def test_mechanisms_that_meet_different_jobs_are_caught(monkeypatch):
+    played = comparing._played
+
+    def another_seed(entrant, seed, data, promises):
+        return played(entrant, seed + (entrant.label == "first-come"), data, promises)
+
+    monkeypatch.setattr(comparing, "_played", another_seed)
+    with pytest.raises(InvalidParameterError, match="'reduction' and 'first-come' meet different jobs with seed"):
+        compare(MAYBE, ["reduction", "first-come"], runs=6)
+
+
+def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
+    exact = compare(MAYBE, ["reduction"], runs=4)
+    bounds = compare(MAYBE, ["reduction"], runs=4, optimum_seconds=0)
+    assert set(bounds.runs["opt_kind"]) == {"dual"}
+    monkeypatch.setattr(yardsticks, "MOST_EXACT", 0)
+    programs = compare(MAYBE, ["reduction"], runs=4)
+    assert set(programs.runs["opt_kind"]) <= {"lp", "dual"}
+    for other in (bounds, programs):
+        assert (other.runs["opt_low"] <= exact.runs["opt_low"] + 1e-9).all()
+        assert (other.runs["opt_high"] >= exact.runs["opt_high"] - 1e-9).all()
+        row, known = other.summary.iloc[0], exact.summary.iloc[0]
+        assert row["ratio_low"] <= known["ratio_low"] + 1e-12
+        assert row["ratio_high"] >= known["ratio_high"] - 1e-12
+
+
+def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
+    def stop(done, total, what):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    names = ["reduction", "first-come"]
+    with pytest.raises(KeyboardInterrupt):
+        compare(MAYBE, names, runs=4, progress=stop)
+    found = compare(MAYBE, names, runs=4, progress=stop, keep_interrupted=True)
+    assert not found.complete
+    assert found.runs["seed"].tolist() == [0, 0]
+    write_comparison(tmp_path / "out", found)
+    assert (tmp_path / "out" / "INCOMPLETE").read_text().startswith("interrupted after 1 of 4 seeds")
+    assert "INTERRUPTED after 1 of 4 seeds" in printed(comparison_view(found), 110)
+    with pytest.raises(KeyboardInterrupt):  # nothing is finished yet: nothing to keep
+        compare(
+            MAYBE, names, runs=4, progress=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt), keep_interrupted=True
+        )
+
+
+# -- who takes part ----------------------------------------------------------------------------------------
+
+
+def test_tokens():
+    base = Scenario.from_dict(MAYBE)
+    found = contestants(
+        base, ["scenario", "exponential:epsilon=0.25", "first-come:price=0.5", "reduction:eviction=running"]
+    )
+    first, exponential, first_come, running = (each.scenario.mechanism for each in found)
+    assert first == base.mechanism
+    assert (exponential.name, exponential.epsilon, exponential.pricing.kind) == ("exponential", 0.25, "exponential")
+    assert (first_come.pricing.kind, first_come.pricing.prices) == ("posted", (0.5,))
+    assert (running.eviction, running.pricing) == ("running", base.mechanism.pricing)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error", "message"),
+    [
+        ([], InvalidParameterError, "expected at least one name"),
+        ("reduction", InvalidParameterError, "expected at least one name"),
+        (["reduction", "reduction"], InvalidParameterError, "'reduction' is named twice"),
+        (["reduction:epsilon"], InvalidParameterError, "'epsilon': expected name:key=value"),
+        (["reduction:capacity=9"], InvalidParameterError, "changes capacity: expected the same market for all"),
+        (["reduction:epsilon=2"], InvalidParameterError, r"mechanism 'reduction:epsilon=2': .*epsilon = 2"),
+        (["lottery"], (InvalidParameterError, UnknownNameError), "lottery"),
+    ],
+)
+def test_wrong_tokens(tokens, error, message):
+    with pytest.raises(error, match=message):
+        contestants(Scenario.from_dict(MAYBE), tokens)
+
+
+def test_what_is_promised():
+    hidden = {**SIX_FOR_FIVE, "workload": {**SIX_FOR_FIVE["workload"]}}
+    points = [{"arrival": 1, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]
+    hidden["workload"]["jobs"] = [{"name": "A", **JOB, "requirements": points}]
+    assert "durations hidden" in compare(hidden, ["exponential"], runs=1).summary["promise_conditions"][0]
+    liars = {**SIX_FOR_FIVE, "owners": {"misreporting": 1.0, "strategy": {"kind": "scale-value", "factor": 0.5}}}
+    assert "some owners misreport" in compare(liars, ["exponential"], runs=1).summary["promise_conditions"][0]
+
+
+def test_bundles_for_known_laws_carry_their_guarantee():
+    job = {"name": "batch", "birth": 1, "copies": 30, "statements": [{"probability": 1, **JOB}]}
+    job["statements"][0].pop("birth")
+    market = {
+        "name": "known",
+        "workload": {**SIX_FOR_FIVE["workload"], "kind": "mixtures", "capacity": 16, "jobs": [job]},
+    }
+    table = compare(market, ["stochastic", "first-come"], runs=2).summary.set_index("mechanism")
+    assert not table.loc["stochastic", "promise_holds"]  # in the relaxed problem it does
+    assert table.loc["stochastic", "ratio_high"] <= table.loc["stochastic", "promised_ratio"]
+    assert "Lemma E.3" in table.loc["stochastic", "promise_conditions"]
+
+
+# -- what is seen and written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_the_view_fits(width):
+    found = compare(MAYBE, ["reduction", "first-come", "reduction:eviction=running"], runs=9)
+    text = printed(comparison_view(found), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "E[welfare]" in text
+    for label in ("first-come", "reduction"):
+        assert label in text
+    assert any("ratios of means" in remark for remark in remarks(found))
+
+
+def test_a_ratio_in_words():
+    assert ratio_text(1.25, 1.25) == "1.250"
+    assert ratio_text(1.25, 1.2504) == "1.250"
+    assert ratio_text(1.25, 1.3) == "1.250 .. 1.300"
+    assert ratio_text(np.inf, np.inf) == "nothing earned"
+
+
+def test_the_figure_says_what_the_table_says():
+    found = compare(MAYBE, ["reduction", "first-come", "first-come:price=5"], runs=9)
+    left, right = comparison_figure(found).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == found.summary["mechanism"].tolist()
+    texts = [text.get_text() for text in left.texts]
+    assert ratio_text(*found.summary.loc[0, ["ratio_low", "ratio_high"]]) in texts
+    assert "  earned nothing" in texts
+    widths = [bar.get_width() for bar in right.patches[:3]]
+    assert widths == pytest.approx(found.summary["welfare_share"].tolist())
+
+
+@pytest.fixture
+def market_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "market.yaml").write_text(dump_yaml(MAYBE))
+    return tmp_path / "market.yaml"
+
+
+def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
+    call = ["compare", str(market_file), "--mechanisms", "reduction, first-come", "--runs", "3", "--out", "out"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.stderr
+    assert "written to out" in done.stdout
+    folder = market_file.parent / "out"
+    names = {"runs.parquet", "summary.parquet", "summary.json", "scenario.yaml", "figure.png", "meta.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    runs = pd.read_parquet(folder / "runs.parquet")
+    assert runs[["seed", "mechanism"]].values.tolist() == [
+        [s, m] for s in range(3) for m in ("reduction", "first-come")
+    ]
+    meta = json.loads((folder / "meta.json").read_text())
+    assert (meta["seed"], meta["runs"], meta["mechanisms"]) == (0, 3, ["reduction", "first-come"])
+    refused = CliRunner().invoke(app, call)
+    assert refused.exit_code == 2
+    assert "holds an earlier run" in refused.stderr
+    as_json = CliRunner().invoke(app, [*call, "--force", "--json"])
+    told = json.loads(as_json.stdout)
+    assert [row["mechanism"] for row in told["mechanisms"]] == ["reduction", "first-come"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare"], "SCENARIO is missing"),
+        (["compare", "market.yaml", "--mechanisms", " , "], "expected names, separated by commas"),
+        (["compare", "market.yaml", "--mechanisms", "lottery"], "lottery"),
+        (["compare", "nowhere"], "no such file"),
+        (["compare", "synthetic-pipelines", "--adversary"], "expected 'jobs'"),
+    ],
+)
+def test_refused(market_file, arguments, message):
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert {path.name for path in market_file.parent.iterdir()} == {"market.yaml"}
+
+
+def test_hard_instances_from_the_command_line(market_file):
+    call = ["compare", "--adversary", "--mechanisms", "first-come,exponential", "--steps", "40", "--out", "hard"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.stderr
+    folder = market_file.parent / "hard"
+    assert {path.name for path in folder.iterdir()} == {
+        "hard-first-come.yaml",
+        "hard-exponential.yaml",
+        "summary.json",
+        "meta.json",
+    }
+    told = json.loads((folder / "summary.json").read_text())
+    again = compare(str(folder / "hard-first-come.yaml"), ["scenario"], runs=1)
+    assert again.runs["welfare"].tolist() == [told["first-come"]["welfare"]]
+    assert again.summary["ratio_high"][0] == pytest.approx(told["first-come"]["ratio"])
+
+
+@pytest.mark.slow
+def test_a_built_in_scenario():
+    found = compare("synthetic-pipelines", ["exponential", "first-come"], runs=3, optimum_seconds=0)
+    assert (found.summary["ratio_high"] < 1.1).all()
+    assert (found.summary["interval_low"] >= 1).all()

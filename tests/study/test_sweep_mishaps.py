@@ -1,0 +1,278 @@
+"""Sweeps: folders that were tampered with, runs that fail oddly, and interruptions at every single write."""
+
+import json
+import os
+import re
+import statistics
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import marketsched
+from marketsched.mechanisms import InvalidParameterError, MissingDataError
+from marketsched.mechanisms.registry import _TABLE, get_mechanism, register
+from marketsched.show.cli import app
+from marketsched.show.commands import sweep as sweep_command
+from marketsched.study import SweepSpec
+from marketsched.study.sweeps import run_records, sweep_folder, sweeping
+from marketsched.study.sweeps.run_records import Task, failure, is_record, perform
+from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, table_bytes, write_spec
+
+LONGER = {
+    "name": "small",
+    "cluster": {"slots": 100, "policies": ["ogasched", "fairness"], "instance": {"kind": "small-integer"}},
+}
+SPEC = {"name": "trial", "scenario": ONE_JOB, "grid": {"mechanism.epsilon": [0, 0.1]}, "seeds": 2}
+
+
+def in_this_process(tasks, jobs, client=None):
+    for task in tasks:
+        yield task, perform(task)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Return an empty working folder, and let sweeps run in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("marketsched.study.sweeps.sweeping._stream", in_this_process)
+    return tmp_path
+
+
+class Killed(BaseException):
+    """The end of the process, as far as a sweep can tell."""
+
+
+def ends_at(write, spec, out, monkeypatch) -> bool:
+    """Let a sweep end before or after its files are moved into place for the ``write``-th time; False: it was done."""
+    replace, calls = os.replace, []
+
+    def counting(source, target):
+        for when in ("before", "after"):
+            calls.append(target)
+            if len(calls) == write:
+                raise Killed
+            if when == "before":
+                replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep_folder.os, "replace", counting)
+        try:
+            marketsched.sweep(spec, out)
+        except Killed:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("before", [None, 1, 2, 3], ids=["new", "fewer seeds", "the same", "more seeds"])
+def test_whenever_it_ends_the_folder_is_marked_or_whole(here, monkeypatch, before):
+    """The sweep is new, or its folder holds one with fewer, the same or more seeds."""
+    whole = marketsched.sweep(SPEC, here / "whole").out
+    for write in range(1, 100):
+        out = here / f"out{write}"
+        if before is not None:
+            marketsched.sweep({**SPEC, "seeds": before}, out)
+        ended = ends_at(write, SPEC, out, monkeypatch)
+        if not (out / "INCOMPLETE").exists() and (out / "meta.json").exists():
+            told = manifest(out)
+            assert told["complete"] and pd.read_parquet(out / "results.parquet")["run"].nunique() == told["runs"]
+        kept = records(out)
+        marketsched.sweep(SPEC, out)
+        assert kept.items() <= records(out).items() and names(out) == WHOLE
+        assert table_bytes(out) == table_bytes(whole) and manifest(out) == manifest(whole)
+        if not ended:
+            break
+    assert write > 6
+
+
+DAMAGED = {
+    "half": lambda record: json.dumps(record)[:90].encode(),
+    "empty": lambda record: b"",
+    "not text": lambda record: b"\xff\xfe",
+    "a list": lambda record: b"[]",
+    "without rows": lambda record: json.dumps({**record, "rows": []}).encode(),
+    "without duration": lambda record: json.dumps({**record, "seconds": None}).encode(),
+    "another status": lambda record: json.dumps({**record, "status": "refused"}).encode(),
+    "failed without error": lambda record: json.dumps({**record, "status": "failed"}).encode(),
+    "of another run": lambda record: json.dumps({**record, "run": "0" * 24}).encode(),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_records_are_named_and_change_nothing(here, kind):
+    out = marketsched.sweep(SPEC, here / "out").out
+    first, second = sorted((out / "runs").iterdir())[:2]
+    for path in (first, second):
+        record = json.loads(path.read_text())
+        assert is_record(record, path.stem)
+        path.write_bytes(DAMAGED[kind](record))
+    table = table_bytes(out)
+    with pytest.raises(
+        InvalidParameterError, match=r"json is damaged: .*; without the file it is made again \(and 1 m"
+    ):
+        marketsched.sweep(SPEC, out)
+    assert table_bytes(out) == table
+    first.unlink()
+    second.unlink()
+    assert marketsched.sweep(SPEC, out).made == 2 and table_bytes(out) == table
+
+
+def test_records_of_another_sweep_do_not_get_in(here):
+    out = marketsched.sweep(SPEC, here / "out").out
+    other = marketsched.sweep({**SPEC, "scenario": {**ONE_JOB, "name": "other"}}, here / "other").out
+    table = table_bytes(out)
+    for path in (other / "runs").iterdir():
+        (out / "runs" / path.name).write_bytes(path.read_bytes())
+    assert marketsched.sweep(SPEC, out).made == 0 and table_bytes(out) == table
+
+
+@pytest.mark.parametrize("name", ["runs", ".marketsched-partial"])
+def test_a_folder_of_runs_is_not_taken_for_that_of_a_sweep(here, name):
+    """The folder above all runs: ``runs``, and beside it where one is just being written."""
+    (here / "work" / name / "run-1").mkdir(parents=True)
+    (here / "work" / name / "run-1" / "events").write_text("precious")
+    with pytest.raises(InvalidParameterError, match=rf"work holds {name} and no meta.json: expected a new or empty"):
+        marketsched.sweep(SPEC, here / "work")
+    assert names(here / "work") == {name} and (here / "work" / name / "run-1" / "events").read_text() == "precious"
+
+
+def test_a_data_folder_that_is_not_there_is_one_line_before_anything_runs(here):
+    with pytest.raises(MissingDataError, match=r"nowhere: no such folder"):
+        marketsched.sweep(SPEC, here / "out", data=here / "nowhere")
+    assert not (here / "out").exists()
+
+
+def test_values_without_end_are_refused():
+    endless: list = []
+    endless.append(endless)
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in (endless, deep):
+        for part in ({"grid": {"description": [value]}}, {"overrides": [{"description": value}]}):
+            with pytest.raises(InvalidParameterError, match="description: a value that is nested without end"):
+                SweepSpec.from_dict({"scenario": ONE_JOB, **part})
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError(), "ValueError"),
+        (KeyError(("a", 3)), "KeyError: ('a', 3)"),
+        (ValueError("two\n  lines"), "ValueError: two lines"),
+        (OSError("no such file \udcff"), r"OSError: no such file \udcff"),
+        (ValueError("x" * 9000), f"ValueError: {'x' * 488} ..."),
+    ],
+    ids=["silent", "not text", "two lines", "half a character", "long"],
+)
+def test_errors_are_told_in_one_line_of_characters(error, told):
+    found = failure(error)
+    assert found["error"] == told
+    json.dumps(found, ensure_ascii=False).encode("utf-8")
+
+
+def test_odd_ends_of_a_run_are_recorded(here):
+    """Also those that would end the worker: a run that raises them is at fault, not the sweep."""
+    ends = [SystemExit(5), GeneratorExit(), RecursionError("deep"), OSError("caf\udce9"), MemoryError()]
+
+    @register("odd-ends")
+    def odd(end, **parameters):
+        if end >= 0:
+            raise ends[end]
+        return get_mechanism("reduction", **parameters)
+
+    try:
+        places = {
+            "mechanism.name": ["odd-ends"],
+            "mechanism.parameters": [{"end": end} for end in range(-1, len(ends))],
+        }
+        found = marketsched.sweep({"scenario": ONE_JOB, "grid": places, "seeds": 1}, here / "out")
+    finally:
+        del _TABLE["odd-ends"]
+    assert found.complete and found.table["error"].fillna("").tolist() == [
+        "",
+        "SystemExit: 5",
+        "GeneratorExit",
+        "RecursionError: deep",
+        r"OSError: caf\udce9",
+        "MemoryError",
+    ]
+
+
+def test_ctrl_c_in_a_thread_of_a_worker_is_the_run_s_own(here, monkeypatch):
+    """Ctrl-C reaches the main thread alone, where it is passed on."""
+
+    def interrupted(task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_records, "_rows", interrupted)
+    told = []
+    task = Task("0" * 24, "market", "{}", 0, True, None, None, dict(run_records.fingerprint()))
+    thread = threading.Thread(target=lambda: told.append(json.loads(perform(task))))
+    thread.start()
+    thread.join()
+    assert told[0]["error"] == "KeyboardInterrupt"
+    with pytest.raises(KeyboardInterrupt):
+        perform(task)
+
+
+def test_a_run_kept_while_ctrl_c_comes_is_counted(here, monkeypatch):
+    kept, calls = sweep_folder.kept, []
+
+    def late(record):
+        calls.append(record)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return kept(record)
+
+    monkeypatch.setattr(sweeping, "kept", late)
+    found = marketsched.sweep(SPEC, here / "out", keep_interrupted=True)
+    assert (found.finished, found.made, found.complete) == (2, 2, False)
+
+
+def test_ctrl_c_while_the_table_is_written(here, monkeypatch):
+    def interrupted(rows, about):
+        raise KeyboardInterrupt
+
+    spec = write_spec(here / "sweep.yaml", **SPEC)
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeping, "arrow_table", interrupted)
+        found = CliRunner().invoke(app, ["sweep", str(spec), "--out", "out"])
+    assert found.exit_code == 130 and found.stdout == ""
+    assert found.stderr == "marketsched: interrupted: finished runs are kept; start the sweep again to go on\n"
+    assert "INCOMPLETE" in names(here / "out") and marketsched.sweep(SPEC, here / "out").made == 0
+    assert names(here / "out") == WHOLE
+
+
+def test_progress_goes_into_a_log_line_by_line(here, monkeypatch):
+    monkeypatch.setattr(sweep_command, "LOG_SECONDS", 0.0)
+    spec = write_spec(here / "sweep.yaml", **SPEC)
+    found = CliRunner().invoke(app, ["sweep", str(spec), "--out", "out"], catch_exceptions=False)
+    lines = found.stderr.splitlines()
+    assert lines[0] == "marketsched: 0 of 4 runs finished, starting"
+    assert [line.split(" runs")[0] for line in lines] == [f"marketsched: {done} of 4" for done in range(5)]
+    monkeypatch.setattr(sweep_command, "LOG_SECONDS", 60.0)
+    found = CliRunner().invoke(app, ["sweep", str(spec), "--out", "again"], catch_exceptions=False)
+    assert found.stderr == ""
+
+
+def test_the_page_on_sweeps_compares_seed_by_seed(here, capsys):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "sweeps.md").read_text()
+    compare, script = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    namespace = {"__name__": "not main"}
+    exec(compile(script, "docs/sweeps.md", "exec"), namespace)
+    marketsched.sweep({"scenario": namespace["small"], "grid": {"cluster.slots": [50, 100]}, "seeds": 3}, "runs/small")
+    exec(compile(compare, "docs/sweeps.md", "exec"), namespace)
+    difference, ratio = capsys.readouterr().out.splitlines()
+    rewards = [
+        {row["policy"]: row["reward"] for row in marketsched.run_cluster(LONGER, seed).summary.to_dict("records")}
+        for seed in range(3)
+    ]
+    gains = [each["ogasched"] - each["fairness"] for each in rewards]
+    reach = 4.302652729911275 * statistics.stdev(gains) / 3**0.5  # Student's t, two degrees of freedom
+    low, high = (float(x) for x in re.findall(r"float64\(([^)]*)\)", difference))
+    assert (low, high) == pytest.approx((statistics.mean(gains) - reach, statistics.mean(gains) + reach))
+    expected = sum(each["ogasched"] for each in rewards) / sum(each["fairness"] for each in rewards)
+    assert float(re.search(r"value=([0-9.]+)", ratio)[1]) == pytest.approx(expected)

@@ -1,0 +1,373 @@
+"""Sweeps: the table is that of the runs, finished runs are kept, and what is wrong is one clear line."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import marketsched
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.mechanisms.errors import SweepError
+from marketsched.study.sweeps import run_records, sweep_folder
+from marketsched.study.sweeps.fingerprint import difference, fingerprint, source_digest
+from marketsched.study.sweeps.run_records import flat, perform
+from marketsched.study.sweeps.sweep_folder import check_sweep_target, open_folder
+from marketsched.study.sweeps.sweep_runs import runs_from
+from marketsched.study.sweeps.sweep_table import arrow_table, sweep_rows
+from marketsched.study.sweeps.sweeping import _Work
+from sweep_tools import CLUSTER, ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
+
+
+def in_this_process(tasks, jobs, client=None):
+    """Stand in for workers: the same tasks, the same records."""
+    for task in tasks:
+        yield task, perform(task)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Return an empty working folder, and let sweeps run in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("marketsched.study.sweeps.sweeping._stream", in_this_process)
+    return tmp_path
+
+
+SPEC = {"name": "trial", "scenario": ONE_JOB, "grid": {"mechanism.epsilon": [0, 0.1]}, "seeds": 3}
+
+
+def test_the_table_holds_what_each_run_alone_gives(here):
+    found = marketsched.sweep(SPEC, here / "out")
+    assert (found.runs, found.finished, found.made, found.failed, found.complete) == (6, 6, 6, {}, True)
+    table = found.table
+    assert table[["case", "scenario", "mechanism.epsilon", "seed", "status"]].values.tolist() == [
+        [case, "one job", epsilon, seed, "done"] for case, epsilon in enumerate((0.0, 0.1)) for seed in range(3)
+    ]
+    for row in table.to_dict(orient="records"):
+        alone = marketsched.run(
+            {**ONE_JOB, "mechanism": {**ONE_JOB["mechanism"], "epsilon": row["mechanism.epsilon"]}}, row["seed"]
+        )
+        expected = {name: value for name, value in alone.summary.items() if name not in ("name", "meta")}
+        figures = {name: row[name] for name in flat(expected)}
+        assert figures == flat(expected)
+    assert names(here / "out") == WHOLE
+
+
+def test_clusters_give_a_row_for_each_policy(here):
+    found = marketsched.sweep([(CLUSTER, 3), (ONE_JOB, 3)], here / "out").table
+    alone = marketsched.run_cluster(CLUSTER, 3).summary
+    assert found["policy"].tolist()[:2] == alone["policy"].tolist() and found["policy"].isna().tolist()[2:] == [True]
+    both = [name for name in alone if alone[name].dtype.kind == "f" and name in found]
+    assert "regret_bound" in both
+    pd.testing.assert_frame_equal(found[both].iloc[:2], alone[both])
+
+
+def test_the_table_reads_in_duckdb_and_says_where_it_comes_from(here):
+    marketsched.sweep(SPEC, here / "out")
+    query = "select \"mechanism.epsilon\", count(*), avg(welfare) from '{}' group by 1 order by 1"
+    (first, second) = duckdb.sql(query.format(here / "out" / "*.parquet")).fetchall()
+    assert first[:2] == (0.0, 3) and second[:2] == (0.1, 3)
+    about = json.loads(pq.read_schema(here / "out" / "results.parquet").metadata[b"marketsched"])
+    assert about == {"sweep": "trial", "versions": dict(fingerprint())}
+    told = manifest(here / "out")
+    assert told["seeds"] == [0, 1, 2] and (told["done"], told["failed"], told["complete"]) == (6, 0, True)
+    assert [case["scenario"]["mechanism"]["epsilon"] for case in told["cases"]] == [0.0, 0.1]
+    assert [run["run"] for run in told["durations"]] == pd.read_parquet(here / "out" / "results.parquet")[
+        "run"
+    ].tolist()
+
+
+def test_finished_runs_are_not_made_again_and_more_may_be_asked_for(here):
+    marketsched.sweep(SPEC, here / "out")
+    before, table = records(here / "out"), table_bytes(here / "out")
+    again = marketsched.sweep(SPEC, here / "out")
+    assert again.made == 0 and records(here / "out") == before and table_bytes(here / "out") == table
+    more = marketsched.sweep({**SPEC, "seeds": 5}, here / "out")
+    assert (more.runs, more.made) == (10, 4)
+    assert before.items() <= records(here / "out").items()
+    fresh = marketsched.sweep({**SPEC, "seeds": 5}, here / "fresh")
+    assert fresh.made == 10 and table_bytes(here / "out") == table_bytes(here / "fresh")
+
+
+def test_cases_that_come_to_the_same_are_run_once(here):
+    found = marketsched.sweep({**SPEC, "grid": {}, "overrides": [{}, {"mechanism.epsilon": 0}]}, here / "out")
+    assert (found.runs, len(found.table), found.table["run"].nunique()) == (3, 6, 3)
+
+
+def test_an_interrupted_sweep_keeps_what_is_finished(here, monkeypatch):
+    whole = marketsched.sweep(SPEC, here / "whole")
+
+    def interrupted(tasks, jobs, client=None):
+        for i, task in enumerate(tasks):
+            if i == 2:
+                raise KeyboardInterrupt
+            yield task, perform(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("marketsched.study.sweeps.sweeping._stream", interrupted)
+        part = marketsched.sweep(SPEC, here / "out", keep_interrupted=True)
+        assert (part.finished, part.complete, len(part.table)) == (2, False, 2)
+        assert names(here / "out") == {*WHOLE, "INCOMPLETE"} and manifest(here / "out")["complete"] is False
+        with pytest.raises(KeyboardInterrupt):
+            marketsched.sweep(SPEC, here / "out")
+        assert len(records(here / "out")) == 4
+    rest = marketsched.sweep(SPEC, here / "out")
+    assert rest.made == 2 and rest.complete
+    assert table_bytes(here / "out") == table_bytes(whole.out) and manifest(here / "out") == manifest(whole.out)
+    assert names(here / "out") == WHOLE
+
+
+def test_a_full_disk_stops_the_sweep_and_keeps_what_is_finished(here, monkeypatch):
+    flush, calls = sweep_folder._flush, []
+
+    def full(path):
+        calls.append(path)
+        if len(calls) > 9:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        flush(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep_folder, "_flush", full)
+        with pytest.raises(SweepError, match=r"json: No space left on device: finished runs are kept"):
+            marketsched.sweep(SPEC, here / "out")
+    kept = records(here / "out")
+    assert 0 < len(kept) < 6
+    rest = marketsched.sweep(SPEC, here / "out")
+    assert rest.made == 6 - len(kept) and kept.items() <= records(here / "out").items()
+    assert names(here / "out") == WHOLE
+
+
+@pytest.mark.skipif(not os.path.exists("/sys/kernel"), reason="no folder that even root cannot write")
+def test_a_read_only_folder_is_one_line(here):
+    with pytest.raises(SweepError, match=r"/sys/kernel/sweep cannot be written: .*: expected a folder that can"):
+        marketsched.sweep(SPEC, "/sys/kernel/sweep")
+
+
+def test_a_second_sweep_on_one_folder_is_refused(here):
+    with open_folder(here / "out"):
+        with pytest.raises(SweepError, match=rf"out is in use by another sweep \(process {os.getpid()} on .*\)"):
+            marketsched.sweep(SPEC, here / "out")
+    assert marketsched.sweep(SPEC, here / "out").complete
+
+
+def test_the_lock_goes_with_the_process_that_holds_it(here):
+    code = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from marketsched.study.sweeps.sweep_folder import open_folder\n"
+        "with open_folder(Path(sys.argv[1])):\n"
+        "    (Path(sys.argv[1]) / '.marketsched-partial' / 'half').write_text('{')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, here / "out"], timeout=60).returncode == -9
+    assert marketsched.sweep(SPEC, here / "out").complete
+    assert names(here / "out") == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"versions": {**fingerprint(), "numpy": "1.0"}}, r"made with numpy 1.0 \(here "),
+        ({"versions": {**fingerprint(), "code": "0"}}, r"made with other sources of marketsched, digest 0 \(here "),
+        ({"format": 99}, r"made with format 99 \(here 1\)"),
+        ({"kind": "audit"}, "holds other results than a sweep's"),
+    ],
+)
+def test_a_folder_of_another_version_is_refused(here, change, message):
+    marketsched.sweep({**SPEC, "seeds": 1}, here / "out")
+    path = here / "out" / "meta.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    before = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
+    with pytest.raises(InvalidParameterError, match=message):
+        marketsched.sweep(SPEC, here / "out")
+    assert {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("kind", ["other files", "file", "run", "rubbish"])
+def test_what_is_not_a_sweep_is_left_alone(here, kind):
+    target = here / "out"
+    if kind == "file":
+        target.write_text("years")
+    else:
+        target.mkdir()
+        (target / ("thesis.tex" if kind == "other files" else "meta.json")).write_text(
+            '{"scenario": "x"}' if kind == "run" else "years"
+        )
+    before = target.read_text() if kind == "file" else names(target)
+    with pytest.raises(InvalidParameterError, match=r"out (is not|holds)"):
+        marketsched.sweep(SPEC, target)
+    assert (target.read_text() if kind == "file" else names(target)) == before
+
+
+def test_a_damaged_record_is_named(here):
+    marketsched.sweep(SPEC, here / "out")
+    path = next((here / "out" / "runs").iterdir())
+    path.write_text("{")
+    with pytest.raises(InvalidParameterError, match=rf"{path.name} is damaged"):
+        marketsched.sweep(SPEC, here / "out")
+    path.unlink()
+    assert marketsched.sweep(SPEC, here / "out").made == 1
+
+
+def test_a_half_written_record_is_never_in_the_way_of_a_pattern(here, monkeypatch):
+    """All the time that files are written, patterns meet whole ones alone."""
+    seen = []
+
+    def looking(path):
+        for pattern in ("*.parquet", "*/*.json", "**/*.json", "**/*.parquet", "*/*.parquet"):
+            seen.extend(found for found in (here / "out").glob(pattern) if found.name.endswith(".json"))
+        for found in (here / "out").rglob("*.json"):
+            json.loads(found.read_text())
+        for found in (here / "out").rglob("*.parquet"):
+            pq.read_schema(found)
+
+    monkeypatch.setattr(sweep_folder, "_flush", looking)
+    marketsched.sweep(SPEC, here / "out")
+    assert seen
+
+
+def test_a_worker_of_other_code_is_refused(here, monkeypatch):
+    monkeypatch.setattr(run_records, "fingerprint", lambda: {**fingerprint(), "numpy": "1.0"})
+    with pytest.raises(SweepError, match=r"a worker has numpy 1.0 \(here .*\): expected the same versions"):
+        marketsched.sweep(SPEC, here / "out")
+    assert records(here / "out") == {}
+
+
+def interrupted_retry(out, spec, monkeypatch):
+    """Ask for failed runs again, and interrupt it before the first; say what is there then."""
+
+    def at_once(tasks, jobs, client=None):
+        raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr("marketsched.study.sweeps.sweeping._stream", at_once)
+        found = marketsched.sweep(spec, out, retry_failed=True, keep_interrupted=True)
+    return found.finished, found.made, len(found.failed), found.complete
+
+
+def test_a_failed_run_is_recorded_and_stops_nothing(here, monkeypatch):
+    from marketsched.mechanisms.registry import _TABLE, get_mechanism, register
+
+    broken = [True]
+
+    @register("faulty-at-first")
+    def faulty(**parameters):
+        if broken and parameters["epsilon"]:
+            raise RuntimeError("it is\nbroken")
+        return get_mechanism("reduction", **parameters)
+
+    try:
+        spec = {**SPEC, "overrides": [{"mechanism.name": "faulty-at-first"}]}
+        found = marketsched.sweep(spec, here / "out")
+        assert (found.finished, len(found.failed), found.complete) == (6, 3, True)
+        assert set(found.failed.values()) == {"RuntimeError: it is broken"}
+        assert found.table["status"].tolist() == ["done"] * 3 + ["failed"] * 3
+        assert found.table["welfare"].isna().tolist() == [False] * 3 + [True] * 3
+        record = json.loads((here / "out" / "runs" / f"{found.table['run'].iloc[-1]}.json").read_text())
+        assert "in faulty" in record["traceback"]
+        assert interrupted_retry(here / "out", spec, monkeypatch) == (6, 0, 3, False)
+        broken.clear()
+        kept = marketsched.sweep(spec, here / "out")
+        assert kept.made == 0 and len(kept.failed) == 3
+        mended = marketsched.sweep(spec, here / "out", retry_failed=True)
+        assert (mended.made, mended.failed) == (3, {})
+        assert table_bytes(here / "out") == table_bytes(marketsched.sweep(spec, here / "fresh").out)
+    finally:
+        del _TABLE["faulty-at-first"]
+
+
+def test_columns_have_one_kind_and_no_nan():
+    rows = [
+        {"whole": 1, "mixed": 1, "truth": True, "any": [1, 2], "none": None, "number": float("nan"), "large": 2**70},
+        {"whole": None, "mixed": 0.5, "truth": False, "any": "x", "none": None, "number": float("inf"), "large": 1},
+    ]
+    table = arrow_table(rows, {})
+    assert [str(field.type) for field in table.schema] == [
+        "int64",
+        "double",
+        "bool",
+        "string",
+        "string",
+        "double",
+        "double",
+    ]
+    assert table.column("number").to_pylist() == [None, float("inf")]
+    assert table.column("any").to_pylist() == ["[1, 2]", "x"]
+    assert table.column("mixed").to_pylist() == [1.0, 0.5]
+
+
+def test_figures_and_labels_never_share_a_column():
+    run = runs_from([(ONE_JOB, 0, {"welfare": "label", "seed": "label"})])[0]
+    (row,) = sweep_rows([run], {run.key: {"status": "done", "rows": [{"welfare": 4.0, "run": 1}]}}.get)
+    assert row == {
+        "case": 0, "scenario": "one job", "welfare": "label", "label.seed": "label", "seed": 0, "run": run.key,
+        "status": "done", "error": None, "result.welfare": 4.0, "result.run": 1,
+    }  # fmt: skip
+
+
+def test_progress_tells_how_long_it_may_take(here):
+    told = []
+    marketsched.sweep(SPEC, here / "out", progress=lambda done, total, what: told.append((done, total, what)))
+    assert [(done, total) for done, total, _ in told] == [(done, 6) for done in range(7)]
+    assert told[0][2] == "starting" and told[3][2].startswith("about ") and told[3][2].endswith(" left")
+
+
+def test_other_sources_have_another_digest(tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr("marketsched.study.sweeps.fingerprint._sources", lambda: {"a": tmp_path / "a.py"})
+    before = source_digest()
+    (tmp_path / "a.py").write_text("x = 2\n")
+    assert source_digest() != before
+    assert difference(fingerprint(), fingerprint()) is None
+
+
+def test_a_sweep_that_was_never_begun_leaves_a_folder_to_begin_in(here):
+    with open_folder(here / "out"):
+        pass
+    check_sweep_target(here / "out")
+    assert _Work.__name__ and marketsched.sweep(SPEC, here / "out").complete
+
+
+def test_the_command_with_worker_processes_gives_the_same_bytes(here):
+    """Three spawned processes find two runs to make."""
+    spec = write_spec(here / "sweep.yaml", **{**SPEC, "seeds": 1})
+    assert "2 of 2 runs finished" in sweep(spec, here / "out", "--jobs", 3)
+    assert table_bytes(here / "out") == table_bytes(marketsched.sweep(spec, here / "alone").out)
+    assert manifest(here / "out") == manifest(here / "alone")
+
+
+def test_an_unknown_address_is_one_line(tmp_path):
+    spec = write_spec(tmp_path / "sweep.yaml", scenario=ONE_JOB, seeds=1)
+    process = start("sweep", spec, "--out", tmp_path / "out", "--scheduler", "nonsense")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert err == "marketsched: scheduler = 'nonsense': expected an address as in tcp://10.0.0.1:8786\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts a small disk")
+@pytest.mark.parametrize("kind", ["full", "read-only"])
+def test_a_real_disk_that_takes_nothing_more(here, kind):
+    (here / "disk").mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", here / "disk"], capture_output=True
+    ).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        if kind == "full":
+            with pytest.raises(SweepError, match="No space left on device: finished runs are kept"):
+                marketsched.sweep({**SPEC, "seeds": 50}, here / "disk" / "out")
+        else:
+            marketsched.sweep({**SPEC, "seeds": 1}, here / "disk" / "out")
+            subprocess.run(["mount", "-o", "remount,ro", here / "disk"], check=True)
+            with pytest.raises(SweepError, match="cannot be written: Read-only file system"):
+                marketsched.sweep(SPEC, here / "disk" / "out")
+        kept = sorted((here / "disk" / "out" / "runs").iterdir())
+        assert kept and all(json.loads(path.read_text())["status"] == "done" for path in kept)
+        assert kind == "full" or len(kept) == 2
+    finally:
+        subprocess.run(["umount", here / "disk"], check=True)

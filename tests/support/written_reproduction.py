@@ -1,0 +1,38 @@
+"""A folder of two experiments, as `marketsched reproduce --all` writes it."""
+
+import math
+
+import pandas as pd
+
+from marketsched.play.running import versions
+from marketsched.study.papers.paper_claims import Claim, exact_row, mean_row
+from marketsched.study.papers.paper_runs import Line, Panel
+from marketsched.study.papers.reproduced import Reproduced, write_overview, write_reproduced
+
+
+def write_reproduction(folder, missing=()):
+    """Write two experiments, one of each kind of verdict, as `reproduce --all` does."""
+    panel = Panel("a panel", "x", "y", [Line("line", [1, 2], [0.5, 0.7])])
+    rows = (
+        exact_row(Claim("share <b>", "Fig. 1", "at most", 1.0, 1.0), 0.5),
+        mean_row(Claim("level", "Fig. 1", "number", 0.2, math.nan, why="known [sic]"), [0.8, 0.9]),
+        mean_row(Claim("gain", "Table 2", "number", 0.1, 0.0), [0.30, 0.31]),
+    )
+    meta = {
+        "full": False,
+        "seed": 0,
+        "runs": 2,
+        "slots": None,
+        "sizes": "16 slots",
+        "seconds": 1.0,
+        "versions": versions(),
+    }
+    made = [
+        Reproduced("esdp-fig8", "ESDP paper, Fig. 8", "g", rows, (panel,), pd.DataFrame({"seed": [0, 1]}), meta),
+        Reproduced("opm-fig3", "OPM paper, Fig. 3", "steps", rows[:1], (panel,), pd.DataFrame(), meta),
+    ]
+    for each in made:
+        write_reproduced(folder / each.name, each)
+    asked = {"full": False, "seed": 0, "runs": 2, "slots": None}
+    write_overview(folder, made, [*(each.name for each in made), *missing], asked)
+    return folder

@@ -1,0 +1,182 @@
+"""The incentive suite: audits over the registry, and the faults that must be caught."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from faulty_mechanisms import FAULTS, witness_market
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.mechanisms import InvalidParameterError, StatementLaw, register
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.show.audit_results import audit_figure, write_audit
+from marketsched.show.cli import app
+from marketsched.truthfulness import Other, Situation, replay_witness, search
+from marketsched.truthfulness.audit import audit
+
+
+def rivals(n=3):
+    """Return jobs of one round each that compete for one node; worth different amounts."""
+    return [
+        {
+            "name": f"job {i}",
+            "owner": f"owner {i}",
+            "birth": 1,
+            "concurrency": 1,
+            "value": {"kind": "deadline", "value": 8 - 2 * i, "deadline": 3},
+            "requirements": [{"arrival": 1, "duration": 1, "probability": 1}],
+        }
+        for i in range(n)
+    ]
+
+
+MARKET = {
+    "name": "three for one",
+    "workload": {
+        "kind": "jobs",
+        "capacity": 1,
+        "horizon": 6,
+        "max_concurrency": 1,
+        "max_duration": 2,
+        "max_value": 8,
+        "max_delay": 6,
+        "jobs": rivals(),
+    },
+    "mechanism": {"pricing": {"kind": "posted", "prices": [0.5]}},
+}
+G1 = {  # gap G1: durations hidden, and declaring two nodes spares the price of the long run
+    "name": "G1",
+    "workload": {
+        **MARKET["workload"],
+        "capacity": 2,
+        "max_concurrency": 2,
+        "max_value": 10,
+        "jobs": [
+            {
+                "name": "earlier",
+                "birth": 1,
+                "concurrency": 1,
+                "value": {"kind": "deadline", "value": 10, "deadline": 3},
+                "requirements": [{"arrival": 2, "duration": 1, "probability": 1}],
+            },
+            {
+                "name": "owner",
+                "birth": 1,
+                "concurrency": 1,
+                "value": {"kind": "deadline", "value": 10, "deadline": 2},
+                "requirements": [
+                    {"arrival": 1, "duration": 1, "probability": 0.5, "signal": None},
+                    {"arrival": 1, "duration": 2, "probability": 0.5, "signal": None},
+                ],
+            },
+        ],
+    },
+    "mechanism": {"pricing": {"kind": "posted", "prices": [1.0, 4.0]}},
+}
+
+
+def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
+    found = audit(MARKET, ["reduction", "exponential", "pay-as-bid"], owners=3, budget=4.0)
+    table = found.summary().set_index("mechanism")
+    assert table.loc[["reduction", "exponential"], "regret_upper"].max() <= 1e-9
+    assert table.loc[["reduction", "exponential"], "regret_lower"].tolist() == [0.0, 0.0]
+    assert table.loc["pay-as-bid", "regret_lower"] > 0
+    assert "of its value" in table.loc["pay-as-bid", "lie"]
+    assert np.isnan(table.loc["pay-as-bid", "regret_upper"])
+    assert "posts no menu" in table.loc["pay-as-bid", "errors"]
+    assert found.profitable
+    (figure_axes, *_) = audit_figure(found).axes
+    assert figure_axes.get_title(loc="left") == "reduction"
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_g1_is_found_from_both_sides():
+    found = audit(G1, owners=2, budget=4.0)
+    (row,) = found.summary().to_dict(orient="records")
+    assert row["regret_lower"] == pytest.approx(2.0)
+    assert row["regret_upper"] == pytest.approx(2.0)
+    assert (row["worst_job"], "2 nodes" in row["lie"]) == ("owner", True)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_planted_fault_is_caught(fault):
+    """Within 2,000 plays, inside the model but for prices that fall, which only a later submission meets."""
+    witness = witness_market(fault)
+    sizes = {name: witness.parameters[name] for name in ("capacity", "horizon", "max_delay")}
+
+    def factory(rng):
+        return FAULTS[fault](**witness.parameters, rng=rng)
+
+    others = tuple(Other(f"rival {i}", StatementLaw.of(sow)) for i, sow in enumerate(witness.others))
+    ahead = sum(sow.birth == witness.truth.birth for sow in witness.others)
+    situation = Situation(factory, witness.truth, others, **sizes, ahead=ahead, history=0)
+    found = search(situation, budget_seconds=None, max_plays=2000)
+    best = found.best(inside_model=fault != "prices fall over time")
+    assert best is not None
+    assert best.gain_low > 0
+
+
+def test_one_that_raises_is_named_and_the_audit_goes_on():
+    class Raises(FirstCome):
+        def advance(self):
+            raise ZeroDivisionError("no luck")
+
+    @register("raises-in-tests")
+    def raises(*, capacity, horizon, max_concurrency, max_duration, max_value, max_delay, **others):
+        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration}
+        return Raises(capacity, horizon, **limits, max_value=max_value, max_delay=max_delay)
+
+    found = audit(MARKET, ["raises-in-tests", "reduction"], owners=2, budget=2.0)
+    errors = found.summary().set_index("mechanism")["errors"]
+    assert "no luck" in errors["raises-in-tests"]
+    assert errors["reduction"] == ""
+    with pytest.raises(InvalidParameterError, match="expected one of exponential"):
+        audit(MARKET, ["no such mechanism"])
+
+
+def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
+    def stop(what, share):
+        if what == "pay-as-bid: lies of job 1":
+            raise KeyboardInterrupt
+
+    mechanisms = ["reduction", "pay-as-bid", "spot"]
+    with pytest.raises(KeyboardInterrupt):
+        audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop)
+    found = audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop, keep_interrupted=True)
+    assert not found.complete
+    table = found.summary().set_index("mechanism")
+    assert table.index.tolist() == ["reduction", "pay-as-bid"]
+    assert table.loc["reduction", "errors"] == ""
+    assert "interrupted" in table.loc["pay-as-bid", "errors"]
+    assert table.loc["pay-as-bid", "searched_owners"] == 1
+    write_audit(tmp_path / "part", found)
+    assert (tmp_path / "part" / "INCOMPLETE").exists()
+
+
+def test_the_command_says_3_if_a_lie_pays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "market.yaml").write_text(dump_yaml(MARKET))
+    call = ["audit", "market.yaml", "--owners", "3", "--budget", "3"]
+    clean = CliRunner().invoke(app, [*call, "--out", "clean"])
+    assert clean.exit_code == 0, clean.stdout + clean.stderr
+    accused = CliRunner().invoke(app, [*call, "--mechanism", "pay-as-bid", "--out", "accused"])
+    assert accused.exit_code == 3, accused.stdout + accused.stderr
+    assert "a lie pays" in accused.stdout
+    lies = sorted((tmp_path / "accused").glob("lie-pay-as-bid-*.yaml"))
+    assert lies
+    assert replay_witness(lies[0]).confirmed
+    assert len(pd.read_parquet(tmp_path / "clean" / "certificates-scenario.parquet")) == 3
+    tolerant = CliRunner().invoke(
+        app, [*call, "--mechanism", "pay-as-bid", "--tolerance", "50", "--json", "--out", "t"]
+    )
+    assert tolerant.exit_code == 0
+    assert json.loads(tolerant.stdout)["profitable"] is False
+    monkeypatch.delenv("MARKETSCHED_DATA", raising=False)
+    missing = CliRunner().invoke(app, ["audit", "google-recurring", "--out", "w"])
+    assert missing.exit_code == 2
+    assert "no data folder" in missing.stderr
+    wrong = CliRunner().invoke(app, [*call, "--mechanism", "lottery", "--out", "w"])
+    assert wrong.exit_code == 2
+    assert not (tmp_path / "w").exists()

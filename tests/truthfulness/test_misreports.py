@@ -1,0 +1,326 @@
+"""Misreports: what is reported, how large the lie is, what it is called, and that it comes back from a file."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marketsched.agents.strategies import PublicInformation
+from marketsched.config.strict_yaml import dump_yaml, parse_yaml
+from marketsched.mechanisms import DeadlineValue, LinearValue, Requirement, StatementOfWork, TableValue
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.truthfulness.conduct import whole
+from marketsched.truthfulness.families import Family, default_families, interleaved, paired
+from marketsched.truthfulness.law_misreports import (
+    LeftOut,
+    MovedMass,
+    ScaledMass,
+    ShiftedArrival,
+    SpreadArrival,
+    SpreadDuration,
+)
+from marketsched.truthfulness.lotteries import Fate
+from marketsched.truthfulness.misreports import KINDS, Combination, Truth, misreport_from
+from marketsched.truthfulness.outside_model import DelayedSubmission, Ghosts, Overrun, SplitNodes, SplitRounds
+from marketsched.truthfulness.own_lies import FixedReport, OwnLie, misreport_of
+from marketsched.truthfulness.value_misreports import (
+    CutDeadline,
+    DeclaredNodes,
+    ScaledDuration,
+    ScaledValue,
+    ShiftedDeadline,
+    ShiftedValue,
+)
+
+PUBLIC = PublicInformation(8, 40, 12, max_concurrency=4, max_duration=6, max_value=20.0)
+LAW = [(3, 2, 0.5), (4, 4, 0.25), (6, 1, 0.125)]
+TRUTH = StatementOfWork(2, 2, LinearValue(8.0, 6, 1.0, 11), LAW)
+HIDDEN = StatementOfWork(2, 1, DeadlineValue(5.0, 9), [(3, 1, 0.5, None), (3, 4, 0.5, None)])
+CERTAIN = StatementOfWork(1, 1, TableValue({4: 6.0, 5: 3.0}), [(2, 2, 1.0)])
+
+
+def members(truth):
+    return [member for family in default_families(truth, PUBLIC) for member in family.members]
+
+
+def reported(misreport, truth=TRUTH):
+    return misreport.report(truth, PUBLIC)
+
+
+def probabilities(misreport, truth=TRUTH):
+    return {(r.arrival, r.duration): r.probability for r in reported(misreport, truth).requirements}
+
+
+# --- what every misreport keeps ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("truth", [TRUTH, HIDDEN, CERTAIN], ids=["revealed", "hidden", "certain"])
+def test_every_member_of_the_families_is_legal_or_refused_and_comes_back_from_yaml(truth):
+    kinds = set()
+    for misreport in members(truth):
+        again = misreport_from(parse_yaml(dump_yaml(misreport.data()), "a file"))
+        assert again == misreport and hash(again) == hash(misreport)
+        assert misreport.words(truth) == again.words(truth)
+        kinds.add(misreport.kind)
+        try:
+            conduct = misreport.conduct(truth, truth, PUBLIC)
+        except InvalidReportError:
+            continue
+        for statement in conduct.statements:
+            if not callable(statement.report):
+                assert statement.report.birth == statement.round
+                assert statement.report.concurrency <= PUBLIC.max_concurrency
+                assert statement.report.law.durations.max() <= PUBLIC.max_duration
+                assert statement.report.value.highest <= PUBLIC.max_value
+    assert len(kinds) >= 10
+
+
+@pytest.mark.parametrize("truth", [TRUTH, HIDDEN, CERTAIN], ids=["revealed", "hidden", "certain"])
+def test_at_its_neutral_point_every_misreport_is_the_truth_and_nowhere_else(truth):
+    for misreport in members(truth):
+        nothing = misreport.toward_truth(0.0)
+        assert nothing.distance(truth, PUBLIC) == pytest.approx(0.0, abs=1e-12)
+        (statement,) = nothing.conduct(truth, truth, PUBLIC).statements
+        assert statement.round == truth.birth
+        assert statement.report == truth
+        assert statement.nodes == truth.concurrency
+        assert misreport.toward_truth(1.0).distance(truth, PUBLIC) == pytest.approx(misreport.distance(truth, PUBLIC))
+        assert misreport.distance(truth, PUBLIC) > 0
+
+
+def test_halfway_to_the_truth_is_half_the_lie():
+    for misreport in (
+        ScaledValue(0.5),
+        ScaledDuration(3.0),
+        MovedMass(0, 1, 0.8),
+        ShiftedDeadline(-4),
+        ScaledMass(0.5),
+    ):
+        half = misreport.toward_truth(0.5)
+        assert half.distance(TRUTH, PUBLIC) == pytest.approx(misreport.distance(TRUTH, PUBLIC) / 2)
+
+
+@pytest.mark.parametrize("truth", [TRUTH, HIDDEN, CERTAIN], ids=["revealed", "hidden", "certain"])
+def test_the_optimiser_may_go_to_both_ends_of_the_bounds(truth):
+    for misreport in members(truth):
+        for name, (low, high) in misreport.bounds(truth, PUBLIC).items():
+            assert low <= high
+            for value in (low, high):
+                try:
+                    misreport.with_values({name: value}).conduct(truth, truth, PUBLIC)
+                except InvalidReportError:
+                    pass  # for this truth; no other error
+
+
+def test_all_kinds_are_met_and_known_by_name():
+    met = {m.kind for truth in (TRUTH, HIDDEN, CERTAIN) for m in members(truth)}
+    assert met | {"truth", "statement"} == set(KINDS)
+    outside = {"delay-submission", "split-nodes", "split-rounds", "ghosts", "overrun"}
+    assert {m.kind for truth in (TRUTH, HIDDEN) for m in members(truth) if not m.inside_model} == outside
+
+
+# --- inside the model -------------------------------------------------------------------------------
+
+
+def test_values():
+    assert reported(ScaledValue(0.5)).value == LinearValue(4.0, 6, 0.5, 11)
+    assert reported(ScaledValue(4.0)).value([6, 7, 11]).tolist() == [20.0, 20.0, 12.0]  # at most V_max
+    assert reported(ShiftedValue(-4.5)).value([6, 9, 10]).tolist() == [3.5, 0.5, 0.0]
+    assert reported(ShiftedDeadline(-2)).value == LinearValue(8.0, 4, 1.0, 9)
+    assert reported(CutDeadline(3)).value([8, 9]).tolist() == [6.0, 0.0]
+    with pytest.raises(InvalidReportError, match="9 rounds are cut: expected some value to be left"):
+        reported(CutDeadline(9))
+
+
+def test_nodes_are_never_clipped_in_silence():
+    assert reported(DeclaredNodes(2)).concurrency == 4
+    for more in (3, -2):
+        with pytest.raises(InvalidReportError, match=f"concurrency = {2 + more}: expected one that the market takes"):
+            reported(DeclaredNodes(more))
+
+
+def test_probabilities_that_move():
+    assert probabilities(MovedMass(0, 1, 0.5)) == {(3, 2): 0.25, (4, 4): 0.5, (6, 1): 0.125}
+    assert probabilities(MovedMass(0, -1, 1.0)) == {(4, 4): 0.25, (6, 1): 0.125}
+    assert probabilities(MovedMass(-1, 2, 1.0)) == {(3, 2): 0.5, (4, 4): 0.25, (6, 1): 0.25}
+    assert probabilities(LeftOut((1, 2))) == {(3, 2): 0.5}
+    assert probabilities(LeftOut((0,), 1.0, rescaled=True)) == pytest.approx({(4, 4): 0.875 * 2 / 3, (6, 1): 0.875 / 3})
+    assert probabilities(ScaledMass(1 / 0.875)) == pytest.approx({(3, 2): 4 / 7, (4, 4): 2 / 7, (6, 1): 1 / 7})
+    for misreport, size in ((MovedMass(0, 1, 0.5), 0.25), (LeftOut((1, 2)), 0.375), (ScaledMass(0.5), 0.4375)):
+        assert misreport.distance(TRUTH, PUBLIC) == pytest.approx(size)
+    for wrong in (MovedMass(0, 3), MovedMass(5, 0), LeftOut((3,)), LeftOut((0, 1, 2)), ScaledMass(2.0)):
+        with pytest.raises(InvalidReportError):
+            reported(wrong)
+
+
+def test_times_that_move():
+    assert probabilities(ShiftedArrival(-2)) == {(2, 2): 0.5, (2, 4): 0.25, (4, 1): 0.125}  # not before birth
+    assert probabilities(SpreadArrival(1, 0.5), CERTAIN) == {(1, 2): 0.25, (2, 2): 0.5, (3, 2): 0.25}
+    assert probabilities(SpreadDuration(1, 1.0), CERTAIN) == {(2, 1): 0.5, (2, 3): 0.5}
+    shorter = reported(ScaledDuration(0.5))
+    assert shorter.requirements[1] == Requirement(4, 2, 0.25, signal=4)  # the platform will see what it sees
+
+
+def test_a_combination_applies_one_part_after_the_other():
+    both = Combination((LeftOut((1,)), ScaledDuration(2.0), DeclaredNodes(1)))
+    assert probabilities(both) == {(3, 4): 0.5, (6, 2): 0.125}
+    assert reported(both).concurrency == 3
+    assert both.distance(TRUTH, PUBLIC) == pytest.approx(0.25 + 1.0 + 0.5)
+    assert both.with_values({"1.factor": 3.0}).parts[1] == ScaledDuration(3.0)
+    late = Combination((ScaledValue(0.5), DelayedSubmission(3)))
+    (statement,) = late.conduct(TRUTH, TRUTH, PUBLIC).statements
+    assert (statement.round, statement.report.value.highest) == (5, 4.0)
+    assert both.inside_model and not late.inside_model
+    with pytest.raises(InvalidParameterError, match="only the last of them beyond the model"):
+        Combination((DelayedSubmission(3), ScaledValue(0.5)))
+
+
+def test_pairs_are_of_different_kinds_and_in_the_order_they_need():
+    best = [ScaledValue(0.5), LeftOut((0,)), ScaledValue(0.7), DelayedSubmission(1), Ghosts(1, 1, 1, 5.0)]
+    found = paired(best)
+    assert Combination((LeftOut((0,)), ScaledValue(0.5))) in found  # points of the law, before it changes
+    assert all(pair.parts[0].kind != pair.parts[1].kind and pair.parts[0].inside_model for pair in found)
+    assert len(found) == 2 * 1 + 2 * 2 + 1 * 2  # value with leave-out; value with two outside; leave-out with two
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(2, 9), st.integers(1, 6), st.integers(1, 20)),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda row: row[:2],
+    ),
+    st.booleans(),
+    st.integers(1, 4),
+)
+def test_no_member_ever_breaks_a_law(rows, revealed, nodes):
+    """Whatever is reported is a statement of work with mass at most 1, and no other error ever comes up."""
+    total = sum(weight for *_, weight in rows) + 1
+    points = [(a, d, w / total, d if revealed else None) for a, d, w in rows]
+    truth = StatementOfWork(2, nodes, DeadlineValue(7.0, 12), points)
+    for misreport in members(truth):
+        try:
+            statements = misreport.conduct(truth, truth, PUBLIC).statements
+        except InvalidReportError:
+            continue
+        for statement in statements:
+            report = statement.report({}) if callable(statement.report) else statement.report
+            assert report is None or report.law.probabilities.sum() <= 1 + 1e-9
+
+
+# --- outside the model ------------------------------------------------------------------------------
+
+
+def test_a_split_by_nodes_is_two_jobs_with_their_share_of_the_value():
+    first, second = SplitNodes(1).conduct(TRUTH, TRUTH, PUBLIC).statements
+    assert [(s.report.concurrency, s.nodes, s.report.value.highest) for s in (first, second)] == [(1, 1, 4.0)] * 2
+    assert first.part(Fate(3, 2, 2)) == second.part(Fate(3, 2, 2)) == Fate(3, 2, 2)
+    with pytest.raises(InvalidReportError, match="2 of 2 nodes"):
+        SplitNodes(2).conduct(TRUTH, TRUTH, PUBLIC)
+
+
+def test_a_split_by_rounds_is_one_job_after_the_other():
+    first, second = SplitRounds(1).conduct(TRUTH, TRUTH, PUBLIC).statements
+    assert probabilities(SplitRounds(1)) == {(3, 1): 0.5, (4, 1): 0.25, (6, 1): 0.125}
+    rest = second.report({})  # without a plan it is told to be ready when the first would be done at once
+    assert [(r.arrival, r.duration, r.signal) for r in rest.requirements] == [(4, 1, 1), (5, 3, 3)]
+    assert (first.part(Fate(4, 4, 4)), second.part(Fate(4, 4, 4))) == (Fate(4, 1, 1), Fate(4, 3, 3))
+    assert second.part(Fate(6, 1, 1)) is None  # done already
+    assert second.after == ""
+
+
+def test_ghosts_never_come_and_do_not_count():
+    *ghosts, own = Ghosts(2, 3, 4, 9.0, early=1).conduct(TRUTH, TRUTH, PUBLIC).statements
+    assert [(g.round, g.report.concurrency, g.counts, g.part(Fate(3, 2, 2)).arrival) for g in ghosts] == [
+        (1, 3, False, None)
+    ] * 2
+    assert (own.round, own.report, own.part) == (2, TRUTH, whole)
+    with pytest.raises(InvalidReportError, match="ghosts in round 0"):
+        Ghosts(1, 1, 1, 5.0, early=2).conduct(TRUTH, TRUTH, PUBLIC)
+
+
+def test_an_overrun_shows_what_it_declares_and_runs_as_it_must():
+    (statement,) = Overrun(0.5).conduct(TRUTH, TRUTH, PUBLIC).statements
+    shown = [(r.arrival, r.duration, r.signal) for r in statement.report.requirements]
+    assert shown == [(3, 1, 1), (4, 2, 2), (6, 1, 1)]
+    assert statement.part(Fate(4, 4, 4)) == Fate(4, 4, 2)
+    with pytest.raises(InvalidReportError, match="expected revealed durations"):
+        Overrun(0.5).conduct(HIDDEN, HIDDEN, PUBLIC)
+
+
+# --- in words, as data, and a user's own --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("misreport", "words"),
+    [
+        (DeclaredNodes(1), "declares 3 nodes instead of 2"),
+        (DeclaredNodes(-1), "declares 1 node instead of 2"),
+        (ScaledValue(0.7), "reports 0.7 of its value"),
+        (ScaledValue(2.0), "reports 2 times its value"),
+        (ShiftedDeadline(3), "claims a deadline 3 rounds later"),
+        (ScaledDuration(0.5), "declares 0.5 of its rounds"),
+        (LeftOut((1,)), "leaves out (arrival 4, 4 rounds)"),
+        (MovedMass(0, -1, 0.5), "moves 0.25 of probability from (arrival 3, 2 rounds) to not arriving"),
+        (DelayedSubmission(1), "submits 1 round late"),
+        (Ghosts(4, 2, 3, 9.0), "submits 4 jobs of 2 nodes and 3 rounds that never arrive"),
+        (SplitNodes(1), "submits two jobs, on 1 and 1 of its nodes"),
+        (
+            Combination((ScaledValue(0.7), DeclaredNodes(1))),
+            "reports 0.7 of its value and declares 3 nodes instead of 2",
+        ),
+    ],
+)
+def test_words(misreport, words):
+    assert misreport.words(TRUTH) == words
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"kind": "nonsense"}, "misreport kind = 'nonsense': expected one of combination, cut-deadline"),
+        ({"kind": "scale-value"}, "'scale-value' has no fields: expected factor"),
+        ({"kind": "scale-value", "factor": 0.5, "x": 1}, "'scale-value' has factor, x: expected factor"),
+        ({"kind": "scale-value", "factor": -1}, "factor = -1: expected a finite number >= 0"),
+        ({"kind": "combination", "parts": 3}, "combination has parts: expected a list of parts"),
+        ("scale-value", "misreport kind = 'scale-value': expected one of"),
+    ],
+)
+def test_data_that_is_no_misreport(data, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        misreport_from(data)
+
+
+def test_a_fixed_report_comes_back_from_its_data():
+    fixed = FixedReport(HIDDEN)
+    again = misreport_from(parse_yaml(dump_yaml(fixed.data()), "a file"))
+    assert again == fixed and again.report(HIDDEN, PUBLIC) == HIDDEN
+    with pytest.raises(InvalidReportError, match="birth = 2: expected the true birth 1"):
+        fixed.report(CERTAIN, PUBLIC)
+
+
+def test_a_users_strategy_is_a_misreport():
+    class Half:
+        def report(self, truth, public):
+            return ScaledValue(0.5).report(truth, public)
+
+    class Nonsense:
+        delay = 2
+
+        def report(self, truth, public):
+            return 7
+
+    half, nonsense = misreport_of(Half()), misreport_of(Nonsense())
+    assert isinstance(half, OwnLie) and half.inside_model and not nonsense.inside_model
+    assert reported(half) == reported(ScaledValue(0.5))
+    with pytest.raises(InvalidReportError, match="the strategy returned 7: expected a StatementOfWork"):
+        reported(nonsense)
+    with pytest.raises(InvalidParameterError, match="expected a Misreport, or something with report"):
+        misreport_of(3)
+
+
+def test_families_are_gone_through_side_by_side():
+    one, two = Family("one", (ScaledValue(0.5), ScaledValue(0.7))), Family("two", (DeclaredNodes(1),))
+    assert [m for _, m in interleaved([one, two])] == [ScaledValue(0.5), DeclaredNodes(1), ScaledValue(0.7)]
+    assert Family.of(0, ScaledValue(0.5)).members == (ScaledValue(0.5),)
+    assert Truth().report(TRUTH, PUBLIC) is TRUTH

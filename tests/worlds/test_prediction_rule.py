@@ -1,0 +1,288 @@
+"""The prediction rule: by hand, against a slow exact version of its text, and its limits."""
+
+from fractions import Fraction
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.worlds import PredictionRule, predict
+from marketsched.worlds.prediction import History, Law, arrival_law, duration_law, joint_law
+
+PLAIN = PredictionRule(filling=0.0)
+
+
+def as_dict(law):
+    return dict(zip(law.values.tolist(), law.probabilities.tolist(), strict=True))
+
+
+def history(submits, run_s, rule=PLAIN):
+    """Return runs that start when they are submitted."""
+    ends = [s + r for s, r in zip(submits, run_s, strict=True)]
+    return History([float(s) for s in submits], ends, [rule.rounds_of(r) for r in run_s])
+
+
+# --- laws of one quantity ---------------------------------------------------------------------------
+
+
+def test_kernel_of_an_arrival():
+    assert as_dict(arrival_law([50], 40, PLAIN)) == pytest.approx({49: 0.1, 50: 0.8, 51: 0.1})
+
+
+def test_arrivals_add_up():
+    """Two of three past gaps point to 50, one to 52: .8 * 2/3, and 51 gets a tenth from both sides."""
+    law = as_dict(arrival_law([50, 52, 50], 40, PLAIN))
+    assert law == pytest.approx({49: 0.2 / 3, 50: 1.6 / 3, 51: 0.3 / 3, 52: 0.8 / 3, 53: 0.1 / 3})
+
+
+def test_arrivals_before_the_birth_count_as_the_birth():
+    """50 stays; 30 counts as 48, and so does what the kernel puts before 48."""
+    law = as_dict(arrival_law([30, 50], 48, PLAIN))
+    assert law == pytest.approx({48: 0.45, 49: 0.05 + 0.05, 50: 0.4, 51: 0.05})
+
+
+def test_kernel_of_a_duration():
+    assert as_dict(duration_law([10], PLAIN)) == pytest.approx({8: 0.1, 10: 0.8, 13: 0.1})  # 10/1.25, 10 + ceil(2.5)
+    assert as_dict(duration_law([7], PLAIN)) == pytest.approx({5: 0.1, 7: 0.8, 9: 0.1})  # floor(5.6), 7 + ceil(1.75)
+
+
+def test_shortest_and_longest_duration():
+    assert as_dict(duration_law([1], PLAIN)) == pytest.approx({1: 0.9, 2: 0.1})
+    assert as_dict(duration_law([48], PLAIN)) == pytest.approx({38: 0.1, 48: 0.9})
+    assert as_dict(duration_law([40], PLAIN)) == pytest.approx({32: 0.1, 40: 0.8, 48: 0.1})
+
+
+def test_filling():
+    """95 % of the kernel's law and 5 % spread over the range, holes included."""
+    law = as_dict(duration_law([10], PredictionRule()))
+    share = 0.05 / 6  # 8 .. 13
+    assert law == pytest.approx({8: 0.095 + share, 9: share, 10: 0.76 + share, 11: share, 12: share, 13: 0.095 + share})
+
+
+def test_wide_ranges_are_not_filled():
+    law = arrival_law([50, 87], 40, PredictionRule())  # 49 .. 88: 40 values
+    assert law.values.tolist() == list(range(49, 89))
+    law = arrival_law([50, 88], 40, PredictionRule())  # 49 .. 89: 41 values
+    assert law.values.tolist() == [49, 50, 51, 87, 88, 89]
+    assert law.probabilities == pytest.approx([0.05, 0.4, 0.05, 0.05, 0.4, 0.05])
+
+
+def test_durations_are_clipped_to_whole_rounds():
+    rule = PredictionRule()
+    assert [rule.rounds_of(s) for s in (0.0, 1.0, 300.0, 300.5, 600.0, 1e6)] == [1, 1, 1, 2, 2, 48]
+
+
+def test_quantile_and_mean():
+    law = Law(np.array([1, 2, 5]), np.array([0.5, 0.45, 0.05]))
+    assert (law.quantile(0.5), law.quantile(0.51), law.quantile(0.95), law.quantile(0.96)) == (1, 2, 2, 5)
+    assert law.mean == pytest.approx(1.65)
+
+
+# --- the joint law ----------------------------------------------------------------------------------
+
+
+def test_joint_law_is_the_product():
+    a, d, p = joint_law(Law(np.array([4, 6]), np.array([0.25, 0.75])), Law(np.array([1, 2]), np.array([0.4, 0.6])), 99)
+    assert list(zip(a.tolist(), d.tolist(), strict=True)) == [(4, 1), (4, 2), (6, 1), (6, 2)]
+    assert p == pytest.approx([0.1, 0.15, 0.3, 0.45])
+
+
+def test_the_heaviest_points_are_kept():
+    arrival = Law(np.arange(5), np.array([0.1, 0.2, 0.4, 0.2, 0.1]))
+    duration = Law(np.arange(1, 4), np.array([0.2, 0.5, 0.3]))
+    # .20 .12 .10 .10 .08 | .06 .06 .05 .05 ...: the five heaviest weigh .6
+    a, d, p = joint_law(arrival, duration, 5)
+    assert list(zip(a.tolist(), d.tolist(), strict=True)) == [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2)]
+    assert p == pytest.approx(np.array([0.1, 0.08, 0.2, 0.12, 0.1]) / 0.6)
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=40),
+    st.lists(st.integers(1, 50), min_size=1, max_size=40),
+    st.integers(1, 700),
+)
+def test_no_point_left_out_is_heavier_than_one_kept(x, y, most):
+    arrival = Law(np.arange(len(x)), np.array(x) / sum(x))
+    duration = Law(np.arange(len(y)), np.array(y) / sum(y))
+    a, d, p = joint_law(arrival, duration, most)
+    assert p.size == min(most, len(x) * len(y)) and p.sum() == pytest.approx(1)
+    everything = np.outer(arrival.probabilities, duration.probabilities)
+    kept = np.zeros(everything.shape, dtype=bool)
+    kept[a, d] = True
+    assert kept.sum() == p.size
+    assert np.all(np.diff(a * 1000 + d) > 0)
+    assert p * everything[kept].sum() == pytest.approx(everything[a, d])
+    if not kept.all():
+        assert everything[~kept].max() <= everything[kept].min()
+
+
+# --- a whole prediction -----------------------------------------------------------------------------
+
+
+def test_a_clockwork():
+    """Every 3,600 s, 700 s long (3 rounds): announced one period ahead, at the run before."""
+    past = history([3600 * k for k in range(1, 8)], [700] * 7)
+    made = predict(past, 6, PLAIN, origin=0.0)
+    assert (made.birth, made.birth_s, made.expected, made.early) == (73, 21600.0, 85, False)
+    assert sorted(set(made.arrivals.tolist())) == [84, 85, 86]
+    assert sorted(set(made.durations.tolist())) == [2, 3, 4]
+    law = dict(zip(zip(made.arrivals.tolist(), made.durations.tolist(), strict=True), made.probabilities, strict=True))
+    assert law[85, 3] == pytest.approx(0.64) and law[84, 3] == pytest.approx(0.08) and law[86, 4] == pytest.approx(0.01)
+
+
+def test_arrivals_follow_the_gaps_around_their_median():
+    """Gaps 3300, 3600, 3600, 3600, 4200: median 3600; the next is due at one of last + gap."""
+    submits = np.cumsum([30, 3300, 3600, 3600, 3600, 4200, 9999]).tolist()
+    made = predict(history(submits, [10] * 7), 6, PredictionRule(lead_seconds=600.0, filling=0.0), origin=0.0)
+    # last 18,330; e = 21,930, in round 74; announced at 21,330, in round 72
+    assert (made.birth, made.expected) == (72, 74)
+    # 21,630 -> 73; 21,930 -> 74 (three times); 22,530 -> 76
+    expected = {72: 0.02, 73: 0.16 + 0.06, 74: 0.02 + 0.48, 75: 0.06 + 0.02, 76: 0.16, 77: 0.02}
+    assert made.durations.tolist() == [1, 2] * 6
+    marginal = made.probabilities.reshape(6, 2).sum(axis=1)
+    assert dict(zip(made.arrivals[::2].tolist(), marginal.tolist(), strict=True)) == pytest.approx(expected)
+
+
+def test_an_early_run_is_certain_to_arrive_when_it_does():
+    submits = [3600 * k for k in range(1, 7)] + [21600 + 1000]  # 2,600 s before it is due
+    made = predict(history(submits, [700] * 7), 6, PredictionRule(lead_seconds=1200.0, filling=0.0), origin=0.0)
+    assert made.early and made.birth_s == 22600.0 and made.birth == 76 and made.expected == 85
+    assert made.arrivals.tolist() == [76] * 3 and made.durations.tolist() == [2, 3, 4]
+    assert made.probabilities == pytest.approx([0.1, 0.8, 0.1])
+
+
+def test_the_lead_is_at_most_the_period():
+    past = history([600 * k for k in range(8)], [10] * 8)
+    assert predict(past, 7, PredictionRule(lead_seconds=7200.0), origin=0.0).birth_s == 3600.0
+    assert predict(past, 7, PredictionRule(lead_seconds=0.0), origin=0.0).birth_s == 4200.0
+
+
+def test_only_runs_that_have_ended_by_the_birth_count():
+    """Announced at 21,600: the sixth run ends at that very moment, a longer one later."""
+    submits = [3600 * k for k in range(1, 8)]
+    lengths = [700, 700, 700, 700, 3600, 10, 10]  # of index 4: until 21,600; of index 5: until 21,610
+    made = predict(history(submits, lengths), 6, PLAIN, origin=0.0)
+    assert as_dict(made.duration) == pytest.approx({2: 0.08, 3: 0.64, 4: 0.08, 9: 0.02, 12: 0.16, 15: 0.02})
+
+
+def test_runs_without_an_end_do_not_count():
+    past = history([3600 * k for k in range(1, 8)], [700.0] * 7)
+    past = past._replace(ends=[*past.ends[:4], float("nan"), *past.ends[5:]], durations=[3, 3, 3, 3, 40, 3, 3])
+    assert 40 not in predict(past, 6, PLAIN, origin=0.0).durations
+
+
+def test_nothing_is_predicted_from_too_little():
+    past = history([3600 * k for k in range(1, 8)], [700] * 7)
+    assert predict(past, 5, PLAIN, origin=0.0) is None  # four gaps
+    assert predict(past, 0, PLAIN, origin=0.0) is None
+    never = past._replace(ends=[float("nan")] * 7)
+    assert predict(never, 6, PLAIN, origin=0.0) is None
+
+
+def test_the_future_is_not_looked_at():
+    """What comes after the run, and how long the run takes, changes nothing."""
+    rng = np.random.default_rng(5)
+    submits = np.cumsum(rng.uniform(500, 900, 40)).tolist()
+    one = history(submits, rng.uniform(100, 2000, 40).tolist())
+    other = History(
+        submits[:21] + [s + 1e6 for s in submits[21:]], one.ends[:20] + [9e9] * 20, one.durations[:20] + [48] * 20
+    )
+    for left, right in zip(predict(one, 20, PLAIN, 0.0), predict(other, 20, PLAIN, 0.0), strict=True):
+        assert np.array_equal(left, right)
+
+
+# --- a slow, exact version of the rule's text ---------------------------------------------------------
+
+
+def slowly_filled(weights):
+    low, high, total = min(weights), max(weights), sum(weights.values())
+    if high - low + 1 > 40:
+        return {x: w / total for x, w in weights.items()}
+    width = high - low + 1
+    return {x: Fraction(19, 20) * weights.get(x, 0) / total + Fraction(1, 20) / width for x in range(low, high + 1)}
+
+
+def slowly(submits, runs, now, lead):
+    """Return (birth time, marginal laws) of run number ``now``; times are whole seconds, rounds of 300 s."""
+    gaps = [b - a for a, b in pairwise(submits[:now])][-20:]
+    m = Fraction(median([Fraction(g) for g in gaps]))
+    e = submits[now - 1] + m
+    birth = e - min(lead, m)
+    certain = submits[now] < birth
+    birth = min(birth, Fraction(submits[now]))
+    birth_round = birth // 300 + 1
+    arrivals, durations = {}, {}
+    for gap in gaps:
+        x = max((e + (gap - m)) // 300 + 1, birth_round)
+        for y, w in ((x - 1, 1), (x, 8), (x + 1, 1)):
+            y = max(y, birth_round)
+            arrivals[y] = arrivals.get(y, 0) + Fraction(w, 10)
+    if certain:
+        arrivals = {birth_round: Fraction(1)}
+    ended = [r for s, r in zip(submits[:now], runs[:now], strict=True) if s + r <= birth][-20:]
+    for run in ended:
+        d = min(max(-(-run // 300), 1), 48)
+        for y, w in ((max(d * 100 // 125, 1), 1), (d, 8), (min(d + -(-d // 4), 48), 1)):
+            durations[y] = durations.get(y, 0) + Fraction(w, 10)
+    return birth, slowly_filled(arrivals), slowly_filled(durations) if durations else None
+
+
+@given(
+    gaps=st.lists(st.one_of(st.integers(0, 20_000), st.sampled_from([600, 900, 3600])), min_size=6, max_size=45),
+    runs=st.lists(st.one_of(st.integers(0, 20_000), st.sampled_from([30, 300, 1500])), min_size=46, max_size=46),
+    lead=st.sampled_from([0, 600, 7200, 50_000]),
+)
+def test_against_the_slow_version(gaps, runs, lead):
+    submits = np.cumsum([600, *gaps]).tolist()
+    now = len(gaps)
+    rule = PredictionRule(lead_seconds=float(lead), max_points=10**6)
+    made = predict(history(submits, runs[: now + 1], rule), now, rule, origin=0.0)
+    birth, arrivals, durations = slowly(submits, runs, now, lead)
+    if durations is None:
+        assert made is None
+        return
+    assert made.birth_s == float(birth) and made.birth == birth // 300 + 1
+    expected = {(a, d): float(p * q) for a, p in arrivals.items() for d, q in durations.items()}
+    found = dict(
+        zip(zip(made.arrivals.tolist(), made.durations.tolist(), strict=True), made.probabilities, strict=True)
+    )
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@given(
+    submits=st.lists(st.floats(0, 1e5), min_size=8, max_size=40).map(sorted),
+    origin=st.floats(0, 1e5),
+    lead=st.floats(0, 1e5),
+)
+def test_what_every_prediction_keeps(submits, origin, lead):
+    rule = PredictionRule(lead_seconds=lead)
+    past = history(submits, [250.0 + (k * 977) % 9000 for k in range(len(submits))], rule)
+    made = predict(past, len(submits) - 1, rule, origin)
+    assume(made is not None)
+    assert made.arrivals.min() >= made.birth
+    assert made.durations.min() >= 1 and made.durations.max() <= 48
+    assert (made.probabilities > 0).all() and made.probabilities.sum() == pytest.approx(1, abs=1e-12)
+    assert made.probabilities.size <= 600
+    assert submits[-2] <= made.birth_s <= submits[-1]  # or it would be announced after it came
+    assert made.expected - made.birth <= rule.lead_rounds or made.early
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"history": 0}, "history = 0: expected a whole number >= 1"),
+        ({"min_gaps": 21}, "min_gaps = 21: expected at most history = 20"),
+        ({"lead_seconds": -1.0}, "lead_seconds = -1.0: expected seconds >= 0"),
+        ({"lead_seconds": float("nan")}, "lead_seconds = nan"),
+        ({"round_seconds": 0.0}, "round_seconds = 0.0: expected seconds > 0"),
+        ({"filling": 1.0}, r"filling = 1.0: expected a share in \[0, 1\)"),
+        ({"max_points": 0}, "max_points = 0"),
+    ],
+)
+def test_bad_parameters(wrong, said):
+    with pytest.raises(InvalidParameterError, match=said):
+        PredictionRule(**wrong)

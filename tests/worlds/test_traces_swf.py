@@ -1,0 +1,93 @@
+"""Logs in Standard Workload Format."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.worlds.traces.swf import FIELDS, read_header, read_nasa, read_swf, stream_swf
+
+HEADER = """; Version: 2.2
+; Computer: Linux cluster (Seth)
+; Acknowledge: Ake Sandgren
+; Information: http://one/
+;              http://two/
+; Note: uses MAUI scheduler
+;
+"""
+JOB = "    1        0 308434  31405   30  31405.5    -1   30  37980    -1  1   1   1  -1 -1  1 -1 -1"
+NEVER_RAN = "2 8 308426 -1 30 -1 -1 30 37980 -1 -1 1 1 -1 -1 1 -1 -1"
+
+
+def write(folder, lines, name="log.swf"):
+    """Write a log and return its path."""
+    path = folder / name
+    text = (HEADER + "\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz"])
+def test_a_small_log(tmp_path, name):
+    path = write(tmp_path, [JOB, "; a comment between", NEVER_RAN, "", ""], name)
+    table = read_swf(path)
+    assert table.dtypes.astype(str).to_dict() == FIELDS
+    assert table["job"].tolist() == [1, 2]
+    assert table.loc[0, ["submit_s", "wait_s", "run_s", "cpu_s"]].tolist() == [0, 308434, 31405, 31405.5]
+    assert np.isnan(table.loc[1, "run_s"]) and table.loc[1, "status"] == -1  # measured: NaN; a code: -1
+    assert read_header(path)["Acknowledge"] == "Ake Sandgren"
+    assert read_header(path)["Information"] == "http://one/ http://two/"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (JOB + " 7", "19 fields: expected 18 numbers"),
+        (JOB[:-3], "17 fields: expected 18 numbers"),
+        (JOB.replace("308434", "soon"), "wait_s = 'soon': expected a number >= 0, or -1"),
+        (JOB.replace("308434", "nan"), "wait_s = 'nan'"),
+        (JOB.replace("308434", "-2"), "wait_s = '-2'"),
+        (JOB.replace(" 37980", " inf"), "requested_s = 'inf'"),
+        (JOB.replace("   30  31405", "  3.5  31405"), "processors = '3.5': expected a whole number >= 0, or -1"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_a_malformed_line_is_named(tmp_path, line, said, rows):
+    path = write(tmp_path, [JOB, "", line, JOB])
+    with pytest.raises(TraceError, match=rf"^{path}:10: {said}"):
+        list(stream_swf(path, rows))
+
+
+def test_lines_that_lend_each_other_a_field(tmp_path):
+    path = write(tmp_path, [JOB[:-3], JOB + " 7"])
+    with pytest.raises(TraceError, match=rf"^{path}:8: 17 fields"):
+        read_swf(path)
+
+
+@given(n_jobs=st.integers(0, 20), rows=st.integers(1, 9))
+def test_streaming_gives_the_same_table(tmp_path_factory, n_jobs, rows):
+    path = write(tmp_path_factory.mktemp("swf"), [JOB, NEVER_RAN] * n_jobs)
+    blocks = pd.concat(stream_swf(path, rows))
+    pd.testing.assert_frame_equal(blocks, read_swf(path), check_index_type=False)
+    assert blocks.index.tolist() == list(range(2 * n_jobs))
+
+
+def test_an_empty_or_missing_file(tmp_path):
+    (tmp_path / "empty.swf").touch()
+    with pytest.raises(TraceError, match=r"empty.swf: the file is empty"):
+        read_swf(tmp_path / "empty.swf")
+    with pytest.raises(MissingDataError, match=r"none.swf: No such file"):
+        read_swf(tmp_path / "none.swf")
+    with pytest.raises(InvalidParameterError, match="rows = 0"):
+        next(stream_swf(tmp_path / "empty.swf", 0))
+
+
+def test_a_truncated_gzip(tmp_path):
+    path = write(tmp_path, [JOB] * 5000, "nasa_ipsc_1993.swf.gz")
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(TraceError, match=rf"^{path}: the gzip file is cut short"):
+        read_nasa(tmp_path)
