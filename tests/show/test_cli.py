@@ -260,7 +260,9 @@ def test_an_interrupted_run_keeps_its_finished_rounds(here):
     assert {path.name for path in folder.iterdir()} == FILES
 
 
-@pytest.mark.parametrize("where", ["config.scenario.Scenario.setup", "agents.market.Market.step", "results.plots.save_figure"])
+@pytest.mark.parametrize(
+    "where", ["config.scenario.Scenario.setup", "agents.market.Market.step", "results.plots.save_figure"]
+)
 def test_an_interruption_elsewhere_leaves_nothing(here, monkeypatch, where):
     """Before the market, in its first round, and while the results are being written."""
 
