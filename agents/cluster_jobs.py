@@ -25,13 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.agents.cluster_games import OwnersSlot, all_reports, one_of
 from marketsched.agents.cluster_reports import CorePublic, JobReport
-from marketsched.mechanisms.allocation.array_checks import count_array, float_array
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEEDS, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.payments import displaced_work, spent_prices
 from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import count_array, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 
 PAYMENTS = ("none", "displaced work", "spending")

@@ -38,14 +38,13 @@ from numpy.typing import NDArray
 
 from marketsched.agents.cluster_games import OwnersSlot, all_reports, one_of
 from marketsched.agents.cluster_reports import CorePublic, PortReport
-from marketsched.mechanisms.allocation.array_checks import bool_array, float_array
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.allocation.payments import CapacityPrices
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import bool_array, finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 
 PAYMENTS = ("none", "capacity prices")

@@ -1,4 +1,4 @@
-"""Checks of single numbers, made once at the public edge: what is legal is said in one clear line.
+"""Checks of numbers and arrays, made once at the public edge: what is legal is said in one clear line.
 
 Reports raise `InvalidReportError`, parameters `InvalidParameterError`; the rule for what counts as a
 number is the same for both: Python's and NumPy's own, never a bool, never text.
@@ -7,13 +7,16 @@ number is the same for both: Python's and NumPy's own, never a bool, never text.
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 
+LARGEST = 2**53  # up to here, floats are exact for whole numbers; int64 has room for sums of them
 _Error = type[InvalidReportError] | type[InvalidParameterError]
 
 
@@ -29,7 +32,7 @@ def whole_number(
     x : object
         What was given.
     lowest, highest : int
-        The legal range; no ``highest``, no upper end.
+        The legal range; no ``highest``: up to 2**53, what every array and table can hold.
     error : type
         What to raise; see `whole_parameter`.
 
@@ -43,9 +46,11 @@ def whole_number(
     >>> whole_number("birth", 3.0, 1)
     3
     """
-    legal = f"a whole number >= {lowest}" if highest is None else f"a whole number in [{lowest}, {highest}]"
-    if not _is_number(x) or not math.isfinite(x) or int(x) != x or x < lowest or (highest is not None and x > highest):
-        raise error(f"{name} = {x!r}: expected {legal}")
+    top = LARGEST if highest is None else highest
+    if not (_is_number(x) and lowest <= x <= top and int(x) == x):  # NaN is in no range
+        too_large = _is_number(x) and top < x < math.inf
+        ends = f">= {lowest}" if highest is None and not too_large else f"in [{lowest}, {top}]"
+        raise error(place=name, value=x, legal=f"a whole number {ends}")
     return int(x)
 
 
@@ -83,9 +88,9 @@ def finite_number(
     8.0
     """
     low, high, legal = _read(interval)
-    inside = _is_number(x) and math.isfinite(x) and low <= x <= high
+    inside = _is_number(x) and low <= x <= high and _has_float(x)
     if not inside or (x == low and interval[0] == "(") or (x == high and interval[-1] == ")"):
-        raise error(f"{name} = {x!r}: expected {legal}{hint}")
+        raise error(place=name, value=x, legal=legal + hint)
     return float(x)  # type: ignore[arg-type]
 
 
@@ -96,6 +101,11 @@ def finite_parameter(name: str, x: object, interval: str = "[0, inf)", *, hint: 
 
 def _is_number(x: object) -> TypeGuard[Any]:
     return isinstance(x, (int, float, np.integer, np.floating)) and not isinstance(x, bool)
+
+
+def _has_float(x: Any) -> bool:
+    """Tell whether ``x`` is finite as a float, too; an int may have any number of digits."""
+    return abs(x) <= sys.float_info.max if isinstance(x, int) else math.isfinite(x)
 
 
 @lru_cache(maxsize=64)
@@ -112,4 +122,119 @@ def listed(name: str, expected: str, given: Any) -> list[Any]:
     try:
         return list(given)
     except TypeError:
-        raise InvalidParameterError(f"{name} = {given!r}: expected {expected}") from None
+        raise InvalidParameterError(place=name, value=given, legal=expected) from None
+
+
+def float_array(
+    name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
+) -> NDArray[np.float64]:
+    """Return ``x`` as C-ordered float64 of ``shape``, or say what is wrong.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in the message.
+    x : array_like of float
+        What was given; never changed, and not copied if it is such an array already.
+    shape : tuple of int or None
+        The legal shape; None stands for any size.
+    lowest, highest : float
+        Ends of the legal range of every entry; None, no end.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``x`` is not numeric, has another shape, or an entry is not finite or out of range.
+
+    Examples
+    --------
+    >>> float_array("capacities", [[1, 2]], (None, 2), lowest=0.0)
+    array([[1., 2.]])
+    """
+    raw = _numeric(name, x, "a numeric array")
+    array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
+    check_shape(name, array.shape, shape)
+    legal = np.isfinite(array)
+    if lowest is not None:
+        legal &= array >= lowest
+    if highest is not None:
+        legal &= array <= highest
+    if not legal.all():
+        place = tuple(int(i) for i in np.argwhere(~legal)[0])
+        where = f"{name}{list(place)}" if place else name
+        raise InvalidParameterError(place=where, value=float(array[place]), legal=_range(lowest, highest))
+    return array
+
+
+def bool_array(name: str, x: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.bool_]:
+    """Return ``x`` as C-ordered bool of ``shape``; whole 0 and 1 count, anything else raises.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is neither true nor false.
+    """
+    raw = _numeric(name, x, "an array of true and false")
+    check_shape(name, raw.shape, shape)
+    if raw.dtype != np.bool_:
+        odd = np.argwhere((raw != 0) & (raw != 1))
+        if odd.size:
+            place = tuple(int(i) for i in odd[0])
+            raise InvalidParameterError(place=f"{name}{list(place)}", value=raw[place].item(), legal="true or false")
+    return np.ascontiguousarray(raw, dtype=np.bool_)
+
+
+def count_array(name: str, x: ArrayLike, size: int) -> NDArray[np.int64]:
+    """Return ``x`` as int64 of shape ``(size,)`` with entries >= 0; 1.0 and True count as 1.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is negative, not whole, or not a number.
+
+    Examples
+    --------
+    >>> count_array("arrivals", [True, False], 2)
+    array([1, 0])
+    """
+    raw = _numeric(name, x, "an array of counts")
+    check_shape(name, raw.shape, (size,))
+    if raw.dtype.kind == "f":
+        legal = np.isfinite(raw) & (raw >= 0) & (raw < 2**53) & (np.floor(raw) == raw)
+    else:
+        legal = np.asarray(raw >= 0)
+    if not legal.all():
+        place = int(np.flatnonzero(~legal)[0])
+        raise InvalidParameterError(place=f"{name}[{place}]", value=raw[place].item(), legal="a whole number >= 0")
+    return np.ascontiguousarray(raw, dtype=np.int64)
+
+
+def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | None, ...]) -> None:
+    """Raise ``InvalidParameterError`` if a shape is not the expected one (None: any size)."""
+    if len(got) != len(expected) or any(want not in (None, size) for want, size in zip(expected, got, strict=True)):
+        sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        shape = f"({sizes},)" if len(expected) == 1 else f"({sizes})"
+        raise InvalidParameterError(f"has shape {got}", place=name, legal=shape)
+
+
+def read_only(array: NDArray[np.generic]) -> None:
+    """Forbid writing to ``array``."""
+    array.flags.writeable = False
+
+
+def _numeric(name: str, x: ArrayLike, expected: str) -> NDArray[Any]:
+    try:
+        raw = np.asarray(x)
+    except ValueError as problem:  # rows of different length
+        raise InvalidParameterError(f"is not an array ({problem})", place=name, legal=expected) from problem
+    if raw.dtype.kind not in "biuf":
+        raise InvalidParameterError(f"has entries of type {raw.dtype}", place=name, legal=expected)
+    return raw
+
+
+def _range(lowest: float | None, highest: float | None) -> str:
+    if lowest is not None and highest is not None:
+        return f"a finite number in [{lowest:g}, {highest:g}]"
+    if lowest is not None:
+        return f"a finite number >= {lowest:g}"
+    return "a finite number" if highest is None else f"a finite number <= {highest:g}"

@@ -1,14 +1,131 @@
 """Errors of the package: one family, and each leaf is also the built-in a caller expects.
 
-A message says where the fault is, what was seen, and what is legal. Input is checked once, at the
-public edge, before anything is changed.
+An error says where the fault is, what was seen, and what is legal, in a message and in fields of its
+own (`place`, `value`, `legal`), so that whoever knows more about the place adds it and nobody takes a
+message apart. Input is checked once, at the public edge, before anything is changed.
 """
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+PLAIN = (str, bytes, int, float, complex, type(None))  # values that travel between processes with their error
+
+
+class _Unseen:
+    """Default of ``value``: nothing that could be shown."""
+
+    def __repr__(self) -> str:
+        return "<nothing>"
+
+    def __reduce__(self) -> str:
+        return "UNSEEN"
+
+
+UNSEEN = _Unseen()
+
 
 class MarketschedError(Exception):
-    """Root of every error raised on purpose by this package."""
+    """Root of every error raised on purpose by this package.
+
+    Parameters
+    ----------
+    fault : str
+        What is wrong, where ``place = value`` does not say it: ``"is missing"``; without a place, a
+        whole sentence.
+    place : str
+        Where in what was given: a parameter, or a path such as ``jobs[3].value``.
+    value : object
+        What was seen there.
+    legal : str
+        What is legal there.
+    source : str
+        What the place is in: a file, a line, a job.
+
+    Attributes
+    ----------
+    place, value, legal, source
+        As given, the place with what `at` has put before it. An empty string, or `UNSEEN`: not known.
+
+    Examples
+    --------
+    >>> error = InvalidParameterError(place="birth", value=0, legal="a whole number >= 1")
+    >>> str(error), str(error.at("jobs[3]").within("market.yaml"))
+    ('birth = 0: expected a whole number >= 1', 'market.yaml: jobs[3].birth = 0: expected a whole number >= 1')
+    >>> error.place, error.value, error.legal, error.source
+    ('jobs[3].birth', 0, 'a whole number >= 1', 'market.yaml')
+    """
+
+    def __init__(
+        self, fault: str = "", *, place: str = "", value: object = UNSEEN, legal: str = "", source: str = ""
+    ) -> None:
+        super().__init__(fault)
+        self.place, self.value, self.legal, self.source = place, value, legal, source
+        seen = "" if value is UNSEEN else f" = {shown(value)}" if place else shown(value)
+        parts = ([seen] if seen else []) + ([fault if seen or not place else f" {fault}"] if fault else [])
+        self._tail = ": ".join([*parts, *([f"expected {legal}"] if legal else [])])  # all but source and place
+        if place and not parts and legal:
+            self._tail = f": {self._tail}"
+
+    def __str__(self) -> str:
+        text = self.place + self._tail
+        return f"{self.source}: {text}" if self.source else text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def at(self, place: str) -> Self:
+        """Put ``place`` before the error's own place, as the table or list that it is in; return the error."""
+        if not self.place:
+            self._tail = f": {self._tail}" if self._tail else ""
+        dot = "." if self.place and not self.place.startswith("[") else ""
+        self.place = f"{place}{dot}{self.place}"
+        return self
+
+    def within(self, source: str) -> Self:
+        """Put ``source`` before all else, as the file, line or job that the fault is in; return the error."""
+        self.source = f"{source}: {self.source}" if self.source else source
+        return self
+
+    def turned(self, kind: type[Kind]) -> Kind:
+        """Return the same fault as an error of another ``kind``."""
+        other = kind(*self.args)
+        vars(other).update(vars(self))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = dict(vars(self))
+        if not isinstance(self.value, PLAIN):
+            state["value"] = UNSEEN  # the message still shows it; the object may not survive the journey
+        return type(self), self.args, state
+
+
+Kind = TypeVar("Kind", bound=MarketschedError)
+
+
+@contextmanager
+def placed(place: str = "", source: str = "") -> Iterator[None]:
+    """Put ``place``, and then ``source``, before the place of any error of the family raised inside.
+
+    Examples
+    --------
+    >>> with placed("cluster.machines"):
+    ...     raise InvalidParameterError(place="share", value=2, legal="a finite number in [0, 1]")
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.InvalidParameterError: cluster.machines.share = 2: expected a finite number in [0, 1]
+    """
+    try:
+        yield
+    except MarketschedError as error:
+        if place:
+            error.at(place)
+        if source:
+            error.within(source)
+        raise
 
 
 class InvalidReportError(MarketschedError, ValueError):
@@ -21,10 +138,6 @@ class InvalidParameterError(MarketschedError, ValueError):
 
 class UnknownNameError(MarketschedError, KeyError):
     """A name is not in the table it was looked up in."""
-
-    def __str__(self) -> str:
-        """Return the message itself (``KeyError`` would show its ``repr``)."""
-        return str(self.args[0]) if self.args else ""
 
 
 class EventError(MarketschedError, ValueError):
@@ -50,10 +163,41 @@ class TraceError(MarketschedError, ValueError):
 class MissingDataError(MarketschedError, FileNotFoundError):
     """A data folder or file is not there."""
 
-    def __str__(self) -> str:
-        """Return the message alone."""
-        return str(self.args[0]) if self.args else ""
-
 
 class SweepError(MarketschedError, OSError):
     """What a sweep stands on failed it: disk, folder, worker processes or cluster; finished runs are kept."""
+
+
+class _Brief(reprlib.Repr):
+    """A ``repr`` of bounded size and time, whatever it is asked to show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlong, self.maxstring, self.maxother = 5, 60, 200, 200
+        self.maxdict = self.maxlist = self.maxtuple = self.maxset = 12
+
+    def repr_int(self, x: int, level: int) -> str:
+        if abs(x) < 10**self.maxlong:
+            return repr(x)
+        return f"<a number of about {int(x.bit_length() * 0.30103) + 1} digits>"  # repr refuses above 4300
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """Return the first entries in their own order, not sorted."""
+        if level <= 0 and x:
+            return "{...}"
+        first = [f"{self.repr1(k, level - 1)}: {self.repr1(x[k], level - 1)}" for k in list(x)[: self.maxdict]]
+        return f"{{{', '.join(first + (['...'] if len(x) > self.maxdict else []))}}}"
+
+
+_BRIEF = _Brief()
+
+
+def shown(x: object) -> str:
+    """Return ``x`` as an error shows it: its repr, shortened where it is long.
+
+    Examples
+    --------
+    >>> shown([1, "two"]), shown(10**5000)
+    ("[1, 'two']", '<a number of about 5001 digits>')
+    """
+    return _BRIEF.repr(x)

@@ -7,7 +7,7 @@ from copy import deepcopy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.checks import float_array
 
 
 class IndependentAvailability:

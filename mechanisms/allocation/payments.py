@@ -31,11 +31,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array, count_array, float_array
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import bool_array, count_array, finite_parameter, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
 
 LARGEST_TABLE = 2**24  # capacity vectors of `displaced_utilities`

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import check_shape, count_array, float_array, read_only
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import check_shape, count_array, finite_parameter, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
 _Array = NDArray[np.float64]

@@ -11,10 +11,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array
 
 
 class ExactSelection:

@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
+from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

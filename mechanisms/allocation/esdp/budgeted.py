@@ -23,10 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_checks import LARGEST, whole_array
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

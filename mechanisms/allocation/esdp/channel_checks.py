@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import check_shape
+from marketsched.mechanisms.checks import check_shape
 from marketsched.mechanisms.errors import InvalidParameterError
 
 LARGEST = 2**53

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
+from marketsched.mechanisms.checks import bool_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 

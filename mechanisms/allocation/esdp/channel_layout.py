@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array, check_shape, read_only
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import bool_array, check_shape, read_only, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

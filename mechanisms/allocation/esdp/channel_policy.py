@@ -7,10 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array
 from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
 from marketsched.mechanisms.allocation.esdp.channel_statistics import ChannelStatistics
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import bool_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from marketsched.mechanisms.allocation.array_checks import float_array
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array, check_shape, float_array
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import bool_array, check_shape, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

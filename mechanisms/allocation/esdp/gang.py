@@ -21,14 +21,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, check_memory, choose_budget
 from marketsched.mechanisms.allocation.esdp.channel_statistics import ScaledStatistics
 from marketsched.mechanisms.allocation.esdp.esdp import EsdpPolicy
 from marketsched.mechanisms.allocation.esdp.gang_channels import GangChannels
 from marketsched.mechanisms.allocation.esdp.gang_kernels import _gang_select_kernel, _gang_table_kernel
 from marketsched.mechanisms.allocation.esdp.schedules import Sequence
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import float_array, whole_parameter
 
 
 class GangProblem:

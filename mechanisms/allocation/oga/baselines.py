@@ -29,8 +29,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import count_array
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.checks import count_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 Demand = Literal["per-node", "total"]

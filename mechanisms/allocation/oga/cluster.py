@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import count_array, float_array, read_only
 from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.cluster_kernels import channel_rewards_kernel
 from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes, steepest_slopes
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import count_array, float_array, read_only, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:

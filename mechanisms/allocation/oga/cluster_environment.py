@@ -13,11 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, RecordedArrivals
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import float_array, whole_parameter
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 

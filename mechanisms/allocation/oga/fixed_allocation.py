@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array, read_only
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     primal_dual_kernel,
@@ -43,7 +42,7 @@ from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     upper_bound_kernel,
     weighted_gain_kernel,
 )
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, read_only, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 
 _Array = NDArray[np.float64]

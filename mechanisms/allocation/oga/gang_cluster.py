@@ -25,10 +25,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array, check_shape, float_array, read_only
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, repair_gangs, scheduled_tasks
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import (
+    bool_array,
+    check_shape,
+    finite_parameter,
+    float_array,
+    read_only,
+    whole_parameter,
+)
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

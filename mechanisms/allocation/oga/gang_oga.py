@@ -22,10 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import check_shape, count_array, float_array
 from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import finite_number, whole_parameter
+from marketsched.mechanisms.checks import check_shape, count_array, finite_number, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 GEOMETRIES = ("euclidean", "entropy")

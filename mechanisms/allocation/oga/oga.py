@@ -31,12 +31,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import count_array
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.oga_kernels import aim_kernel, pass_kernel, slot_kernel
 from marketsched.mechanisms.allocation.oga.oga_lanes import LaneState
 from marketsched.mechanisms.allocation.oga.step_sizes import Schedule, step_of, step_schedule
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import count_array, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 
 _COUNTS = np.dtype(np.int64)

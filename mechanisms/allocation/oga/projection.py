@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import check_shape, float_array, read_only
+from marketsched.mechanisms.checks import check_shape, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
 DIGITS = 60  # binary digits of a column's sum in whole numbers; two are left free

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import bool_array
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import DEADLINE, DONE, JOB, serve_kernel, share_kernel, spare_kernel
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+from marketsched.mechanisms.checks import bool_array
 
 
 class FairScheduler(MachineScheduler):

@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
+from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 TOLERANCE = 1e-9  # sums of shares this close to a whole number are taken as whole

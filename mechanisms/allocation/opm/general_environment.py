@@ -6,11 +6,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_environment import MEASURES, PAPER_SPEEDS, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
+from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 TOLERANCE = 1e-9  # relative, of a machine's load

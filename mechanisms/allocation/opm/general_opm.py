@@ -18,7 +18,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array, read_only
 from marketsched.mechanisms.allocation.opm.dependent_rounding import TOLERANCE, round_kernel
 from marketsched.mechanisms.allocation.opm.general_projection import project_general
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer
@@ -37,7 +36,7 @@ from marketsched.mechanisms.allocation.opm.kernels import (
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.allocation.opm.theory import exploration, theory_steps
 from marketsched.mechanisms.allocation.opm.utilities import FLOOR
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
 FLOATS = NDArray[np.float64]

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum, regret
 from marketsched.mechanisms.allocation.opm.opm import Ops
 from marketsched.mechanisms.allocation.opm.theory import fit_bound, regret_scale
 from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 
 FLOATS = NDArray[np.float64]
 

@@ -28,10 +28,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
+from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 MEASURES = ("utility", "work", "cost", "excess", "migrations", "idle", "open")

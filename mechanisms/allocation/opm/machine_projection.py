@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.kernels import LANES, QUAD, project_kernel
+from marketsched.mechanisms.checks import float_array
 
 
 def project_machines(points: ArrayLike) -> NDArray[np.float64]:

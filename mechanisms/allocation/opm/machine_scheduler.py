@@ -8,11 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array, read_only
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer, OpenJobs
 from marketsched.mechanisms.allocation.opm.kernels import SPENT
 from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import float_array, read_only, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 
 

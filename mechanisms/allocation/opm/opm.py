@@ -25,7 +25,6 @@ from threading import Thread
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
@@ -43,7 +42,7 @@ from marketsched.mechanisms.allocation.opm.machine_projection import from_blocks
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.allocation.opm.theory import exploration, theory_slack, theory_steps
 from marketsched.mechanisms.allocation.opm.utilities import FLOOR, PowerUtility
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import TooLargeError
 
 WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it

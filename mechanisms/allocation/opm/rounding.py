@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.kernels import draw_kernel
+from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 SUM_TOLERANCE = 1e-9  # by which shares of a machine may exceed 1: rounding of whoever made them

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.array_checks import float_array
 from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array
 
 
 def confidence_radius(mean: ArrayLike, samples: ArrayLike, gamma: float) -> NDArray[np.float64]:

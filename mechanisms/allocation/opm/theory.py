@@ -11,8 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marketsched.mechanisms.allocation.array_checks import float_array
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 
