@@ -9,22 +9,22 @@ from marketsched.mechanisms._lazy import lazy_names
 if TYPE_CHECKING:
     from marketsched.study.papers.reproduced import Reproduced as Reproduced
     from marketsched.study.papers.reproducing import reproduce as reproduce
-    from marketsched.study.sweeps.sweep_runs import Case as Case
-    from marketsched.study.sweeps.sweep_runs import SweepRun as SweepRun
-    from marketsched.study.sweeps.sweep_runs import runs_of as runs_of
-    from marketsched.study.sweeps.sweep_spec import SweepSpec as SweepSpec
+    from marketsched.study.sweeps.runs import Case as Case
+    from marketsched.study.sweeps.runs import SweepRun as SweepRun
+    from marketsched.study.sweeps.runs import runs_of as runs_of
+    from marketsched.study.sweeps.spec import SweepSpec as SweepSpec
     from marketsched.study.sweeps.sweeping import SweepResult as SweepResult
     from marketsched.study.sweeps.sweeping import sweep as sweep
 
 _LAZY: dict[str, tuple[str, ...]] = {
     "papers.reproduced": ("Reproduced",),
     "papers.reproducing": ("reproduce",),
-    "sweeps.sweep_runs": (
+    "sweeps.runs": (
         "Case",
         "SweepRun",
         "runs_of",
     ),
-    "sweeps.sweep_spec": ("SweepSpec",),
+    "sweeps.spec": ("SweepSpec",),
     "sweeps.sweeping": (
         "SweepResult",
         "sweep",

@@ -18,7 +18,7 @@ from marketsched.show.cli import app
 from marketsched.show.reports.page import report_page, write_report
 from marketsched.show.reports.reading import KINDS, read_results
 from marketsched.show.reports.sweep import groups_of, interval, labels_of, sweep_table
-from marketsched.study.sweeps.sweep_table import arrow_table
+from marketsched.study.sweeps.table import arrow_table
 from report_page_reader import Page
 from written_reproduction import write_reproduction
 

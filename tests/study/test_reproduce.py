@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 import marketsched
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.show.cli import app
-from marketsched.study.papers.paper_claims import Claim, Row, exact_row, mean_row, ratio_row, verdict
-from marketsched.study.papers.paper_esdp_times import Timed
-from marketsched.study.papers.paper_experiments import EXPERIMENTS
-from marketsched.study.papers.paper_markets import best_reservations, sampling_error, toy_values
-from marketsched.study.papers.paper_ogasched_table import TABLE_2
-from marketsched.study.papers.paper_runs import Bench
+from marketsched.study.papers.claims import Claim, Row, exact_row, mean_row, ratio_row, verdict
+from marketsched.study.papers.esdp_times import Timed
+from marketsched.study.papers.experiments import EXPERIMENTS
+from marketsched.study.papers.markets import best_reservations, sampling_error, toy_values
+from marketsched.study.papers.ogasched_table import TABLE_2
 from marketsched.study.papers.reproducing import reproduce, reproduce_all
+from marketsched.study.papers.runs import Bench
 
 VERDICTS = {"reproduced", "same direction", "not reproduced"}
 CLUSTER = [name for name in EXPERIMENTS if not name.startswith("mechanism")]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.study.papers.paper_experiments import Experiment
+from marketsched.study.papers.experiments import Experiment
 from marketsched.study.papers.reproduced import read_reproduced
 from marketsched.study.papers.reproducing import reproduce, reproduce_all
 

@@ -17,8 +17,10 @@ from marketsched.mechanisms.registry import _TABLE, get_mechanism, register
 from marketsched.show.cli import app
 from marketsched.show.commands import sweep as sweep_command
 from marketsched.study import SweepSpec
-from marketsched.study.sweeps import run_records, sweep_folder, sweeping
-from marketsched.study.sweeps.run_records import Task, failure, is_record, perform
+from marketsched.study.sweeps import folder as sweep_folder
+from marketsched.study.sweeps import records as sweep_records
+from marketsched.study.sweeps import sweeping
+from marketsched.study.sweeps.records import Task, failure, is_record, perform
 from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, table_bytes, write_spec
 
 LONGER = {
@@ -207,9 +209,9 @@ def test_ctrl_c_in_a_thread_of_a_worker_is_the_run_s_own(here, monkeypatch):
     def interrupted(task):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_records, "_rows", interrupted)
+    monkeypatch.setattr(sweep_records, "_rows", interrupted)
     told = []
-    task = Task("0" * 24, "market", "{}", 0, True, None, None, dict(run_records.fingerprint()))
+    task = Task("0" * 24, "market", "{}", 0, True, None, None, dict(sweep_records.fingerprint()))
     thread = threading.Thread(target=lambda: told.append(json.loads(perform(task))))
     thread.start()
     thread.join()

@@ -15,7 +15,7 @@ from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.show.cli import app
 from marketsched.study import SweepSpec, runs_of
-from marketsched.study.sweeps.sweep_runs import runs_from, scenario_from
+from marketsched.study.sweeps.runs import runs_from, scenario_from
 from sweep_tools import CLUSTER, ONE_JOB, write_spec
 
 
@@ -98,7 +98,7 @@ def test_the_key_depends_on_scenario_seed_and_code_alone(monkeypatch):
         runs_of(spec(seeds=1, overrides=[{"mechanism.epsilon": 0.1}]))[0].key,
         runs_of(spec(seeds=1, optimum=False))[0].key,
     ]
-    monkeypatch.setattr("marketsched.study.sweeps.fingerprint.fingerprint", lambda: {"code": "other"})
+    monkeypatch.setattr("marketsched.study.fingerprint.fingerprint", lambda: {"code": "other"})
     others.append(runs_of(spec(seeds=1))[0].key)
     assert len({first.key, *others}) == 5
 

@@ -14,13 +14,14 @@ import pytest
 import marketsched
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.errors import SweepError
-from marketsched.study.sweeps import run_records, sweep_folder
-from marketsched.study.sweeps.fingerprint import difference, fingerprint, source_digest
-from marketsched.study.sweeps.run_records import flat, perform
-from marketsched.study.sweeps.sweep_folder import check_sweep_target, open_folder
-from marketsched.study.sweeps.sweep_runs import runs_from
-from marketsched.study.sweeps.sweep_table import arrow_table, sweep_rows
+from marketsched.study.fingerprint import difference, fingerprint, source_digest
+from marketsched.study.sweeps import folder as sweep_folder
+from marketsched.study.sweeps import records as sweep_records
+from marketsched.study.sweeps.folder import check_sweep_target, open_folder
+from marketsched.study.sweeps.records import flat, perform
+from marketsched.study.sweeps.runs import runs_from
 from marketsched.study.sweeps.sweeping import _Work
+from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from sweep_tools import CLUSTER, ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
 
 
@@ -158,7 +159,7 @@ def test_a_second_sweep_on_one_folder_is_refused(here):
 def test_the_lock_goes_with_the_process_that_holds_it(here):
     code = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from marketsched.study.sweeps.sweep_folder import open_folder\n"
+        "from marketsched.study.sweeps.folder import open_folder\n"
         "with open_folder(Path(sys.argv[1])):\n"
         "    (Path(sys.argv[1]) / '.marketsched-partial' / 'half').write_text('{')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -231,7 +232,7 @@ def test_a_half_written_record_is_never_in_the_way_of_a_pattern(here, monkeypatc
 
 
 def test_a_worker_of_other_code_is_refused(here, monkeypatch):
-    monkeypatch.setattr(run_records, "fingerprint", lambda: {**fingerprint(), "numpy": "1.0"})
+    monkeypatch.setattr(sweep_records, "fingerprint", lambda: {**fingerprint(), "numpy": "1.0"})
     with pytest.raises(SweepError, match=r"a worker has numpy 1.0 \(here .*\): expected the same versions"):
         marketsched.sweep(SPEC, here / "out")
     assert records(here / "out") == {}
@@ -319,7 +320,7 @@ def test_progress_tells_how_long_it_may_take(here):
 
 def test_other_sources_have_another_digest(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr("marketsched.study.sweeps.fingerprint._sources", lambda: {"a": tmp_path / "a.py"})
+    monkeypatch.setattr("marketsched.study.fingerprint._sources", lambda: {"a": tmp_path / "a.py"})
     before = source_digest()
     (tmp_path / "a.py").write_text("x = 2\n")
     assert source_digest() != before

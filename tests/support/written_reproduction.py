@@ -5,9 +5,9 @@ import math
 import pandas as pd
 
 from marketsched.play.running import versions
-from marketsched.study.papers.paper_claims import Claim, exact_row, mean_row
-from marketsched.study.papers.paper_runs import Line, Panel
+from marketsched.study.papers.claims import Claim, exact_row, mean_row
 from marketsched.study.papers.reproduced import Reproduced, write_overview, write_reproduced
+from marketsched.study.papers.runs import Line, Panel
 
 
 def write_reproduction(folder, missing=()):

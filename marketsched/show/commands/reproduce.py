@@ -51,7 +51,7 @@ def reproduce(
     With --all, what the folder holds already of the same version, seeds and sizes is not run again.
     """
     with one_line_errors():
-        from marketsched.study.papers.paper_experiments import EXPERIMENTS, experiment_of
+        from marketsched.study.papers.experiments import EXPERIMENTS, experiment_of
 
         if list_all:
             _list(as_json)
@@ -103,7 +103,7 @@ def _all(names: list[str], target: Path, jobs: int, sizes: dict[str, Any]) -> li
 
 
 def _list(as_json: bool) -> None:
-    from marketsched.study.papers.paper_experiments import EXPERIMENTS
+    from marketsched.study.papers.experiments import EXPERIMENTS
 
     known = list(EXPERIMENTS.values())
     if as_json:

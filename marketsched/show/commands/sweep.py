@@ -52,7 +52,7 @@ def sweep(
 ) -> None:
     """Run scenarios with many changes and seeds; go on where an earlier sweep was interrupted."""
     with one_line_errors():
-        from marketsched.study.sweeps.sweep_runs import read_spec, runs_of
+        from marketsched.study.sweeps.runs import read_spec, runs_of
         from marketsched.study.sweeps.sweeping import sweep as make
 
         found, folder = read_spec(spec)

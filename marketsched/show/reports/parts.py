@@ -190,7 +190,7 @@ def _learning(found: Results, parts: Parts) -> None:
 def _sweep(found: Results, parts: Parts) -> None:
     from marketsched.config.strict_yaml import dump_yaml
     from marketsched.show.reports.sweep import failures_table, labels_of, sweep_figure, sweep_table
-    from marketsched.study.sweeps.sweep_folder import RUNS, TABLE
+    from marketsched.study.sweeps.folder import RUNS, TABLE
 
     meta = found.meta
     done, labels = sum(1 for _ in (found.path / RUNS).glob("*.json")), labels_of(meta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameErro
 from marketsched.study.learning.curves import LearningCurves, Progress, learning_curves
 from marketsched.study.learning.markets import BIRTHS, PATIENCE, contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
+from marketsched.study.workers import cores
 
 LEARNERS = ("adahedge", "hedge", "exp3", "ucb1", "best-responding")
 SHORT = {"ucb": "ucb1", "best-response": "best-responding"}
@@ -69,7 +69,7 @@ def compare_learning(
         raise UnknownNameError(f"learner {learner!r} is unknown: expected one of {', '.join(LEARNERS)}")
     days, runs = whole_parameter("days", days, FEWEST_DAYS), whole_parameter("runs", runs, 2)
     seed, begin = whole_parameter("seed", seed, 0), time.perf_counter()
-    workers = (os.cpu_count() or 1) if workers is None else whole_parameter("workers", workers, 1)
+    workers = cores() if workers is None else whole_parameter("workers", workers, 1)
     markets = _markets(mechanisms, owners, nodes)
     found = learning_curves(
         markets,

@@ -7,12 +7,11 @@ all mechanisms. Intervals are Student's, over the seeds.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.study.learning.markets import contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.learning.runs import LearningRun, learn
+from marketsched.study.workers import run_in_processes
 
 Progress = Callable[[str, int, int], None]  # what was run, runs done, runs in all
 
@@ -130,26 +130,29 @@ def learning_curves(
             f"measure_every = {measure_every}, bound_every = {bound_every}: expected at most {learned}, "
             f"the episodes of learned play of {episodes}"
         )
-    play = partial(_one, episodes=episodes, measure_every=measure_every, bound_every=bound_every, window=window)
-    tasks = [(name, rule, seed) for seed in seeds for name in chosen for rule in rules]
-    jobs = [(chosen[name], rule, seed) for name, rule, seed in tasks]
-    rows: list[dict[str, Any]] = []
-    points: list[pd.DataFrame] = []
+    tasks = [(i, name, rule, seed) for i, (seed, name, rule) in enumerate(product(seeds, chosen, rules))]
+    play = partial(
+        _one, markets=chosen, episodes=episodes, measure_every=measure_every, bound_every=bound_every, window=window
+    )
+    played: dict[int, tuple[dict[str, Any], pd.DataFrame]] = {}
+    stream = ((task, play(task)) for task in tasks) if workers == 1 else run_in_processes(play, tasks, workers)
+    per_seed = len(chosen) * len(rules)
     try:
-        with _Mapper(workers) as run_all:
-            for (name, rule, seed), (figures, curve) in zip(tasks, run_all(play, jobs), strict=True):
-                rows.append({"mechanism": name, "rule": rule, "seed": seed, **figures})
-                points.append(curve.assign(mechanism=name, rule=rule, seed=seed))
+        with closing(stream):
+            for (i, name, rule, seed), found in stream:
+                played[i] = found
                 if progress is not None:
-                    progress(f"{name}, {rule}, seed {seed}", len(rows), len(tasks))
+                    progress(f"{name}, {rule}, seed {seed}", len(played), len(tasks))
     except KeyboardInterrupt:
-        if not keep_interrupted or len(points) // (len(tasks) // len(seeds)) < 2:
+        if not keep_interrupted or _seeds_played(played, per_seed) < 2:
             raise
-    done = len(points) // (len(tasks) // len(seeds))  # seeds that all have played
-    finished = seeds[:done]
-    runs = pd.DataFrame(rows[: done * len(tasks) // len(seeds)])
-    curves = pd.concat(points[: len(runs)])
-    meta = {"episodes": episodes, "seeds": finished, "confidence": confidence, "learned": TAIL, "window": window}
+    done = _seeds_played(played, per_seed)
+    keys: list[dict[str, Any]] = [
+        {"mechanism": name, "rule": rule, "seed": seed} for _, name, rule, seed in tasks[: done * per_seed]
+    ]
+    runs = pd.DataFrame([{**key, **played[i][0]} for i, key in enumerate(keys)])
+    curves = pd.concat([played[i][1].assign(**key) for i, key in enumerate(keys)])
+    meta = {"episodes": episodes, "seeds": seeds[:done], "confidence": confidence, "learned": TAIL, "window": window}
     complete = done == len(seeds)
     return LearningCurves(_curves(curves, confidence), _summary(runs, confidence), runs, meta, complete)
 
@@ -206,36 +209,24 @@ def interval_of_mean(values: ArrayLike, confidence: float = 0.95) -> tuple[float
     return mean, mean - reach, mean + reach
 
 
-class _Mapper:
-    """A map over jobs, here or in worker processes."""
-
-    def __init__(self, workers: int) -> None:
-        # Mesa sets the start method of the whole process; a context of our own does not depend on that.
-        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 else None
-
-    def __enter__(self) -> Callable[..., Any]:
-        return map if self._pool is None else self._map
-
-    def _map(self, function: Callable[..., Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        """Submit all; workers are started with Ctrl-C held back, which they inherit: it is ours to answer."""
-        assert self._pool is not None
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return self._pool.map(function, jobs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+def _seeds_played(played: Mapping[int, Any], per_seed: int) -> int:
+    """Return how many seeds, from the first on, all markets and rules have played."""
+    gap = next(i for i in range(len(played) + 1) if i not in played)
+    return gap // per_seed
 
 
 def _one(
-    job: tuple[RepeatedMarket, str, int], *, episodes: int, measure_every: int, bound_every: int, window: int
-) -> tuple[dict[str, float], pd.DataFrame]:
+    task: tuple[int, str, str, int],
+    *,
+    markets: Mapping[str, RepeatedMarket],
+    episodes: int,
+    measure_every: int,
+    bound_every: int,
+    window: int,
+) -> tuple[dict[str, Any], pd.DataFrame]:
     """Return figures and curve of one run."""
-    market, rule, seed = job
-    run = learn(market, rule, episodes=episodes, seed=seed, measure_every=measure_every, bound_every=bound_every)
+    _, name, rule, seed = task
+    run = learn(markets[name], rule, episodes=episodes, seed=seed, measure_every=measure_every, bound_every=bound_every)
     table = run.episodes
     place = (((table["episode"] - 1) // window + 1) * window).clip(upper=episodes)
     curve = table[list(CURVES)].groupby(place).mean().reset_index()

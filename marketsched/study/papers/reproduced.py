@@ -16,10 +16,10 @@ import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.output import META, check_target, plain, whole_file, whole_folder, write_json, write_table
-from marketsched.study.papers.paper_claims import Row
-from marketsched.study.papers.paper_experiments import EXPERIMENTS
-from marketsched.study.papers.paper_runs import Line, Panel
-from marketsched.study.sweeps.fingerprint import difference, fingerprint
+from marketsched.study.fingerprint import difference, fingerprint
+from marketsched.study.papers.claims import Row
+from marketsched.study.papers.experiments import EXPERIMENTS
+from marketsched.study.papers.runs import Line, Panel
 
 KIND = "reproduced"  # what the manifest of all experiments calls itself
 TABLE, PANELS, RUNS = "table.parquet", "panels.json", "runs.parquet"
@@ -57,7 +57,7 @@ class Reproduced:
 
     def figure(self) -> Any:
         """Return the picture, a matplotlib figure."""
-        from marketsched.study.papers.paper_figures import experiment_figure
+        from marketsched.study.papers.figure import experiment_figure
 
         return experiment_figure(self)
 

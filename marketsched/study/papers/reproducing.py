@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.play.running import checked_seed
-from marketsched.study.papers.paper_experiments import EXPERIMENTS, SEEDS, Experiment, experiment_of
-from marketsched.study.papers.paper_runs import Bench
+from marketsched.study.fingerprint import fingerprint
+from marketsched.study.papers.experiments import EXPERIMENTS, SEEDS, Experiment, experiment_of
 from marketsched.study.papers.reproduced import (
     Reproduced,
     kept,
     write_overview,
     write_reproduced,
 )
-from marketsched.study.sweeps.fingerprint import fingerprint
+from marketsched.study.papers.runs import Bench
+from marketsched.study.workers import run_in_processes
 
 __all__ = ["EXPERIMENTS", "Reproduced", "experiment_of", "reproduce", "reproduce_all"]
 
@@ -203,36 +203,21 @@ def _one_by_one(
 def _side_by_side(
     names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
 ) -> Iterator[Reproduced]:
-    """Run experiments in several processes; these end with this one, whatever ends it."""
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(jobs, len(names)), multiprocessing.get_context("spawn"), initializer=_quiet)
+    """Run experiments in several processes; only this one writes."""
     running = list(names)
-    try:
-        futures = [pool.submit(_elsewhere, name, given, target) for name in names]
-        told(f"{len(running)} experiments")
-        for future in as_completed(futures):
-            made = future.result()
-            running.remove(made.name)
+    told(f"{len(running)} experiments")
+    with closing(run_in_processes(partial(_elsewhere, given=given), names, jobs)) as each:
+        for name, made in each:
+            if target is not None:
+                write_reproduced(target / name, made, force=given["force"])
+            running.remove(name)
             yield made
             told(f"{len(running)} experiments, {', '.join(running[:jobs])}")
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - before:
-            process.terminate()
-        pool.shutdown(wait=True)
-
-
-def _quiet() -> None:
-    """Leave Ctrl-C to the process that started this one, and let compiled code use one thread."""
-    from marketsched.study.sweeps.run_records import one_thread
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    one_thread()
 
 
 _BENCHES: dict[str, Bench] = {}  # of a worker process: experiments share what they compare
 
 
-def _elsewhere(name: str, given: dict[str, Any], target: Path | None) -> Reproduced:
+def _elsewhere(name: str, given: dict[str, Any]) -> Reproduced:
     bench = _BENCHES.setdefault("all", Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"]))
-    return reproduce(name, out=None if target is None else target / name, bench=bench, **given)
+    return reproduce(name, bench=bench, **given)

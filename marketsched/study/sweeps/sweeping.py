@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import SweepError
-from marketsched.study.sweeps.fingerprint import fingerprint
-from marketsched.study.sweeps.run_records import FAILED, REFUSED, Task
-from marketsched.study.sweeps.sweep_folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
-from marketsched.study.sweeps.sweep_runs import SweepRun, read_spec, runs_from, runs_of
-from marketsched.study.sweeps.sweep_spec import SweepSpec
-from marketsched.study.sweeps.sweep_table import arrow_table, sweep_rows
+from marketsched.study.fingerprint import fingerprint
+from marketsched.study.sweeps.folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
+from marketsched.study.sweeps.records import FAILED, REFUSED, Task, killed, perform
+from marketsched.study.sweeps.runs import SweepRun, read_spec, runs_from, runs_of
+from marketsched.study.sweeps.spec import SweepSpec
+from marketsched.study.sweeps.table import arrow_table, sweep_rows
+from marketsched.study.workers import cores, run_in_processes
 from marketsched.worlds.traces import data_folder
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class SweepResult:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The table, as it stands in the folder; see `marketsched.study.sweeps.sweep_table`."""
+        """The table, as it stands in the folder; see `marketsched.study.sweeps.table`."""
         import pandas as pd
 
         return pd.read_parquet(self.out / TABLE) if self.finished else pd.DataFrame()
@@ -165,9 +166,7 @@ def _stream(tasks: Sequence[Task], jobs: int | None, client: Any) -> Generator[t
         from marketsched.study.sweeps.dask_workers import run_on_cluster
 
         return run_on_cluster(tasks, client)
-    from marketsched.study.sweeps.local_workers import cores, run_locally
-
-    return run_locally(tasks, jobs or cores())
+    return run_in_processes(perform, tasks, jobs or cores(), killed)
 
 
 def _first_words(client: Any) -> str:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.results.output import INCOMPLETE, META, PARTIAL, plain
-from marketsched.study.sweeps.fingerprint import difference, fingerprint
-from marketsched.study.sweeps.run_records import is_record
+from marketsched.study.fingerprint import difference, fingerprint
+from marketsched.study.sweeps.records import is_record
 
 KIND, FORMAT = "sweep", 1
 LOCK, RUNS, TABLE = ".lock", "runs", "results.parquet"

@@ -16,8 +16,8 @@ from marketsched.config.strict_yaml import dump_yaml, read_yaml
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.results.output import plain
-from marketsched.study.sweeps.fingerprint import canonical, run_key
-from marketsched.study.sweeps.sweep_spec import LARGEST_SEED, SweepSpec
+from marketsched.study.fingerprint import canonical, run_key
+from marketsched.study.sweeps.spec import LARGEST_SEED, SweepSpec
 
 if TYPE_CHECKING:
     from marketsched.clusters.scenario import ClusterScenario
@@ -57,7 +57,7 @@ class SweepRun:
 
     @cached_property
     def key(self) -> str:
-        """The name the run is kept under; see `marketsched.study.sweeps.fingerprint.run_key`."""
+        """The name the run is kept under; see `marketsched.study.fingerprint.run_key`."""
         return run_key(self.case.text, self.seed, self.optimum)
 
 

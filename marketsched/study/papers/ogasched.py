@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from marketsched.clusters.comparing import ClusterComparison
-from marketsched.study.papers.paper_claims import Claim, mean_row, ratio_row
-from marketsched.study.papers.paper_runs import (
+from marketsched.study.papers.claims import Claim, mean_row, ratio_row
+from marketsched.study.papers.runs import (
     Bench,
     Found,
     Line,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -18,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marketsched.study.sweeps.fingerprint import difference, fingerprint
+from marketsched.study.fingerprint import difference, fingerprint
+from marketsched.study.workers import one_thread
 
 DONE, FAILED, REFUSED = "done", "failed", "refused"
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LONGEST_ERROR = 500  # characters of an error that a table, a manifest and a terminal show
 _ONE_RUN = threading.Lock()  # a Dask worker may have several threads; a run has its process for itself
 
@@ -93,17 +92,8 @@ def is_record(record: Any, key: str) -> bool:
     return record.get("status") == DONE and told
 
 
-def one_thread() -> None:
-    """Let compiled code use one thread from now on: workers share the cores, and sums keep their order."""
-    for variable in THREADS:
-        os.environ.setdefault(variable, "1")
-    numba = sys.modules.get("numba")
-    if numba is not None and numba.config.NUMBA_NUM_THREADS > 1:
-        numba.set_num_threads(1)
-
-
 def _rows(task: Task) -> list[dict[str, Any]]:
-    from marketsched.study.sweeps.sweep_runs import scenario_from
+    from marketsched.study.sweeps.runs import scenario_from
 
     scenario = scenario_from(task.sort, task.scenario)
     if task.sort == "market":

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from marketsched.study.sweeps.sweep_runs import SweepRun
+from marketsched.study.sweeps.runs import SweepRun
 
 if TYPE_CHECKING:
     import pyarrow as pa

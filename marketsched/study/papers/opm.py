@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from marketsched.clusters.comparing import ClusterComparison
-from marketsched.study.papers.paper_claims import Claim, Row, mean_row, ratio_row
-from marketsched.study.papers.paper_runs import Array, Bench, Found, Line, Panel, key_panel, leads, stacked, totals
+from marketsched.study.papers.claims import Claim, Row, mean_row, ratio_row
+from marketsched.study.papers.runs import Array, Bench, Found, Line, Panel, key_panel, leads, stacked, totals
 
 LEAD, BLIND, FAIR, DEADLINE = POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware")
 NAME = "opm-default"
@@ -160,6 +160,6 @@ def figure_3(bench: Bench) -> Found:
 
 def mean_lines(label: str, steps: tuple[float, ...], values: dict[str, Array]) -> Line:
     """Return means against the step."""
-    from marketsched.study.papers.paper_runs import mean_line
+    from marketsched.study.papers.runs import mean_line
 
     return mean_line(label, steps, list(values.values()))

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from marketsched.results.plots import GREY, INK, OKABE_ITO, STYLE
-from marketsched.study.papers.paper_runs import Line, Panel
+from marketsched.study.papers.runs import Line, Panel
 
 if TYPE_CHECKING:
-    from marketsched.study.papers.paper_claims import Row
+    from marketsched.study.papers.claims import Row
     from marketsched.study.papers.reproduced import Reproduced
 
 COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not reproduced": "#d55e00"}

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from marketsched.study.papers.paper_claims import CONFIDENCE, Claim, Row, exact_row, interval_row, mean_row
-from marketsched.study.papers.paper_markets import (
+from marketsched.study.papers.claims import CONFIDENCE, Claim, Row, exact_row, interval_row, mean_row
+from marketsched.study.papers.markets import (
     HORIZON,
     best_reservations,
     failure_share,
@@ -19,7 +19,7 @@ from marketsched.study.papers.paper_markets import (
     toy_scenario,
     toy_values,
 )
-from marketsched.study.papers.paper_runs import Bench, Found, Line, Panel
+from marketsched.study.papers.runs import Bench, Found, Line, Panel
 
 OWNERS = 10
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from marketsched.study.papers.paper_claims import Claim, Row, ratio_row
-from marketsched.study.papers.paper_ogasched import BASELINES, INSTANCE, LEAD, NAME, ONLY, POLICIES, because
-from marketsched.study.papers.paper_runs import Array, Bench, Found, key_panel, leads, stacked, totals
+from marketsched.study.papers.claims import Claim, Row, ratio_row
+from marketsched.study.papers.ogasched import BASELINES, INSTANCE, LEAD, NAME, ONLY, POLICIES, because
+from marketsched.study.papers.runs import Array, Bench, Found, key_panel, leads, stacked, totals
 
 # Average rewards of OgaSched, DRF, Fairness, BinPacking, Spreading. At density 2.5 the extended version prints
 # 2857.60 for Fairness.

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.clusters.tables import spread
-from marketsched.study.papers.paper_claims import Claim, Row, ratio_row
+from marketsched.study.papers.claims import Claim, Row, ratio_row
 
 if TYPE_CHECKING:
     from marketsched.clusters.comparing import ClusterComparison

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.study.papers.paper_claims import Claim, Kind, Row, ratio_row
-from marketsched.study.papers.paper_runs import (
+from marketsched.study.papers.claims import Claim, Kind, Row, ratio_row
+from marketsched.study.papers.runs import (
     Bench,
     Found,
     curve_panel,

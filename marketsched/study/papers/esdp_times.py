@@ -18,8 +18,8 @@ import pandas as pd
 from marketsched.clusters.scenario import ClusterScenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.mechanisms.allocation.slot_loop import Policy, play_slots
-from marketsched.study.papers.paper_claims import Claim, Row, mean_row
-from marketsched.study.papers.paper_runs import Array, Bench, Found, Panel, mean_line
+from marketsched.study.papers.claims import Claim, Row, mean_row
+from marketsched.study.papers.runs import Array, Bench, Found, Panel, mean_line
 
 NAME = "esdp-default"
 INSTANCE = "cluster.instance"

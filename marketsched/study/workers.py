@@ -1,28 +1,40 @@
-"""Worker processes on this machine.
+"""Worker processes on this machine, for whatever is run many times: sweeps, learning owners, the papers' figures.
 
-Each worker is a pool of one process, so that a process that is killed takes only its own run with
-it, and it is known which run that was: it is tried again, and given up after three deaths. A process
-that dies before it has begun takes no blame to its run; several such in a row end the sweep.
+Each worker is a pool of one process, so that a process that is killed takes only its own task with it,
+and it is known which task that was: it is tried again, and given up after three deaths. A process
+that dies before it has begun takes no blame to its task; several such in a row end the work. (Pools of
+several processes do less: loky's and the standard library's break as a whole when one dies, pebble's
+when one dies while it reads its task.)
+
+Workers end with the process that started them, whatever ends it: on Linux the kernel kills them at
+once, compiled code or not; elsewhere a thread of theirs sees it. Ctrl-C is for the one who started them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, resource_tracker
+from typing import Any, TypeVar
 
 from marketsched.mechanisms.errors import SweepError
-from marketsched.study.sweeps.run_records import THREADS, Task, killed, one_thread, perform
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 MOST_DEATHS = 3
 MOST_STILLBORN = 3
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def cores() -> int:
@@ -31,18 +43,33 @@ def cores() -> int:
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
-def run_locally(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, str], None, None]:
-    """Run ``tasks`` in ``jobs`` processes; give each with its record as it is finished.
+def run_in_processes(
+    function: Callable[[T], R], tasks: Sequence[T], jobs: int, died: Callable[[T], R] | None = None
+) -> Generator[tuple[T, R], None, None]:
+    """Run ``function(task)`` for every task in ``jobs`` processes; give each with its result as it is finished.
 
     Closing the iterator, or an error where it is used, kills the processes.
+
+    Parameters
+    ----------
+    function : function of one task
+        Found by its name in the workers, as are tasks and results on their way.
+    tasks : sequence
+        In the order in which they are begun.
+    jobs : int
+        Processes, at most one per task.
+    died : function of one task, optional
+        What stands for the result of a task whose process died every time it was tried; None: an error.
 
     Raises
     ------
     SweepError
-        If a process cannot be started.
+        If a process cannot be started, or died with its task and there is no ``died``.
+    Exception
+        What ``function`` raises.
     """
     waiting = deque((task, 0) for task in tasks)
-    running: dict[Future[str], tuple[_Worker, Task, int]] = {}
+    running: dict[Future[R], tuple[_Worker, T, int]] = {}
     workers: list[_Worker] = []
     idle: list[_Worker] = []
 
@@ -50,7 +77,7 @@ def run_locally(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, str],
         while waiting and idle:
             worker = idle.pop()
             task, deaths = waiting.popleft()
-            running[worker.submit(task)] = worker, task, deaths
+            running[worker.submit(function, task)] = worker, task, deaths
 
     try:
         for _ in range(min(jobs, len(tasks))):
@@ -68,20 +95,24 @@ def run_locally(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, str],
                     deaths += worker.start_again()
                     if deaths < MOST_DEATHS:
                         waiting.appendleft((task, deaths))
+                    elif died is not None:
+                        finished.append((task, died(task)))
                     else:
-                        finished.append((task, killed(task)))
-            fill()  # nobody waits while a record is written
+                        raise SweepError(
+                            f"a worker process died {deaths} times with the same task: expected enough memory, or "
+                            "fewer --jobs"
+                        ) from None
+            fill()  # nobody waits while a result is used
             yield from finished
     finally:
-        busy = [worker for worker, _, _ in running.values()]
-        for worker in busy:
+        for worker, _, _ in running.values():
             worker.kill()
         for worker in workers:
             worker.executor.shutdown(wait=True, cancel_futures=True)
 
 
 class _Worker:
-    """A process that runs one task after the other, and dies with the one that started it."""
+    """A process that runs one task after the other."""
 
     def __init__(self) -> None:
         self._stillborn = 0
@@ -99,13 +130,13 @@ class _Worker:
                 f"a worker process cannot be started: {error.strerror or error}: expected room for it, or fewer --jobs"
             ) from None
 
-    def submit(self, task: Task) -> Future[str]:
+    def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
         """Begin ``task``; a process that died while it had nothing to do is replaced."""
         try:
-            return self.executor.submit(perform, task)
+            return self.executor.submit(function, task)
         except BrokenProcessPool:
             self.start_again()
-            return self.executor.submit(perform, task)
+            return self.executor.submit(function, task)
 
     def start_again(self) -> bool:
         """Replace a process that died; say whether it ever came to life."""
@@ -121,24 +152,41 @@ class _Worker:
         return lived
 
     def kill(self) -> None:
-        """Kill the process in the midst of a run."""
-        with suppress(Exception):
-            os.kill(self._process_id.result(timeout=10.0), signal.SIGKILL)
+        """Kill the process, in the midst of a task or of its start."""
+        processes: dict[int, Any] = getattr(self.executor, "_processes", None) or {}
+        for process in list(processes.values()):
+            with suppress(Exception):
+                process.kill()
+
+
+def one_thread() -> None:
+    """Let compiled code use one thread from now on: workers share the cores, and sums keep their order."""
+    for variable in THREADS:
+        os.environ.setdefault(variable, "1")
+    numba = sys.modules.get("numba")
+    if numba is not None and numba.config.NUMBA_NUM_THREADS > 1:
+        numba.set_num_threads(1)
 
 
 def _begin_worker() -> None:
-    """Ignore Ctrl-C, which is for the process that started this one, and die when that one does."""
+    """Ignore Ctrl-C, and die with the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     one_thread()
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-
-
-def _die_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
+    if parent is None:
+        return
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # as where the C library has no such function
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent.pid:  # it ended before the kernel knew
         os._exit(1)
+    threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _exit_after(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
 
 
 @contextmanager

@@ -1,0 +1,79 @@
+"""Commands that run processes, killed at any moment: nobody is left, and no folder looks complete and is not."""
+
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from marketsched.results.output import INCOMPLETE
+from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
+KILL, TERM, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
+PROMPT = 2.0  # seconds in which a signal is answered
+
+
+def command(name, folder):
+    """Return arguments of a command that would take minutes in two processes."""
+    out = ["--out", folder / "out", "--jobs", 2]
+    if name == "sweep":
+        spec = write_spec(folder / "sweep.yaml", scenario={**CLUSTER, "cluster": {**CLUSTER["cluster"], "slots": 2000}})
+        return ["sweep", spec, *out]
+    if name == "reproduce":
+        return ["reproduce", "--all", "--slots", 400, *out]
+    return ["learn", *out]
+
+
+def looks_complete(folder):
+    meta = folder / "meta.json"
+    return meta.is_file() and not (folder / INCOMPLETE).exists() and json.loads(meta.read_text()).get("complete", True)
+
+
+def written(folder):
+    """Return every file below a folder, with what changes if it is written again."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def kill(name, number, folder, wait):
+    """Start a command, send it a signal, and look at what is left of it."""
+    process = start(*command(name, folder))
+    try:
+        assert wait_until(lambda: len(children(process.pid)) == 2), process.communicate(timeout=5)
+        time.sleep(wait)
+        workers = children(process.pid)
+        begin = time.monotonic()
+        os.killpg(process.pid, number) if number is INT else process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        assert time.monotonic() - begin < PROMPT
+        assert wait_until(lambda: not any(map(alive, workers)), 1.0), f"workers outlive {name}"
+        assert process.returncode == (130 if number is INT else -number)
+        if number is INT:
+            assert err.startswith("marketsched: interrupted") and err.count("\n") == 1, err
+    finally:
+        process.kill()
+    left = written(folder)
+    assert not looks_complete(folder / "out")
+    if name == "reproduce":
+        for each in (folder / "out").iterdir() if (folder / "out").is_dir() else ():
+            if each.is_dir() and not each.name.startswith("."):
+                assert {path.name for path in each.iterdir()} >= {"meta.json", "table.parquet", "figure.png"}
+    time.sleep(0.3)
+    assert written(folder) == left
+
+
+@pytest.mark.parametrize(("name", "number"), [("sweep", KILL), ("reproduce", TERM), ("learn", INT)])
+def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
+    kill(name, number, tmp_path, 1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [KILL, TERM, INT], ids=["KILL", "TERM", "INT"])
+@pytest.mark.parametrize("name", ["sweep", "reproduce", "learn"])
+def test_twenty_times_at_any_moment(name, number, tmp_path):
+    for turn in range(20):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        kill(name, number, folder, random.SystemRandom().uniform(0.0, 4.0))
