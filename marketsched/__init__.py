@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario as Scenario
     from marketsched.play.replaying import replay as replay
     from marketsched.play.running import run as run
+    from marketsched.results.result import Result as Result
+    from marketsched.results.result import load as load
     from marketsched.show.reports.page import write_report as write_report
     from marketsched.study.comparisons.comparing import Comparison as Comparison
     from marketsched.study.comparisons.comparing import compare as compare
@@ -47,6 +49,10 @@ _LAZY: dict[str, tuple[str, ...]] = {
     "config.scenario": ("Scenario",),
     "play.replaying": ("replay",),
     "play.running": ("run",),
+    "results.result": (
+        "Result",
+        "load",
+    ),
     "show.reports.page": ("write_report",),
     "study.comparisons.comparing": (
         "Comparison",

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from marketsched.clusters.plots import MUTED, look
 from marketsched.clusters.tables import spread
-from marketsched.results.plots import GREY, INK, STYLE
+from marketsched.results.panels import GREY, INK, STYLE
 
 FARTHEST = 0.98  # quantile of the jobs of all policies at which the axis of costs over utilities ends
 

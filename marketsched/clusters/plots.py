@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from marketsched.results.plots import GREY, INK, OKABE_ITO, STYLE
+from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 
 if TYPE_CHECKING:
     from marketsched.clusters.comparing import ClusterComparison
@@ -42,7 +42,7 @@ def run_figure(run: ClusterRun) -> Figure:
     Returns
     -------
     Figure
-        12 x 4.6 inches; write it with :func:`marketsched.results.plots.save_figure`.
+        12 x 4.6 inches; write it with :func:`marketsched.results.panels.save_figure`.
     """
     meta, rows, words = run.meta, run.records(), run.scenario.cluster.words
     labels = [row["policy"] for row in rows]
@@ -100,7 +100,7 @@ def comparison_figure(found: ClusterComparison) -> Figure:
     Returns
     -------
     Figure
-        12 x 4.6 inches; write it with :func:`marketsched.results.plots.save_figure`.
+        12 x 4.6 inches; write it with :func:`marketsched.results.panels.save_figure`.
     """
     meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
     labels = [row["policy"] for row in rows]

@@ -39,7 +39,7 @@ def write_cluster_run(folder: Path, run: ClusterRun, *, force: bool = False) -> 
         If the disk does not take it; nothing is left then.
     """
     from marketsched.clusters.plots import run_figure
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
 
     meta = {**run.meta, "complete": run.complete}
     about = {name: meta[name] for name in ("scenario", "seed", "versions", "complete")}
@@ -59,7 +59,7 @@ def write_cluster_run(folder: Path, run: ClusterRun, *, force: bool = False) -> 
 def _write_jobs(jobs: pd.DataFrame, title: str, lead: str, partial: Path, about: dict[str, Any]) -> None:
     """Write what became of single jobs, if they are told apart."""
     from marketsched.clusters.job_plots import jobs_figure
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
 
     if not jobs.empty:
         write_table(jobs, partial / "jobs.parquet", about)
@@ -85,7 +85,7 @@ def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: b
     """
     from marketsched.clusters.job_plots import migration_figure, steps_of
     from marketsched.clusters.plots import comparison_figure
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
 
     meta = {**found.meta, "complete": found.complete}
     about = {name: meta[name] for name in ("scenario", "seed", "runs", "versions", "complete")}

@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from marketsched.clusters.plots import MUTED, look, short
 from marketsched.clusters.tables import ratio, spread
-from marketsched.results.plots import GREY, INK, STYLE
+from marketsched.results.panels import GREY, INK, STYLE
 
 LOWEST = -1.5  # of the axis of shares of y*
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from marketsched.clusters.view import cell, decimals, figure
 from marketsched.results.output import INCOMPLETE, META, whole_folder, write_json, write_table
-from marketsched.results.summary import percent
+from marketsched.results.views import percent
 
 if TYPE_CHECKING:
     from marketsched.clusters.sweeping import ClusterSweep
@@ -68,7 +68,7 @@ def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = Fals
         If the disk does not take it; nothing is left then.
     """
     from marketsched.clusters.sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
 
     meta = {**found.meta, "complete": found.complete}
     about = {name: meta[name] for name in ("scenario", "key", "seed", "runs", "versions", "complete")}

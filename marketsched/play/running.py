@@ -15,7 +15,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -24,10 +23,10 @@ import numpy as np
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import whole_parameter
+from marketsched.results.result import Result
 
 if TYPE_CHECKING:
     from marketsched.agents.market import Market
-    from marketsched.agents.result import RunResult
     from marketsched.agents.setup import MarketSetup
 
 PACKAGES = ("marketsched", "numpy", "numba", "scipy", "pandas", "pyarrow", "Mesa", "pydantic")
@@ -42,7 +41,7 @@ def run(
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> RunResult:
+) -> Result:
     """Run ``scenario`` once.
 
     Parameters
@@ -61,9 +60,10 @@ def run(
 
     Returns
     -------
-    RunResult
-        Tables, and a summary with the yardsticks under ``bounds`` and ``first_come``, what is proven
-        for this run under ``proven``, and seed, versions and timings under ``meta``.
+    Result
+        Of kind ``market``: tables ``events``, ``jobs`` and ``rounds`` (see
+        `marketsched.agents.result.RunResult`) and ``prices`` hours ahead where they moved; a summary with
+        the yardsticks under ``bounds`` and ``first_come``, and what is proven for this run under ``proven``.
 
     Raises
     ------
@@ -83,6 +83,7 @@ def run(
     (4.0, 1.0)
     """
     from marketsched.agents.market import Market
+    from marketsched.results.market_kind import prices_table
 
     scenario = Scenario.of(scenario)
     clock = _Stopwatch()
@@ -100,22 +101,28 @@ def run(
         if not keep_interrupted:
             raise
         interrupted, yardsticks, result = True, {}, market.result()
+    complete = bool(result.summary["complete"]) and not interrupted
     summary = {
         **result.summary,
         **yardsticks,
         **shares(result.summary, yardsticks),
         "load": load_asked(setup),
-        "complete": bool(result.summary["complete"]) and not interrupted,
+        "complete": complete,
         "proven": proven(setup),
-        "meta": {
-            "scenario": scenario.name,
-            "seed": seed,
-            "round_seconds": setup.round_seconds,
-            "versions": versions(),
-            "seconds": clock.seconds,
-        },
     }
-    return replace(result, summary=summary)
+    meta = {
+        "scenario": scenario.name,
+        "seed": seed,
+        "round_seconds": setup.round_seconds,
+        "rounds": summary["rounds"],
+        "expected": scenario.expected,
+        "versions": versions(),
+        "seconds": clock.seconds,
+        "complete": complete,
+    }
+    tables = {"events": result.events, "jobs": result.jobs, "rounds": result.rounds}
+    tables |= prices_table(result.price_surface)
+    return Result("market", tables, summary, meta, {"scenario.yaml": scenario.to_yaml()})
 
 
 def checked_seed(seed: object) -> int:

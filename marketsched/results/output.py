@@ -3,6 +3,9 @@
 Everything is written into a temporary folder beside the target, flushed to the disk, and then moved
 into place in one step. The temporary folders lie one level deeper than results do, so that a
 pattern such as ``runs/*/events.parquet`` never meets a half-written file.
+
+``meta.json`` lists the files it was written with: whoever replaces a folder removes these and no
+other, and a folder that holds anything else is not replaced.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import errno
 import json
 import math
 import os
+import reprlib
 import shutil
 import tempfile
 import time
@@ -26,8 +30,12 @@ if TYPE_CHECKING:
 
 PARTIAL = ".marketsched-partial"  # holds the temporary folders
 META = "meta.json"  # what makes a folder one of ours
+FILES = "files"  # its entry that lists the other files
 INCOMPLETE = "INCOMPLETE"  # a file of this name marks a run that was interrupted
+PAGE = "report.html"  # a report that was made of the folder, and lies in it
+PAGE_MARK = '<meta name="generator" content="marketsched report">'
 STALE_SECONDS = 24 * 3600.0  # a temporary folder older than this was left behind by a killed process
+LONGEST_NAME, LONGEST_PATH = 255, 4000  # bytes; the path leaves room for what lies in the folder
 
 
 def check_target(folder: Path, *, force: bool = False) -> None:
@@ -43,9 +51,11 @@ def check_target(folder: Path, *, force: bool = False) -> None:
     Raises
     ------
     InvalidParameterError
-        If the target is a file, a folder that holds something else, or earlier results and not
-        ``force``; or if the folder it is to lie in cannot be written.
+        If a name in the path is too long; if the target is a file, a folder that holds something
+        else than the results its ``meta.json`` lists, or earlier results and not ``force``; or if
+        the folder it is to lie in cannot be written.
     """
+    _check_names(folder)
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise InvalidParameterError(f"{folder} is not a folder: expected a new or empty folder")
     if folder.is_dir() and any(folder.iterdir()):
@@ -55,11 +65,63 @@ def check_target(folder: Path, *, force: bool = False) -> None:
             raise InvalidParameterError(
                 f"{folder} holds an earlier run: expected a new folder, or --force to replace it"
             )
+        replaced_files(folder)
     above = folder.absolute().parent
     while not above.exists():
         above = above.parent
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise InvalidParameterError(f"{above} cannot be written: expected a folder that can")
+
+
+def _check_names(path: Path) -> None:
+    """Raise if a name of the path, or all of it, is longer than file systems take."""
+    for name in path.parts:
+        length = len(os.fsencode(name))
+        if length > LONGEST_NAME:
+            raise InvalidParameterError(
+                f"folder name {reprlib.repr(name)} has {length:,} bytes: expected at most {LONGEST_NAME}"
+            )
+    length = len(os.fsencode(path.absolute()))
+    if length > LONGEST_PATH:
+        raise InvalidParameterError(
+            f"path {reprlib.repr(str(path))} has {length:,} bytes: expected at most {LONGEST_PATH:,}"
+        )
+
+
+def replaced_files(folder: Path) -> list[str]:
+    """Return the names of the files in a folder of results that may be removed when it is replaced.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it lists no files, or holds any that it does not list.
+    """
+    try:
+        listed = json.loads((folder / META).read_text(encoding="utf-8"))[FILES]
+        known = {META, *(name for name in listed if isinstance(name, str))}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise InvalidParameterError(
+            f"{folder / META} lists no {FILES!r} (a folder of an earlier version, or not ours): expected a new folder"
+        ) from None
+    if is_page(folder / PAGE):
+        known.add(PAGE)
+    names = sorted(path.name for path in folder.iterdir())
+    foreign = [path for path in names if path not in known or (folder / path).is_dir()]
+    if foreign:
+        more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
+        raise InvalidParameterError(
+            f"{folder} holds {foreign[0]}{more}, which no run has written: expected a new folder, or only earlier "
+            "results in this one"
+        )
+    return names
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a report that was written here (a device or pipe is not one)."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return PAGE_MARK.encode() in file.read(1000)
 
 
 @contextmanager
@@ -83,7 +145,7 @@ def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     InvalidParameterError
         As :func:`check_target`; nothing is written then.
     OSError
-        If the disk does not take it; nothing is left then.
+        If the disk does not take it, naming ``target``; nothing is left then.
     """
     target = target.absolute()
     check_target(target, force=force)
@@ -91,16 +153,37 @@ def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     nursery = target.parent / PARTIAL
     nursery.mkdir(exist_ok=True)
     _sweep(nursery)
-    partial = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=nursery))
+    partial = Path(tempfile.mkdtemp(prefix="new-", dir=nursery))
     try:
-        yield partial
-        partial.chmod(0o777 & ~_umask())  # mkdtemp makes it private
-        _sync_tree(partial)
-        _move_into_place(partial, target, nursery)
+        with _naming(target, partial):
+            yield partial
+            _list_files(partial)
+            partial.chmod(0o777 & ~_umask())  # mkdtemp makes it private
+            _sync_tree(partial)
+            _move_into_place(partial, target, nursery)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):
             nursery.rmdir()  # fails, rightly, while another run uses it
+
+
+@contextmanager
+def _naming(target: Path, temporary: Path) -> Iterator[None]:
+    """Let errors of the disk name the target, not a temporary file or nothing at all."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, (str, Path)) and not Path(error.filename).is_relative_to(temporary):
+            raise
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno or errno.EIO, reason, str(target)) from error
+
+
+def _list_files(partial: Path) -> None:
+    """Enter the names of all files into the manifest."""
+    path = partial / META
+    meta = json.loads(path.read_text(encoding="utf-8"))
+    write_json({**meta, FILES: sorted(each.name for each in partial.iterdir() if each.name != META)}, path)
 
 
 @contextmanager
@@ -110,21 +193,24 @@ def whole_file(target: Path) -> Iterator[Path]:
     Raises
     ------
     OSError
-        If the target is a folder, or the folder it is to lie in is not there or cannot be written.
+        If the target is a folder, or the folder it is to lie in is not there or cannot be written,
+        or the disk does not take it, naming ``target``.
     """
+    _check_names(target)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
     target = target.absolute()
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=".marketsched-", dir=target.parent)
     os.close(handle)
     partial = Path(name)
     try:
-        yield partial
-        partial.chmod(0o666 & ~_umask())
-        _sync(partial)
-        partial.replace(target)
+        with _naming(target, partial):
+            yield partial
+            partial.chmod(0o666 & ~_umask())
+            _sync(partial)
+            partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -132,10 +218,13 @@ def whole_file(target: Path) -> Iterator[Path]:
 def _move_into_place(partial: Path, target: Path, nursery: Path) -> None:
     """Move ``partial`` to ``target``; what is there now is moved aside first, and removed last."""
     aside: Path | None = None
+    old: list[str] = []
     if target.is_dir() and any(target.iterdir()):
-        aside = Path(tempfile.mkdtemp(prefix=f"{target.name}-old-", dir=nursery))
+        aside = Path(tempfile.mkdtemp(prefix="old-", dir=nursery))
         os.replace(target, aside)
     try:
+        if aside is not None:
+            old = replaced_files(aside)  # again: somebody may have put a file there in the meantime
         os.replace(partial, target)  # an empty folder in its place is replaced too
     except BaseException:
         if aside is not None:
@@ -143,7 +232,9 @@ def _move_into_place(partial: Path, target: Path, nursery: Path) -> None:
         raise
     _sync(target.parent)
     if aside is not None:
-        shutil.rmtree(aside, ignore_errors=True)
+        for name in old:
+            (aside / name).unlink()
+        aside.rmdir()
 
 
 def _sweep(nursery: Path) -> None:
@@ -184,7 +275,7 @@ def write_table(table: pd.DataFrame, path: Path, about: Mapping[str, Any]) -> No
     pq.write_table(arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), **extra}), path, compression="zstd")
 
 
-def write_json(data: Mapping[str, Any], path: Path) -> None:
+def write_json(data: Any, path: Path) -> None:
     """Write ``data`` as indented JSON; NumPy numbers become plain ones, NaN and infinities null."""
     path.write_text(json.dumps(plain(data), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 

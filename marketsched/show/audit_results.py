@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from marketsched.results.output import INCOMPLETE, META, whole_folder, write_json, write_table
-from marketsched.results.plots import GREY, INK, OKABE_ITO, STYLE, save_figure
+from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE, save_figure
 from marketsched.show.commands.tools import file_name
 
 if TYPE_CHECKING:

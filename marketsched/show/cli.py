@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,14 +27,12 @@ from marketsched.show.commands.tools import (
     OutOption,
     SetOption,
     file_name,
-    free_folder,
+    finish,
     one_line_errors,
+    progress_bar,
     stop,
+    target_folder,
 )
-
-if TYPE_CHECKING:
-    from marketsched.agents.result import RunResult
-    from marketsched.config.scenario import Scenario
 
 # What a newcomer types next; the \b at its head keeps click from filling its lines.
 NEXT_STEPS = """\b
@@ -88,7 +86,7 @@ def run(
         from marketsched.clusters.scenario import is_cluster
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
-        from marketsched.results.output import check_target
+        from marketsched.play.running import run as run_scenario
         from marketsched.show.commands.clusters import run_one_cluster
 
         content, source = read_scenario(scenario)
@@ -97,19 +95,18 @@ def run(
             run_one_cluster(content, source, seed, out, force, data, as_json)
             return
         chosen = Scenario.from_dict(content, source=source)
-        folder = out if out is not None else free_folder(Path("runs") / f"{file_name(chosen.name)}-seed{seed}", force)
-        check_target(folder, force=force)
-        result = _play(chosen, seed, data)
+        folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
+        with progress_bar() as tell:
+            tell(0, None, f"{chosen.name}: building")
+
+            def progress(played: int, rounds: int) -> None:
+                what = "bounds" if played == rounds else f"round {played} of {rounds}"
+                tell(played, rounds, f"{chosen.name}: {what}")
+
+            result = run_scenario(chosen, seed, data=data, progress=progress, keep_interrupted=True)
         if not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
-        from marketsched.results.results import write_results
-
-        write_results(folder, chosen, result, force=force)
-        _show(chosen, result, as_json)
-        typer.echo(f"written to {folder}", err=as_json)
-        if not result.summary["complete"]:
-            played, rounds = result.summary["rounds"], result.summary["horizon"]
-            stop(f"interrupted after round {played} of {rounds}: {folder} is marked INCOMPLETE", INTERRUPTED)
+        finish(result, folder, force, as_json)
 
 
 app.command()(compare)
@@ -217,40 +214,6 @@ def verify_traces(
                 typer.echo(f"{'':14} {row.quantity}: {row.found!r}, expected {row.expected}")
     if wrong:
         raise typer.Exit(REPORTED)
-
-
-def _play(scenario: Scenario, seed: int, data: Path | None) -> RunResult:
-    """Run with a progress bar, on standard error and only where somebody looks at it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from marketsched.play.running import run as run_scenario
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
-        task = bar.add_task(f"{scenario.name}: building", total=None)
-
-        def progress(played: int, rounds: int) -> None:
-            what = "bounds" if played == rounds else f"round {played} of {rounds}"
-            bar.update(task, completed=played, total=rounds, description=f"{scenario.name}: {what}")
-
-        return run_scenario(scenario, seed, data=data, progress=progress, keep_interrupted=True)
-
-
-def _show(scenario: Scenario, result: RunResult, as_json: bool) -> None:
-    if as_json:
-        from marketsched.results.output import plain
-
-        typer.echo(json.dumps(plain(result.summary), indent=2, allow_nan=False))
-        return
-    from rich.console import Console
-
-    from marketsched.results.summary import summary_view
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 110)
-    console.print(summary_view(result.summary, scenario.expected))
 
 
 def _write_lines(

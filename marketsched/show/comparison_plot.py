@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from marketsched.results.plots import GREY, INK, OKABE_ITO, STYLE
+from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.show.comparison_view import ratio_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
     Returns
     -------
     Figure
-        12 inches wide; write it with :func:`marketsched.results.plots.save_figure`.
+        12 inches wide; write it with :func:`marketsched.results.panels.save_figure`.
     """
     rows = comparison.records()
     with matplotlib.rc_context(STYLE):

@@ -25,7 +25,7 @@ def write_comparison(folder: Path, comparison: Comparison, *, force: bool = Fals
     OSError
         If the disk does not take it; nothing is left then.
     """
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
     from marketsched.show.comparison_plot import comparison_figure
 
     meta = {**comparison.meta, "complete": comparison.complete}

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.summary import amount, percent
+from marketsched.results.views import amount, percent
 
 if TYPE_CHECKING:
     from marketsched.study.comparisons.comparing import Comparison

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.output import META, whole_folder, write_json
-from marketsched.results.summary import amount
+from marketsched.results.views import amount
 from marketsched.show.comparison_view import ratio_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from marketsched.results.plots import GREY, INK, OKABE_ITO, STYLE
+from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.study.learning.curves import LearningCurves
 
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))  # one per rule
@@ -29,7 +29,7 @@ def learning_figure(result: LearningCurves) -> Figure:
     Returns
     -------
     Figure
-        12 inches wide; write it with :func:`marketsched.results.plots.save_figure`.
+        12 inches wide; write it with :func:`marketsched.results.panels.save_figure`.
     """
     pairs = list(dict.fromkeys(zip(result.curves["mechanism"], result.curves["rule"], strict=True)))
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in pairs))

@@ -50,7 +50,7 @@ def write_learning(folder: Path, found: LearningCurves, *, force: bool = False) 
         If the disk does not take it; nothing is left then.
     """
     from marketsched.play.running import versions
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
     from marketsched.show.learning_plot import learning_figure
 
     meta = {"kind": "learning", "name": "what owners learn", **found.meta}

@@ -9,7 +9,7 @@ from marketsched.clusters.comparing import compare_cluster
 from marketsched.clusters.plots import comparison_figure, look, run_figure, short
 from marketsched.clusters.running import run_cluster
 from marketsched.clusters.sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
-from marketsched.results.plots import save_figure
+from marketsched.results.panels import save_figure
 
 pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels
 

@@ -15,7 +15,7 @@ from marketsched.config.scenario_file import built_in_names, built_in_text, with
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import InvalidParameterError, MissingDataError, UnknownNameError
 from marketsched.play.running import checked_seed
-from marketsched.results.summary import remarks, summary_view
+from marketsched.results.market_kind import remarks, summary_view
 from tiny_scenarios import TINY, setup, tiny
 
 # -- reading and writing ------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def test_equal_seeds_give_equal_runs_and_others_do_not():
     assert not one.jobs.equals(other.jobs)
 
     def figures(result):
-        return json.dumps({k: v for k, v in result.summary.items() if k != "meta"}, sort_keys=True)
+        return json.dumps({k: v for k, v in result.summary.items()}, sort_keys=True)
 
     assert figures(one) == figures(two)
     for result in (one, other):
@@ -394,7 +394,7 @@ def test_equal_seeds_give_equal_runs_and_others_do_not():
         assert 0 < found["welfare"] <= bound * (1 + 1e-9)
         assert found["first_come"]["welfare_at_zero"] <= found["first_come"]["welfare_at_best"] <= bound * (1 + 1e-9)
         assert found["share_of_best"] == pytest.approx(found["welfare"] / bound)
-        assert found["meta"]["seed"] in (1, 2) and set(found["meta"]["seconds"]) == {"setup", "market", "bounds"}
+        assert result.meta["seed"] in (1, 2) and set(result.meta["seconds"]) == {"setup", "market", "bounds"}
 
 
 def test_progress_is_told_round_by_round():

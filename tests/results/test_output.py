@@ -1,5 +1,6 @@
 """Folders of results: whole or not at all, never over something that is not ours."""
 
+import errno
 import json
 import os
 import signal
@@ -105,6 +106,81 @@ def test_force_never_replaces_what_is_not_a_run(tmp_path, kind):
     left = target if kind == "file" else target / "thesis.tex"
     assert left.read_text() == "years"
     assert PARTIAL not in names(tmp_path)
+
+
+def test_force_removes_only_what_the_manifest_lists(tmp_path):
+    target = tmp_path / "run"
+    with whole_folder(target) as partial:
+        fill(partial, "one")
+    assert json.loads((target / META).read_text()) == {"files": ["data.txt"]}
+    (target / "thesis.tex").write_text("years")
+    with pytest.raises(InvalidParameterError, match=r"holds thesis.tex, which no run has written"):
+        check_target(target, force=True)
+    with pytest.raises(InvalidParameterError), whole_folder(target, force=True) as partial:
+        pytest.fail("the folder was opened")
+    assert (target / "thesis.tex").read_text() == "years" and (target / "data.txt").read_text() == "one"
+
+
+@pytest.mark.parametrize("meta", ["{}", "[]", "{", '{"files": 7}', '{"files": ["../thesis.tex", null]}'])
+def test_a_folder_that_lists_no_files_is_never_replaced(tmp_path, meta):
+    target = tmp_path / "mine"
+    target.mkdir()
+    (target / META).write_text(meta)
+    (target / "data.txt").write_text("years")
+    (tmp_path / "thesis.tex").write_text("years")
+    with pytest.raises(InvalidParameterError, match="expected a new folder"):
+        check_target(target, force=True)
+    assert (target / "data.txt").exists() and (tmp_path / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("what", ["a folder", "somebody's page"])
+def test_a_name_alone_makes_nothing_ours(tmp_path, what):
+    with whole_folder(tmp_path / "run") as partial:
+        fill(partial, "one")
+    if what == "a folder":
+        (tmp_path / "run" / "data.txt").unlink()
+        (tmp_path / "run" / "data.txt").mkdir()
+    else:
+        (tmp_path / "run" / "report.html").write_text("<!doctype html>")
+    with pytest.raises(InvalidParameterError, match="which no run has written"):
+        check_target(tmp_path / "run", force=True)
+
+
+def test_what_is_put_there_while_the_run_goes_on_stays(tmp_path):
+    with whole_folder(tmp_path / "run") as partial:
+        fill(partial, "one")
+    target = tmp_path / "run"
+    with pytest.raises(InvalidParameterError, match=r"thesis.tex"), whole_folder(target, force=True) as partial:
+        fill(partial, "two")
+        (tmp_path / "run" / "thesis.tex").write_text("years")
+    assert names(tmp_path / "run") == {META, "data.txt", "thesis.tex"} and names(tmp_path) == {"run"}
+    assert (tmp_path / "run" / "data.txt").read_text() == "one"
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "n" * 2**20, "\u00fc" * 128, "/".join(["n" * 200] * 25)])
+def test_names_too_long_for_a_disk_are_refused_in_a_short_line(tmp_path, name):
+    with pytest.raises(InvalidParameterError, match=r"bytes: expected at most") as error:
+        check_target(tmp_path / name)
+    assert len(str(error.value)) < 200
+
+
+def test_the_longest_legal_name_is_taken(tmp_path):
+    target = tmp_path / ("n" * 255)
+    with whole_folder(target) as partial:
+        fill(partial, "one")
+    assert names(target) == {META, "data.txt"}
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), "open"])
+def test_a_full_disk_is_reported_with_the_path_that_was_asked_for(tmp_path, error):
+    with pytest.raises(OSError, match=r"(No space|No such file).*run'$"), whole_folder(tmp_path / "run") as partial:
+        fill(partial, "one")
+        if error == "open":
+            (partial / "no" / "file").write_text("")
+        raise error
+    assert names(tmp_path) == set()
+    with pytest.raises(OSError, match=r"No space left on device: '.*page.html'"), whole_file(tmp_path / "page.html"):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

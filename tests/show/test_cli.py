@@ -27,6 +27,7 @@ FILES = {
     "summary.json",
     "figure.png",
     "meta.json",
+    "prices.parquet",
 }
 SMALL = {
     "name": "small market",
@@ -261,7 +262,7 @@ def test_an_interrupted_run_keeps_its_finished_rounds(here):
 
 
 @pytest.mark.parametrize(
-    "where", ["config.scenario.Scenario.setup", "agents.market.Market.step", "results.plots.save_figure"]
+    "where", ["config.scenario.Scenario.setup", "agents.market.Market.step", "results.panels.save_figure"]
 )
 def test_an_interruption_elsewhere_leaves_nothing(here, monkeypatch, where):
     """Before the market, in its first round, and while the results are being written."""

@@ -117,7 +117,7 @@ def audit_view(found: Audit) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from marketsched.results.summary import amount, percent
+    from marketsched.results.views import amount, percent
 
     meta = found.meta
     table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")

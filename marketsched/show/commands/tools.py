@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+if TYPE_CHECKING:
+    from marketsched.results.result import Result
+
 REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+LONGEST_LINE = 2000  # letters of an error: a name may be as long as its author likes
+LONGEST_NAME = 150  # bytes of a name that becomes part of a file's name
 
 DataOption = Annotated[
     Path | None,
@@ -52,13 +59,49 @@ def one_line_errors() -> Iterator[None]:
 def stop(message: str, status: int) -> NoReturn:
     """Say ``message`` in one line on standard error, and leave with ``status``."""
     line = " ".join(message.split())
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE // 2]} ... {line[-LONGEST_LINE // 2 :]}"
     typer.echo(f"marketsched: {line}", err=True)
     raise typer.Exit(status)
 
 
 def file_name(name: str) -> str:
-    """Return ``name`` with everything but letters, digits, dots, dashes and underscores replaced."""
-    return "".join(x if x.isalnum() or x in "._-" else "-" for x in name).strip(".") or "scenario"
+    """Return ``name`` with everything but letters, digits, dots, dashes and underscores replaced.
+
+    The end of a long one is replaced by a few letters that depend on all of it.
+    """
+    safe = "".join(x if x.isalnum() or x in "._-" else "-" for x in name).strip(".") or "scenario"
+    if len(safe.encode()) <= LONGEST_NAME:
+        return safe
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return safe.encode()[: LONGEST_NAME - 9].decode(errors="ignore") + "-" + mark
+
+
+def target_folder(out: Path | None, name: str, force: bool) -> Path:
+    """Return the folder for results: ``out``, or ``runs/name`` with ``-2``, ``-3``, ... if that is there.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it may not be written: known before any work is done.
+    """
+    from marketsched.results.output import check_target
+
+    folder = out if out is not None else free_folder(Path("runs") / name, force)
+    check_target(folder, force=force)
+    return folder
+
+
+def finish(result: Result, folder: Path, force: bool, as_json: bool) -> None:
+    """Save a result, print it, and say where it is; leave with a status of its own if it was interrupted."""
+    result.save(folder, force=force)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
+    else:
+        print_view(result.view())
+    typer.echo(f"written to {folder}", err=as_json)
+    if not result.complete:
+        stop(f"interrupted {result.how_far}: {folder} is marked INCOMPLETE", INTERRUPTED)
 
 
 def free_folder(folder: Path, force: bool) -> Path:

@@ -27,7 +27,7 @@ TEMPLATE, STYLE = "report.jinja", "report.css"
 PAGE = "report.html"  # what a report is called if nobody says otherwise
 MARK = '<meta name="generator" content="marketsched report">'
 # Entries of a manifest with a place of their own on the page.
-ELSEWHERE = {"versions", "cases", "durations", "kind", "format", "name", "scenario", "complete"}
+ELSEWHERE = {"versions", "cases", "durations", "kind", "format", "name", "scenario", "complete", "files", "expected"}
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:

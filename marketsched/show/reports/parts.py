@@ -95,7 +95,7 @@ def as_we_write(found: Results) -> Iterator[None]:
 
 
 def _market(found: Results, parts: Parts) -> None:
-    from marketsched.results.summary import summary_view
+    from marketsched.results.market_kind import summary_view
 
     summary = found.json("summary.json")
     scenario = _scenario(found)

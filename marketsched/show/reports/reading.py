@@ -190,6 +190,7 @@ def read_results(path: Path) -> Results:
 def _kind(found: Results, meta: dict[str, Any]) -> str:
     """Return what wrote a folder: each leaves entries or files that no other does."""
     signs = {
+        meta.get("kind", ""): meta.get("kind") in KINDS,
         "sweep": meta.get("kind") == "sweep",
         "reproduced": meta.get("kind") == "reproduced",
         "learning": meta.get("kind") == "learning",

@@ -130,7 +130,7 @@ def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | Non
     import matplotlib
     from matplotlib.figure import Figure
 
-    from marketsched.results.plots import OKABE_ITO, STYLE
+    from marketsched.results.panels import OKABE_ITO, STYLE
 
     measures, groups = measures_of(table)[:4], groups_of(table, labels)
     cases = list(dict.fromkeys(case for case, _, _ in groups))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from marketsched.results.plots import GREY, INK, OKABE_ITO, STYLE
+from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.study.papers.runs import Line, Panel
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ class Reproduced:
 
 def write_reproduced(folder: Path, made: Reproduced, *, force: bool = False) -> None:
     """Write the table (CSV, Parquet), runs, panels, figure and ``meta.json`` into ``folder``, whole or not at all."""
-    from marketsched.results.plots import save_figure
+    from marketsched.results.panels import save_figure
 
     about = {"experiment": made.name, "seed": made.meta["seed"], "runs": made.meta["runs"]}
     with whole_folder(folder, force=force) as partial:

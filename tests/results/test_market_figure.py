@@ -15,12 +15,15 @@ from marketsched.agents.job import Job
 from marketsched.agents.result import Kind, MarketLog, build_result
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
-from marketsched.results.plots import BLUES, CANCELLED, EVICTED, OKABE_ITO, load_by_band, run_figure, save_figure
+from marketsched.results.market_figure import BLUES, CANCELLED, EVICTED, load_by_band, run_figure, worth_drawing
+from marketsched.results.panels import OKABE_ITO, save_figure
 
 ROUNDS, CAPACITY, LOOKAHEAD = 96, 60, 30
 
 
-def a_run(*, bands=("free", "middle", "production"), removals=True, prices=True, n_jobs=400, rounds=ROUNDS):
+def a_run(
+    *, bands=("free", "middle", "production"), removals=True, prices=True, n_jobs=400, rounds=ROUNDS, capacity=CAPACITY
+):
     """Log a run in which jobs start at arrival; some are evicted, some cancelled."""
     rng, log, jobs, story = np.random.default_rng(2), MarketLog(), [], []
     for i in range(n_jobs):
@@ -48,12 +51,16 @@ def a_run(*, bands=("free", "middle", "production"), removals=True, prices=True,
         surface = 0.002 * 2000.0 ** (np.linspace(1, 0, LOOKAHEAD) * now / rounds) if prices else None
         log.close_round(load, 0.9 * load if prices else np.nan, surface[0] if prices else np.nan, surface)
         load -= ended
-    return build_result(log, jobs, name="run", capacity=CAPACITY, horizon=rounds, statistics={})
+    return build_result(log, jobs, name="run", capacity=capacity, horizon=rounds, statistics={})
 
 
 @pytest.fixture(scope="module")
 def run():
     return a_run()
+
+
+def drawn(run, **about):
+    return run_figure(run, worth_drawing(run.price_surface), **about)
 
 
 def picture_bytes(figure, path):
@@ -90,7 +97,7 @@ def test_many_unknown_bands_are_gathered_and_still_add_up():
 
 
 def test_panels_show_the_tables(run):
-    figure = run_figure(run, capacity=CAPACITY, round_seconds=300, title="run")
+    figure = drawn(run, round_seconds=300, title="run")
     load, removals, prices, bar = figure.axes
     capacity = [line for line in load.lines if line.get_linewidth() > 2]
     assert [set(line.get_ydata()) for line in capacity] == [{CAPACITY}]
@@ -124,9 +131,7 @@ def test_panels_show_the_tables(run):
     ],
 )
 def test_panels_without_anything_to_show_are_left_out(options, panels, tmp_path):
-    figure = run_figure(
-        a_run(removals=options.pop("removals", False if "n_jobs" in options else True), **options), capacity=CAPACITY
-    )
+    figure = drawn(a_run(removals=options.pop("removals", False if "n_jobs" in options else True), **options))
     assert len(figure.axes) == panels
     assert picture_bytes(figure, tmp_path / "run.png")[:4] == b"\x89PNG"
 
@@ -142,7 +147,7 @@ def test_every_word_is_on_the_page_and_none_covers_another(bands):
         "revenue": 98_765_432.0,
     }
     run = replace(run, summary=run.summary | big)
-    figure = run_figure(run, capacity=CAPACITY, round_seconds=300, title="google-recurring, seed 12345")
+    figure = drawn(run, round_seconds=300, title="google-recurring, seed 12345")
     page, boxes = figure.bbox, words(figure)
     assert len(boxes) > 20
     outside = [t for t, b in boxes if b.x0 < page.x0 or b.x1 > page.x1 or b.y0 < page.y0 or b.y1 > page.y1]
@@ -154,24 +159,23 @@ def test_every_word_is_on_the_page_and_none_covers_another(bands):
 
 def test_an_interrupted_run_says_so(run):
     part = replace(run, summary=run.summary | {"complete": False, "rounds": 50, "horizon": 96})
-    figure = run_figure(part, capacity=CAPACITY, title="run")
+    figure = drawn(part, title="run")
     assert "run (interrupted after round 50 of 96)" in [t.get_text() for t in figure.texts]
 
 
 def test_a_run_without_a_finished_round_can_be_drawn(tmp_path):
     nothing = build_result(MarketLog(), [], name="x", capacity=3, horizon=5, statistics={})
-    figure = run_figure(nothing, capacity=3, title="nothing yet")
+    figure = drawn(nothing, title="nothing yet")
     assert picture_bytes(figure, tmp_path / "run.png")
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_equal_runs_give_equal_bytes(ending, tmp_path):
     first, second = (
-        picture_bytes(run_figure(a_run(), capacity=CAPACITY, round_seconds=60, title="run"), tmp_path / f"{i}.{ending}")
-        for i in range(2)
+        picture_bytes(drawn(a_run(), round_seconds=60, title="run"), tmp_path / f"{i}.{ending}") for i in range(2)
     )
     assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest()
-    other = picture_bytes(run_figure(a_run(), capacity=CAPACITY + 1), tmp_path / f"other.{ending}")
+    other = picture_bytes(drawn(a_run(capacity=CAPACITY + 1)), tmp_path / f"other.{ending}")
     assert first != other
 
 
@@ -191,6 +195,6 @@ def test_neighbouring_colours_differ_in_lightness_alone(pair):
 
 def test_no_global_plotting_state_is_touched():
     code = (
-        "import sys, marketsched.results.plots; sys.exit('matplotlib.pyplot' in sys.modules or 'mesa' in sys.modules)"
+        "import sys, marketsched.results.market_figure; sys.exit(bool({'matplotlib.pyplot', 'mesa'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

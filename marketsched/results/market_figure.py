@@ -1,17 +1,13 @@
-"""Pictures of a run, for a talk or a paper.
+"""The picture of a run, for a talk or a paper.
 
 One figure tells the story of a market: who used the cluster, what was promised and what was asked
-for; which jobs were removed on the way; and what a node cost, hours ahead and hour by hour. Figures
-use matplotlib's objects alone (no ``pyplot``, no global state), colours that colour-blind readers
-can tell apart, and the fonts that come with matplotlib, so that equal runs give equal bytes.
+for; which jobs were removed on the way; and what a node cost, hours ahead and hour by hour.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import matplotlib
 import numpy as np
@@ -26,39 +22,35 @@ from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, M
 from numpy.typing import NDArray
 
 from marketsched.agents.result import nodes_in_use
+from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 
-if TYPE_CHECKING:
-    from marketsched.agents.result import RunResult
-
-INK, GREY = "#1b1b1b", "#8a8a8a"
 CANCELLED, EVICTED = "#d98a00", "#a50f15"
 # From the most important band, at the bottom of the stack, to the least: one hue, dark to light, so
 # that the order reads without a legend and without colour vision.
 BLUES = ("#08306b", "#2f7ab8", "#a6cde6")
-# Okabe and Ito's palette, for tags that are not an order.
-OKABE_ITO = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
 BANDS = ("production", "middle", "free")
 MOST_BANDS = len(OKABE_ITO)
 LEFT = 0.078  # left edge of the panels, as a share of the width
 COLOUR_RANGE = 2000.0  # range of the colours; cheaper slots are all as good as free
 MOST_BARS = 160  # bars across the figure; more would be thinner than a line
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 12,
-    "axes.edgecolor": "#555555",
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "svg.hashsalt": "marketsched",
-}
 
 
-def run_figure(result: RunResult, *, capacity: int, round_seconds: float | None = None, title: str = "") -> Figure:
+class _Market(Protocol):
+    """What is drawn: a `Result` of kind ``market``, or the tables of a market that has been played."""
+
+    @property
+    def jobs(self) -> pd.DataFrame: ...
+
+    @property
+    def rounds(self) -> pd.DataFrame: ...
+
+    @property
+    def summary(self) -> dict[str, Any]: ...
+
+
+def run_figure(
+    result: _Market, prices: NDArray[np.floating] | None = None, *, round_seconds: float | None = None, title: str = ""
+) -> Figure:
     """Draw a run: load against capacity, removals, and prices hours ahead.
 
     The load is stacked by the jobs' tag ``band``, if they have one, under a thick line at capacity.
@@ -69,10 +61,11 @@ def run_figure(result: RunResult, *, capacity: int, round_seconds: float | None 
 
     Parameters
     ----------
-    result : RunResult
+    result : Result of kind ``market``, or `marketsched.agents.result.RunResult`
         Tables of the run; only finished rounds are drawn.
-    capacity : int
-        C, nodes.
+    prices : ndarray of float, shape (n_rounds, lookahead), optional
+        Row ``t - 1``: prices of slots ``t, t + 1, ...`` at the start of round ``t``, as far as they are
+        `worth_drawing`.
     round_seconds : float, optional
         Length of a round in seconds; without it time is counted in rounds.
     title : str
@@ -81,15 +74,14 @@ def run_figure(result: RunResult, *, capacity: int, round_seconds: float | None 
     Returns
     -------
     Figure
-        12 x 6.75 inches, the shape of a slide; write it with :func:`save_figure`.
+        12 x 6.75 inches, the shape of a slide.
     """
     clock = _Clock(len(result.rounds), round_seconds)
     removals = int(result.rounds[["cancelled", "evicted"]].to_numpy().sum())
-    surface = _worth_drawing(result.price_surface)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12, 6.75), facecolor="white")
         # Rows of the grid, gaps included: the removals hang close below the load they come from.
-        rows = [3.0] + [0.12, 1.0] * (removals > 0) + [0.3, 2.1] * (surface is not None)
+        rows = [3.0] + [0.12, 1.0] * (removals > 0) + [0.3, 2.1] * (prices is not None)
         grid = figure.add_gridspec(
             len(rows),
             2,
@@ -104,26 +96,14 @@ def run_figure(result: RunResult, *, capacity: int, round_seconds: float | None 
         )
         panels = [figure.add_subplot(grid[0, 0])]
         panels += [figure.add_subplot(grid[i, 0], sharex=panels[0]) for i in range(2, len(rows), 2)]
-        _draw_load(panels[0], result, capacity, clock)
+        _draw_load(panels[0], result, result.summary["capacity"], clock)
         if removals:
             _draw_removals(panels[1], result.rounds, clock)
-        if surface is not None:
-            _draw_prices(panels[-1], figure.add_subplot(grid[-1, 1]), surface, clock)
+        if prices is not None:
+            _draw_prices(panels[-1], figure.add_subplot(grid[-1, 1]), prices, clock)
         _share_time(panels, clock)
         _headline(figure, result.summary, title)
     return figure
-
-
-def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: int = 160) -> None:
-    """Write ``figure`` to ``path`` (PNG, SVG or PDF by its ending), equal figures as equal bytes."""
-    # Left in, these say which matplotlib wrote the file, and when.
-    unsaid: dict[str, dict[str, Any]] = {
-        ".png": {"Software": None},
-        ".svg": {"Date": None},
-        ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-    }
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(path, dpi=dpi, metadata=unsaid.get(Path(path).suffix.lower()))
 
 
 class _Clock:
@@ -159,7 +139,7 @@ class _Clock:
         return MultipleLocator(next(hours for hours in (1, 2, 3, 6, 12, 24) if self.edges[-1] <= 15 * hours))
 
 
-def _draw_load(axes: Axes, result: RunResult, capacity: int, clock: _Clock) -> None:
+def _draw_load(axes: Axes, result: _Market, capacity: int, clock: _Clock) -> None:
     """Stack the busy nodes by band, under the lines for capacity, promises and demand."""
     rounds = result.rounds
     handles: list[Artist] = []
@@ -229,7 +209,7 @@ def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: _Clock) -> None:
     _label_outside(axes, 0.5, "evicted", EVICTED)
 
 
-def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.float64], clock: _Clock) -> None:
+def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: _Clock) -> None:
     """Draw the price of a slot by the time at which it is asked for (across) and its distance (up)."""
     legal = surface[np.isfinite(surface) & (surface > 0)]
     highest = float(legal.max())
@@ -277,7 +257,7 @@ def _headline(figure: Figure, summary: dict[str, Any], title: str) -> None:
         f"welfare {_short(summary['welfare'])}",
         f"revenue {_short(summary['revenue'])}",
     ]
-    figure.text(LEFT, 0.918, "  ·  ".join(parts), fontsize=12, color="#555555", va="top")
+    figure.text(LEFT, 0.918, "  ·  ".join(parts), fontsize=12, color=MUTED, va="top")
 
 
 def _short(number: float) -> str:
@@ -330,7 +310,7 @@ def _ordered_bands(names: list[str]) -> tuple[list[str], tuple[str, ...]]:
     return names, OKABE_ITO[: len(names)]
 
 
-def _worth_drawing(surface: NDArray[np.float32] | None) -> NDArray[np.float64] | None:
+def worth_drawing(surface: NDArray[np.float32] | None) -> NDArray[np.float64] | None:
     """Cut off the far future in which slots are as good as free; None if no price ever moved."""
     if surface is None or not surface.size:
         return None

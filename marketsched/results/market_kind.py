@@ -1,26 +1,68 @@
-"""The summary of a run, as a person reads it: what happened, and how far from the best it can be."""
+"""A market that was run, as a person reads it: what happened, and how far from the best it can be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-Expected = Mapping[str, tuple[float, float]]
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.views import amount, flat, percent, plain_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from marketsched.results.result import Result
+
+Expected = Mapping[str, Sequence[float]]
 Show = Callable[[float], str]
 
 
-def percent(x: float) -> str:
-    """Show a share: 0.1234 as ``12.3 %``."""
-    return f"{100 * x:.1f} %"
+@register_kind("market")
+class _Market(Kind):
+    """A market: tables ``events``, ``jobs``, ``rounds``, and ``prices`` where prices moved."""
+
+    title = "market run"
+    table = "jobs"
+
+    def how_far(self, result: Result) -> str:
+        return f"after round {result.summary['rounds']} of {result.summary['horizon']}"
+
+    def view(self, result: Result) -> Group:
+        return summary_view(result.summary, result.meta.get("expected"))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        from marketsched.results.market_figure import run_figure
+
+        prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None
+        title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
+        return {"figure": run_figure(result, prices, round_seconds=result.meta.get("round_seconds"), title=title)}
+
+    def details(self, result: Result) -> Mapping[str, Any]:
+        leaves = {name: value for name, value in flat(result.summary) if name != "proven"}  # a remark says it
+        return {"All figures of the run": leaves}
 
 
-def amount(x: float) -> str:
-    """Show a number with three or more digits: ``337,632``, ``11.7``, ``0.001``."""
-    return f"{x:,.0f}" if abs(x) >= 1000 or x == round(x) else f"{x:.3g}"
+def prices_table(surface: NDArray[np.float32] | None) -> dict[str, pd.DataFrame]:
+    """Return the table ``prices``, by its name: one row per round, a column for each round ahead.
+
+    Rounds so far ahead that they are as good as free are left out; no table where no price ever moved.
+    """
+    import pandas as pd
+
+    from marketsched.results.market_figure import worth_drawing
+
+    shown = worth_drawing(surface)
+    if shown is None:
+        return {}
+    columns = [str(ahead) for ahead in range(shown.shape[1])]
+    return {"prices": pd.DataFrame(shown.astype(np.float32), columns=columns)}
 
 
 def summary_view(summary: Mapping[str, Any], expected: Expected | None = None) -> Group:
@@ -29,7 +71,7 @@ def summary_view(summary: Mapping[str, Any], expected: Expected | None = None) -
     Parameters
     ----------
     summary : mapping
-        ``RunResult.summary`` as :func:`marketsched.play.running.run` fills it.
+        As :func:`marketsched.play.running.run` fills it.
     expected : mapping of str to (float, float), optional
         Mean and standard deviation of figures by their name in the summary; shown beside what was
         found.
@@ -52,9 +94,7 @@ def _headline(summary: Mapping[str, Any]) -> Text:
 
 
 def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
-    table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
-    table.add_column("")
-    table.add_column("found", justify="right")
+    table = plain_table("found")
     if expected:
         table.add_column("expected", justify="right", style="dim")
 
@@ -90,11 +130,8 @@ def _yardstick_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     bounds, first_come = summary["bounds"], summary["first_come"]
     dual, certificate = bounds["dual"], bounds.get("certificate")
     covered = bounds.get("certificate_valid", False) and bounds["certificate_jobs"] == bounds["certificate_of"]
-    table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
-    table.add_column("")
-    table.add_column("welfare", justify="right")
-    table.add_column("at least, of the best\nin hindsight (29)", justify="right")
-    table.add_column("at least, of the best\nlaunch plans (22)", justify="right")
+    hindsight, plans = "at least, of the best\nin hindsight (29)", "at least, of the best\nlaunch plans (22)"
+    table = plain_table("welfare", hindsight, plans)
     if "share_of_best" in expected:
         table.add_column("expected", justify="right", style="dim")
 
@@ -113,7 +150,7 @@ def _yardstick_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     return table
 
 
-def _expectation(figure: tuple[float, float] | None, show: Show) -> str:
+def _expectation(figure: Sequence[float] | None, show: Show) -> str:
     if figure is None:
         return ""
     mean, deviation = figure

@@ -1,0 +1,293 @@
+"""What every command leaves: tables, a summary, and how they came about, in one type.
+
+A result is saved as a folder: every table as Parquet, the summary as JSON, further texts as they
+are, one figure or more, ``meta.json`` with its kind, and a file ``INCOMPLETE`` if it was interrupted.
+Equal seeds give equal bytes of tables: columns of seconds are kept apart, in ``timings.json``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.kinds import Kind, kind_of
+from marketsched.results.output import (
+    FILES,
+    INCOMPLETE,
+    META,
+    plain,
+    whole_folder,
+    write_json,
+    write_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from rich.console import Group
+
+SUMMARY, TIMINGS = "summary", "timings.json"
+SECONDS = "seconds"  # a column of this name is no part of a table's bytes
+TEXTS = (".yaml", ".json", ".csv", ".md", ".txt")  # endings of further files that are read
+# What of the manifest every table says of itself.
+ABOUT = ("scenario", "experiment", "key", "learner", "seed", "seeds", "runs", "versions", "complete")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a command has found. ``result.jobs`` is ``result.tables["jobs"]``, and so for every table.
+
+    Attributes
+    ----------
+    kind : str
+        What it is of: ``market``, ``cluster``, ``mechanisms``, ``policies``, ``over``, ``audit``, ``learning``,
+        ``hard``, ``sweep``, ``experiment``, ``reproduced``; see `marketsched.results.kinds`.
+    tables : mapping of str to DataFrame
+        By name; each becomes a file.
+    summary : dict or DataFrame
+        Figures of one run, or a table with one row for each thing that was compared.
+    meta : dict
+        How it came about: ``scenario``, ``seed``, ``versions``, ``seconds``, and ``complete``, False if it
+        was interrupted and holds what was finished.
+    texts : mapping of str to str
+        Further files by their names, as ``scenario.yaml``, which runs again.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = Result("notes", {"runs": pd.DataFrame({"seed": [0, 1], "welfare": [3.0, 5.0]})}, {"best": 5.0})
+    >>> found.runs["welfare"].mean(), found.summary["best"], found.complete
+    (4.0, 5.0, True)
+    """
+
+    kind: str
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    summary: Any = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        """Return the table of that name."""
+        tables: Mapping[str, pd.DataFrame] = self.__dict__.get("tables", {})
+        if name in tables:
+            return tables[name]
+        raise AttributeError(f"a result of kind {self.__dict__.get('kind')!r} has no {name!r}: it has {[*tables]}")
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {len(table):,}" for name, table in self.tables.items())
+        return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'})"
+
+    def _repr_html_(self) -> str:
+        from marketsched.results.html import notebook_html
+
+        return notebook_html(self)
+
+    @property
+    def _look(self) -> Kind:
+        return kind_of(self.kind)
+
+    @property
+    def complete(self) -> bool:
+        """False if it was interrupted: what is there was finished."""
+        return bool(self.meta.get("complete", True))
+
+    @property
+    def how_far(self) -> str:
+        """How far an interrupted result came, as in ``after 3 of 20 seeds``; empty if it is complete."""
+        return "" if self.complete else self._look.how_far(self)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows of a summary that is a table, one dictionary each."""
+        return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
+
+    def to_frame(self, name: str | None = None) -> pd.DataFrame:
+        """Return a table as a data frame.
+
+        Parameters
+        ----------
+        name : str, optional
+            Of a table; None: the main one, which is the summary where that is a table.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is none of that name.
+        """
+        tables = self._all_tables()
+        chosen = name or (self._look.table if self._look.table in tables else next(iter(tables), ""))
+        if chosen not in tables:
+            raise InvalidParameterError(f"table {chosen!r}: expected one of {', '.join(tables) or '(there are none)'}")
+        return tables[chosen]
+
+    def _all_tables(self) -> dict[str, pd.DataFrame]:
+        return dict(self.tables) | ({} if isinstance(self.summary, Mapping) else {SUMMARY: self.summary})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return summary and meta as plain data, NaN and infinities as None."""
+        found: dict[str, Any] = plain(self._look.data(self))
+        return found
+
+    def plot(self) -> Figure:
+        """Return the main figure; write it with :func:`marketsched.results.panels.save_figure`.
+
+        Raises
+        ------
+        InvalidParameterError
+            If results of this kind have none.
+        """
+        figures = self._look.figures(self)
+        if not figures:
+            raise InvalidParameterError(f"a result of kind {self.kind!r} has no figure: expected one that has")
+        return figures.get("figure") or next(iter(figures.values()))
+
+    def view(self) -> Group | None:
+        """Return tables and remarks, as the command prints them with rich."""
+        return self._look.view(self)
+
+    def save(self, folder: str | PathLike[str], force: bool = False) -> None:
+        """Write everything into ``folder``, whole or not at all.
+
+        Parameters
+        ----------
+        folder : path
+            Absent, empty, or (with ``force``) earlier results.
+        force : bool
+            Replace earlier results, whole. Only files that they list as theirs are removed.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the folder may not be written.
+        OSError
+            If the disk does not take it; nothing is left then.
+        """
+        from marketsched.results.panels import save_figure
+
+        meta = {"kind": self.kind, **self.meta, "complete": self.complete}
+        about = {name: meta[name] for name in ABOUT if name in meta}
+        tables, looks = self._all_tables(), self._look
+        timings = {name: _timings(table) for name, table in tables.items() if SECONDS in table}
+        with whole_folder(Path(folder), force=force) as partial:
+            for name, table in tables.items():
+                write_table(table.drop(columns=SECONDS, errors="ignore"), partial / f"{name}.parquet", about)
+            if timings:
+                write_json(timings, partial / TIMINGS)
+            write_json(looks.summary_data(self), partial / f"{SUMMARY}.json")
+            for name, text in self.texts.items():
+                (partial / name).write_text(text, encoding="utf-8")
+            for name, figure in looks.figures(self).items():
+                save_figure(figure, partial / f"{name}.png")
+            if not self.complete:
+                text = f"interrupted {self.how_far}; what is here is finished\n"
+                (partial / INCOMPLETE).write_text(text, encoding="utf-8")
+            write_json(meta, partial / META)
+
+
+def _timings(table: pd.DataFrame) -> dict[str, Any]:
+    return {"column": list(table.columns).index(SECONDS), "values": table[SECONDS].tolist()}
+
+
+def load(folder: str | PathLike[str]) -> Result:
+    """Return the result that a folder holds.
+
+    Parameters
+    ----------
+    folder : path
+        What a command has written, with ``--out`` or under ``runs``.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no such folder, does not say of which kind it is (as those of versions before 0.2),
+        or a file is missing or damaged.
+    """
+    path = Path(folder)
+    meta = manifest(path)
+    kind, files = str(meta.pop("kind")), meta.pop(FILES, None)
+    names = sorted(each.name for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
+    for name in files or ():
+        if name not in names:
+            raise InvalidParameterError(f"{path} has no {name}: expected all files of a {kind_of(kind).title}")
+    tables = {Path(name).stem: read_table(path / name) for name in names if name.endswith(".parquet")}
+    timings = read_json(path / TIMINGS) if TIMINGS in names else {}
+    for name, seconds in timings.items():
+        tables[name].insert(seconds["column"], SECONDS, seconds["values"])
+    summary: Any = tables.pop(SUMMARY, None)
+    if summary is None:
+        summary = read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
+        if not isinstance(summary, dict):
+            raise InvalidParameterError(f"{path / f'{SUMMARY}.json'} is damaged: expected figures by name")
+    ours = {META, TIMINGS, f"{SUMMARY}.json"}
+    texts = {name: read_text(path / name) for name in names if name.endswith(TEXTS) and name not in ours}
+    return Result(kind, tables, summary, meta, texts)
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    """Return ``meta.json`` of a folder of results.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is none, or it does not name a version and a kind.
+    """
+    if not folder.is_dir():
+        seen = "is not a folder" if folder.exists() else "is not there"
+        raise InvalidParameterError(f"{folder} {seen}: expected a folder that marketsched wrote")
+    if not (folder / META).is_file():
+        inside = sorted(each.parent.name for each in folder.glob(f"*/{META}") if not each.parent.name.startswith("."))
+        hint = f", such as {folder / inside[0]}" if inside else ""
+        raise InvalidParameterError(f"{folder} holds no {META}: expected a folder that marketsched wrote{hint}")
+    meta = read_json(folder / META)
+    versions = meta.get("versions") if isinstance(meta, dict) else None
+    if not isinstance(versions, dict) or "marketsched" not in versions:
+        raise InvalidParameterError(
+            f"{folder / META} names no version of marketsched: expected a folder that marketsched wrote"
+        )
+    if not isinstance(meta.get("kind"), str):
+        raise InvalidParameterError(
+            f"{folder / META} does not say of which kind the results are (written by marketsched "
+            f"{versions['marketsched']}): expected a folder of this version; run the command again"
+        )
+    if (folder / INCOMPLETE).is_file():
+        meta["complete"] = False
+    return dict(meta)
+
+
+def read_text(path: Path) -> str:
+    """Return a text file; raise ``InvalidParameterError`` if it is missing or not UTF-8."""
+    try:
+        return _bytes(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidParameterError(f"{path} is damaged: expected UTF-8 text") from None
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file says; raise ``InvalidParameterError`` if it is missing or damaged."""
+    try:
+        return json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError):
+        raise InvalidParameterError(f"{path} is damaged: expected JSON") from None
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a Parquet table; raise ``InvalidParameterError`` if it is missing or damaged."""
+    import pandas as pd
+
+    content = io.BytesIO(_bytes(path))
+    try:
+        return pd.read_parquet(content)
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError):
+        raise InvalidParameterError(f"{path} is damaged: expected a Parquet table") from None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InvalidParameterError(f"{path.parent} has no {path.name}: expected all files of the results") from None

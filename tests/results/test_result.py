@@ -1,0 +1,113 @@
+"""A result comes back from its folder as it was, and prints and draws the same."""
+
+import io
+import json
+import pickle
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from marketsched.mechanisms import InvalidParameterError
+from marketsched.play.running import run
+from marketsched.results.kinds import kind_of
+from marketsched.results.panels import save_figure
+from marketsched.results.result import Result, load
+
+MARKET = {
+    "name": "small & <b>",
+    "workload": {"kind": "synthetic-pipelines", "recurring_jobs": 8, "birth_rounds": 20},
+    "mechanism": {"oracle": {"kind": "monte-carlo", "samples": 20}},
+}
+VERSIONS = {"marketsched": "0.1.0"}
+
+
+def a_result(**meta):
+    runs = pd.DataFrame({"seed": [0, 1], "seconds": [0.25, 0.5], "welfare": [3.0, float("nan")]})
+    summary = pd.DataFrame({"mechanism": ["a", "b"], "welfare": [3.0, 4.0]})
+    return Result("notes", {"runs": runs}, summary, {"scenario": "x", "seed": 0, "versions": VERSIONS, **meta})
+
+
+def printed(result):
+    console = Console(file=io.StringIO(), width=120)
+    console.print(result.view())
+    return console.file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def market():
+    return run(MARKET)
+
+
+def test_a_market_comes_back_from_its_folder_prints_and_draws_the_same(market, tmp_path):
+    market.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert again.kind == "market" and set(again.tables) == set(market.tables) >= {"events", "jobs", "rounds"}
+    for name, table in market.tables.items():
+        pd.testing.assert_frame_equal(again.tables[name], table)
+    assert again.texts == market.texts and again.meta["seed"] == 0 and again.complete
+    assert again.summary["welfare"] == market.summary["welfare"]
+    assert printed(again) == printed(market)
+    for i, each in enumerate((market, again)):
+        save_figure(each.plot(), tmp_path / f"{i}.png")
+    pictures = [path.read_bytes() for path in (tmp_path / "0.png", tmp_path / "1.png", tmp_path / "run" / "figure.png")]
+    assert pictures[0] == pictures[1] == pictures[2]
+
+
+def test_a_result_is_its_tables(market):
+    assert market.jobs is market.tables["jobs"] is market.to_frame() and market.to_frame("rounds") is market.rounds
+    with pytest.raises(AttributeError, match=r"kind 'market' has no 'slots': it has \['events', 'jobs', 'rounds'"):
+        market.slots  # noqa: B018
+    with pytest.raises(InvalidParameterError, match="table 'slots': expected one of events, jobs"):
+        market.to_frame("slots")
+    assert pickle.loads(pickle.dumps(market)).to_dict() == market.to_dict()
+    assert repr(market).startswith("Result(market: small & <b>; events ")
+
+
+def test_a_notebook_shows_summary_and_figure_and_reads_names_as_words(market):
+    page = market._repr_html_()
+    assert "welfare, credits" in page and "<b>:" not in page and "small &amp; &lt;b&gt;" in page
+    assert page.count("data:image/png;base64,") == 1 and len(page) < 200_000
+    assert "<table" in a_result()._repr_html_()  # a kind nothing is known of shows its table
+
+
+def test_seconds_are_kept_beside_the_tables_whose_bytes_are_those_of_the_seed(tmp_path):
+    first, second = a_result(), a_result()
+    second.runs["seconds"] = [7.0, 8.0]
+    first.save(tmp_path / "a")
+    second.save(tmp_path / "b")
+    assert (tmp_path / "a" / "runs.parquet").read_bytes() == (tmp_path / "b" / "runs.parquet").read_bytes()
+    assert "seconds" not in pd.read_parquet(tmp_path / "a" / "runs.parquet")
+    for name, made in {"a": first, "b": second}.items():
+        pd.testing.assert_frame_equal(load(tmp_path / name).runs, made.runs)
+    pd.testing.assert_frame_equal(load(tmp_path / "a").summary, first.summary)
+
+
+def test_an_interrupted_result_is_marked_and_loads_as_such(tmp_path):
+    a_result(complete=False).save(tmp_path / "run")
+    assert (tmp_path / "run" / "INCOMPLETE").read_text() == "interrupted before the end; what is here is finished\n"
+    again = load(tmp_path / "run")
+    assert not again.complete and again.how_far == "before the end" and "INTERRUPTED" in again._repr_html_()
+    (tmp_path / "run" / "INCOMPLETE").unlink()
+    with pytest.raises(InvalidParameterError, match="has no INCOMPLETE: expected all files of a results"):
+        load(tmp_path / "run")
+
+
+def test_a_folder_of_an_earlier_version_is_refused_in_one_line(tmp_path):
+    (tmp_path / "meta.json").write_text(json.dumps({"scenario": "x", "versions": VERSIONS}))
+    with pytest.raises(
+        InvalidParameterError, match=r"does not say of which kind .* \(written by marketsched 0.1.0\): expected"
+    ):
+        load(tmp_path)
+
+
+def test_a_kind_nothing_is_known_of_loads_all_the_same(tmp_path):
+    a_result().save(tmp_path / "run")
+    assert kind_of("notes").title == "results" and load(tmp_path / "run").view() is None
+
+
+def test_a_file_that_is_listed_must_be_there(tmp_path, market):
+    market.save(tmp_path / "run")
+    (tmp_path / "run" / "jobs.parquet").unlink()
+    with pytest.raises(InvalidParameterError, match=r"has no jobs.parquet: expected all files of a market run"):
+        load(tmp_path / "run")
