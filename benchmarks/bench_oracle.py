@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from harness import Row, Timed, benchmark, peak_memory, time_interleaved, time_ratio
 from marketsched.mechanisms import DeadlineValue, MonteCarloOracle, StatementOfWork
-from marketsched.mechanisms.posted.residual import Limits
+from marketsched.mechanisms.limits import MarketLimits
 
 PATHS, ROUNDS, DURATIONS, WIDEST = 10_000, 224, 32, 4  # 224 starts + 32 durations: 256 rounds
 FAR = 100_000
@@ -39,7 +39,7 @@ def market(n_jobs: int, *, load: float = 0.85, paths: int = PATHS) -> MonteCarlo
     work = sum(s.concurrency * float(s.law.durations @ s.law.probabilities) for s in jobs)
     capacity = round(work / ROUNDS / load)
     oracle = MonteCarloOracle(paths, 0.0, rng=1)
-    oracle.attach(Limits(capacity, FAR, WIDEST, DURATIONS, ROUNDS), rng)
+    oracle.attach(MarketLimits(capacity, FAR, min(WIDEST, capacity), DURATIONS, 1.0, ROUNDS), rng)
     for order, sow in enumerate(jobs):
         oracle.submitted(order, order, sow.concurrency, sow.law, sow.law.group_arrivals)
     return oracle

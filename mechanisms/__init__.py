@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from marketsched.mechanisms._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket as ArrivalMarket
     from marketsched.mechanisms.auctions.first_come import FirstCome as FirstCome
     from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid as PayAsBid
     from marketsched.mechanisms.auctions.round_auction import RoundAuction as RoundAuction
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.values import ValueCurve as ValueCurve
 
 _LAZY: dict[str, tuple[str, ...]] = {
+    "auctions.arrival_market": ("ArrivalMarket",),
     "auctions.first_come": ("FirstCome",),
     "auctions.pay_as_bid": ("PayAsBid",),
     "auctions.round_auction": ("RoundAuction",),

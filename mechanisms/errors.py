@@ -181,6 +181,10 @@ class _Brief(reprlib.Repr):
             return repr(x)
         return f"<a number of about {int(x.bit_length() * 0.30103) + 1} digits>"  # repr refuses above 4300
 
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Return a NumPy scalar as the number that it is."""
+        return super().repr_instance(x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x, level)
+
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
         """Return the first entries in their own order, not sorted."""
         if level <= 0 and x:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.reports import last_useful_completion
+from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 
 NEVER = 0  # arrival of a job that never arrives
@@ -124,5 +124,5 @@ def _one(index: int, job: Any) -> tuple[StatementOfWork, int | None, int]:
     """Return the three entries of a job, or say what it is."""
     fields = tuple(job) if isinstance(job, Iterable) else ()
     if len(fields) != 3 or not isinstance(fields[0], StatementOfWork):
-        raise InvalidParameterError(f"jobs[{index}] = {job!r}: expected (StatementOfWork, arrival, duration)")
+        raise InvalidParameterError(place=f"jobs[{index}]", value=job, legal="(StatementOfWork, arrival, duration)")
     return fields

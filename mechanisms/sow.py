@@ -57,9 +57,9 @@ class Requirement:
         object.__setattr__(self, "duration", whole_number("duration", self.duration, 1))
         p = self.probability
         if isinstance(p, (bool, str)) or not isinstance(p, (int, float, np.integer, np.floating)):
-            raise InvalidReportError(f"probability = {p!r}: expected a number in [0, 1]")
+            raise InvalidReportError(place="probability", value=p, legal="a number in [0, 1]")
         if not (math.isfinite(p) and 0 <= p <= 1 + MASS_TOLERANCE):
-            raise InvalidReportError(f"probability = {p!r}: expected a number in [0, 1]")
+            raise InvalidReportError(place="probability", value=p, legal="a number in [0, 1]")
         object.__setattr__(self, "probability", float(p))
         if isinstance(self.signal, _DurationSignal):
             object.__setattr__(self, "signal", self.duration)
@@ -244,7 +244,7 @@ class StatementOfWork:
         # Looked up by name: an isinstance test of the protocol costs more than all else here.
         if not (callable(value) and hasattr(value, "table") and hasattr(value, "highest") and hasattr(value, "last")):
             raise InvalidReportError(
-                f"value = {value!r}: expected a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
+                place="value", value=value, legal="a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
             )
         p = law.probabilities
         if not (np.isfinite(p).all() and (p >= 0).all()):
@@ -316,10 +316,10 @@ def _as_rounds(name: str, rounds: ArrayLike) -> NDArray[np.int64]:
     if given.dtype.kind in "iu" or given.size == 0:
         return given.astype(np.int64)
     if given.dtype.kind != "f":
-        raise InvalidReportError(f"{name} = {rounds!r}: expected whole numbers")
+        raise InvalidReportError(place=name, value=rounds, legal="whole numbers")
     bad = np.flatnonzero(~np.isfinite(given) | (given != np.floor(given)))
     if bad.size:
-        raise InvalidReportError(f"{name}[{bad[0]}] = {given[bad[0]]}: expected a whole number")
+        raise InvalidReportError(place=f"{name}[{bad[0]}]", value=given[bad[0]], legal="a whole number")
     return given.astype(np.int64)
 
 
@@ -331,7 +331,9 @@ def _as_requirement(index: int, row: Sequence[Any]) -> Requirement:
         fields = ()
     if len(fields) not in (3, 4):
         raise InvalidReportError(
-            f"requirements[{index}] = {row!r}: expected a Requirement or (arrival, duration, probability[, signal])"
+            place=f"requirements[{index}]",
+            value=row,
+            legal="a Requirement or (arrival, duration, probability[, signal])",
         )
     try:
         return Requirement(*fields)

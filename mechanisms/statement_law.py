@@ -118,7 +118,7 @@ def _as_case(index: int, case: Sequence[object]) -> Case:
     if len(pair) == 2 and (pair[1] is None or isinstance(pair[1], StatementOfWork)):
         pair = pair[::-1]
     if len(pair) != 2 or not (pair[0] is None or isinstance(pair[0], StatementOfWork)):
-        raise InvalidParameterError(f"cases[{index}] = {case!r}: expected (StatementOfWork or None, probability)")
+        raise InvalidParameterError(place=f"cases[{index}]", value=case, legal="(StatementOfWork or None, probability)")
     sow, p = pair
     number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
     if not number or not 0 <= p <= 1 + MASS_TOLERANCE:  # type: ignore[operator]  # NaN fails, too

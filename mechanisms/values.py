@@ -91,7 +91,9 @@ class TableValue(_Curve):
 
     def __post_init__(self) -> None:
         if not isinstance(self.values, Mapping) or not self.values:
-            raise InvalidReportError(f"values = {self.values!r}: expected a non-empty table {{completion time: value}}")
+            raise InvalidReportError(
+                place="values", value=self.values, legal="a non-empty table {completion time: value}"
+            )
         table = {
             whole_number("completion time in values", t, 0): finite_number(f"values[{t}]", v)
             for t, v in self.values.items()

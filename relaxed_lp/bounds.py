@@ -165,9 +165,9 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
     """
     capacity = finite_parameter("capacity", capacity, "(0, inf)")
     if not isinstance(jobs, RealisedJobs):
-        raise InvalidParameterError(f"jobs = {type(jobs).__name__}: expected RealisedJobs (see RealisedJobs.build)")
+        raise InvalidParameterError(f"jobs = {type(jobs).__name__}", legal="RealisedJobs (see RealisedJobs.build)")
     if whole_parameter("horizon", horizon, 1) != jobs.horizon:
-        raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
+        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
     if not jobs.n_jobs:
         raise InvalidParameterError("jobs is empty: expected at least one job")
     return _solved(tasks_of_jobs(jobs).fitting(capacity), capacity, horizon, time_limit)

@@ -20,8 +20,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
-from marketsched.mechanisms.posted.residual import Limits
 
 OPEN = np.iinfo(np.int64).max  # the commit at which an open bundle closed
 
@@ -58,10 +58,8 @@ class BundlePricing:
         q_k, credits per node.
     supply : float
         C', nodes.
-    limits : Limits
+    limits : MarketLimits
         Of the market.
-    max_value : float
-        V_max, credits.
     figures : mapping
         What `statistics` is to tell beside its own counts.
     """
@@ -72,13 +70,12 @@ class BundlePricing:
         last: NDArray[np.int64],
         prices: NDArray[np.float64],
         supply: float,
-        limits: Limits,
-        max_value: float,
+        limits: MarketLimits,
         figures: dict[str, Any] | None = None,
     ) -> None:
         self.supply = supply
         self.first, self.last, self.prices = first, last, prices
-        self.max_value = max_value
+        self.max_value = limits.max_value
         self.closed_at = np.full(first.size, OPEN)  # (n_bundles,), number of the plan that closed it
         self.used = np.zeros(first.size)  # (n_bundles,), expected nodes taken
         self._figures = dict(figures or {})

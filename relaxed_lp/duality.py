@@ -185,7 +185,7 @@ def report_bound(
     base_price = finite_parameter("base_price", base_price)
     factors = np.asarray(scales, dtype=np.float64).ravel()
     if factors.size == 0 or not (np.isfinite(factors).all() and (factors >= 0).all()):
-        raise InvalidParameterError(f"scales = {scales!r}: expected at least one number, each finite and >= 0")
+        raise InvalidParameterError(place="scales", value=scales, legal="at least one number, each finite and >= 0")
     above = np.maximum(final - base_price, 0.0)
     tasks = _weighted(tasks_of_reports(sows, horizon, max_delay).fitting(capacity))
     return min(float(_value_kernel(*tasks, float(capacity), factor * above)) for factor in factors)
@@ -195,7 +195,7 @@ def _check_size(jobs: RealisedJobs, capacity: int, horizon: int) -> tuple[int, i
     """Return capacity and horizon, or say what is wrong."""
     capacity = whole_parameter("capacity", capacity, 1)
     if horizon != jobs.horizon:
-        raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
+        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
     return capacity, jobs.horizon
 
 
@@ -206,7 +206,7 @@ def _as_prices(name: str, prices: ArrayLike, horizon: int) -> NDArray[np.float64
         raise InvalidParameterError(f"{name} has shape {own.shape}: expected ({horizon},), one price per round")
     bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
     if bad.size:
-        raise InvalidParameterError(f"{name}[{bad[0]}] = {own[bad[0]]}: expected a finite number >= 0")
+        raise InvalidParameterError(place=f"{name}[{bad[0]}]", value=own[bad[0]], legal="a finite number >= 0")
     return own
 
 

@@ -139,9 +139,9 @@ def _as_realised(
     if not isinstance(jobs, RealisedJobs):
         jobs = RealisedJobs.build(jobs, horizon=horizon, max_delay=horizon + 1 if max_delay is None else max_delay)
     elif max_delay is not None:
-        raise InvalidParameterError(f"max_delay = {max_delay!r}: expected None, as RealisedJobs have it built in")
+        raise InvalidParameterError(place="max_delay", value=max_delay, legal="None, as RealisedJobs have it built in")
     if jobs.horizon != horizon:
-        raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
+        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
     if not jobs.n_jobs:
         raise InvalidParameterError("jobs is empty: expected at least one job")
     return jobs

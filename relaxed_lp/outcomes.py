@@ -72,7 +72,7 @@ def _as_floats(name: str, given: ArrayLike) -> NDArray[np.float64]:
     numbers = _as_numbers(name, given).astype(np.float64)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
     if wrong.size:
-        raise InvalidParameterError(f"{name}[{wrong[0]}] = {numbers[wrong[0]]}: expected a finite number >= 0")
+        raise InvalidParameterError(place=f"{name}[{wrong[0]}]", value=numbers[wrong[0]], legal="a finite number >= 0")
     return numbers
 
 
@@ -82,7 +82,7 @@ def _as_whole(name: str, given: ArrayLike, highest: int) -> NDArray[np.int64]:
     wrong = np.flatnonzero(~((numbers >= 1) & (numbers <= highest) & (np.floor(numbers) == numbers)))
     if wrong.size:
         raise InvalidParameterError(
-            f"{name}[{wrong[0]}] = {numbers[wrong[0]]}: expected a whole number in [1, {highest}]"
+            place=f"{name}[{wrong[0]}]", value=numbers[wrong[0]], legal=f"a whole number in [1, {highest}]"
         )
     return numbers.astype(np.int64)
 

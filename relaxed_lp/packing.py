@@ -90,7 +90,7 @@ class PackingProgram:
         self.column_task, self.column_start = tasks.start_task, tasks.starts
         if tasks.n_starts and int(tasks.starts.max()) > self.horizon:
             raise InvalidParameterError(
-                f"horizon = {horizon!r}: expected at least {tasks.starts.max()}, a task's start"
+                place="horizon", value=horizon, legal=f"at least {tasks.starts.max()}, a task's start"
             )
         if (np.diff(tasks.offsets) < 1).any():
             raise InvalidParameterError(f"task {np.diff(tasks.offsets).argmin()} has no start: expected at least one")

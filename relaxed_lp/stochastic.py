@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.posted.residual import Limits
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 from marketsched.relaxed_lp.bundle_prices import BundlePricing
 from marketsched.relaxed_lp.packing import PackingProgram, PackingSolution
@@ -138,7 +138,7 @@ class StochasticPricing:
         self.max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1)
         self.max_duration = whole_parameter("max_duration", max_duration, 1)
         if price_end not in ("low", "high"):
-            raise InvalidParameterError(f"price_end = {price_end!r}: expected 'low' or 'high'")
+            raise InvalidParameterError(place="price_end", value=price_end, legal="'low' or 'high'")
         self.overlap_limit = _overlap_limit(self.supply, self.max_concurrency, self.max_duration)
         checked = statement_laws(laws)
         _check_statements(checked, self.max_concurrency, self.max_duration)
@@ -162,7 +162,7 @@ class StochasticPricing:
         self.prices = _prices(bundles, self.max_concurrency, price_end)
         self.prices.flags.writeable = False  # shared by all markets that are opened
 
-    def open(self, supply: float, limits: Limits, max_value: float) -> BundlePricing:
+    def open(self, supply: float, limits: MarketLimits) -> BundlePricing:
         """Start selling, in a market of at least the size the menu was made for.
 
         Raises
@@ -177,7 +177,9 @@ class StochasticPricing:
         for name in ("max_concurrency", "max_duration", "horizon"):
             if getattr(limits, name) != getattr(self, name):
                 raise InvalidParameterError(
-                    f"{name} = {getattr(limits, name)}: expected {getattr(self, name)}, as in the stochastic pricing"
+                    place=name,
+                    value=getattr(limits, name),
+                    legal=f"{getattr(self, name)}, as in the stochastic pricing",
                 )
         figures = {
             "lp_value": self.lp_value,
@@ -186,7 +188,7 @@ class StochasticPricing:
             "guarantee": self.guarantee,
         }
         bundles = self.bundles
-        return BundlePricing(bundles.first, bundles.last, self.prices, supply, limits, max_value, figures)
+        return BundlePricing(bundles.first, bundles.last, self.prices, supply, limits, figures)
 
     def _pack_most(self, program: PackingProgram, at_limit: PackingSolution, time_limit: float | None) -> _Packing:
         """Return the most valuable packing found while bracketing the largest LP capacity that packs.
@@ -244,7 +246,7 @@ class StochasticChoice:
     starts_per_task: int | None = None
     widen: bool = True
 
-    def open(self, supply: float, limits: Limits, max_value: float) -> BundlePricing:
+    def open(self, supply: float, limits: MarketLimits) -> BundlePricing:
         """Make the bundles for this market, and start selling them.
 
         Raises
@@ -255,7 +257,7 @@ class StochasticChoice:
         laws = tuple(statement_laws(self.laws))
         sizes = (limits.horizon, limits.max_concurrency, limits.max_duration, limits.max_delay)
         pricing = _solved(laws, supply, *sizes, self.price_end, self.starts_per_task, self.widen)
-        return pricing.open(supply, limits, max_value)
+        return pricing.open(supply, limits)
 
 
 @lru_cache(maxsize=KEPT)

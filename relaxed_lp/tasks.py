@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
@@ -231,7 +231,7 @@ def _checked(sows: Iterable[StatementOfWork]) -> list[StatementOfWork]:
     found: list[StatementOfWork] = listed("sows", "statements of work", sows)
     for j, sow in enumerate(found):
         if not isinstance(sow, StatementOfWork):
-            raise InvalidParameterError(f"sows[{j}] = {sow!r}: expected a StatementOfWork")
+            raise InvalidParameterError(place=f"sows[{j}]", value=sow, legal="a StatementOfWork")
     return found
 
 

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
-from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import Law, StatementOfWork
 
 

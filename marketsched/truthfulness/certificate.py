@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
-from marketsched.mechanisms.reports import check_report
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.alternatives import Alternatives, alternatives
 from marketsched.truthfulness.evidence import FEW_OUTCOMES, count_failures, exact_failures

@@ -26,8 +26,8 @@ from marketsched.agents.job import Job
 from marketsched.agents.strategies import PublicInformation
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.mechanism import Mechanism
-from marketsched.mechanisms.reports import check_report
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.conduct import Conduct, plain

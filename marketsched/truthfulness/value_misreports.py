@@ -19,7 +19,7 @@ from marketsched.agents.strategies import (
 )
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.reports import last_useful_completion
+from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import TableValue, ValueCurve
 from marketsched.truthfulness.misreports import Bounds, Misreport, count_of

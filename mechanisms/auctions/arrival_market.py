@@ -1,4 +1,4 @@
-"""Markets that promise nothing before a job arrives: what first-come and the auctions of every round share.
+"""The base class of mechanisms that promise nothing before a job arrives, and serve it from then on.
 
 Such a market takes a report, hands back a plan without a start, and serves the job once it is ready.
 Here is the bookkeeping of the protocol; who is served when, and what it pays, is a subclass's.
@@ -7,12 +7,17 @@ Here is the bookkeeping of the protocol; who is served when, and what it pays, i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+import numpy as np
+from numpy.typing import NDArray
+
 from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
-from marketsched.mechanisms.reports import check_report, last_useful_completion
+from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 TOLERANCE = 1e-12  # an expected surplus, or a bid, has to exceed it, as in launch plans
@@ -20,37 +25,73 @@ NOT_YET = 0  # a round that is still open
 
 
 class WaitingJob:
-    """A job from submission until it is gone."""
+    """A job from submission until it is gone.
 
-    __slots__ = ("arrival", "job", "order", "sow", "start")
+    Attributes
+    ----------
+    job, order, sow
+        Its name, the number of its submission, and its report.
+    arrival, start : int
+        Rounds, `NOT_YET` until they are known; a start may be booked ahead.
+    limit : int
+        The most rounds it may run; then it is evicted.
+    mean : float
+        Expected duration, rounds.
+    worth : ndarray of float or None
+        What starts in rounds ``arrival``, ``arrival + 1``, ... are expected to bring, credits.
+    agreed : object
+        What `serve` noted for `charge`.
+    """
+
+    __slots__ = ("agreed", "arrival", "job", "limit", "mean", "order", "sow", "start", "worth")
 
     def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
         self.job, self.order, self.sow = job, order, sow
-        self.arrival = NOT_YET
-        self.start = NOT_YET  # booked or actual first round
+        self.arrival = self.start = NOT_YET
+        self.limit, self.mean = 0, 0.0
+        self.worth: NDArray[np.float64] | None = None
+        self.agreed: Any = None
 
 
-J = TypeVar("J", bound=WaitingJob)
+class ArrivalMarket(Rounds, ABC):
+    """A mechanism that serves jobs from their arrival on: all of the protocol but the rule itself.
 
-
-class ArrivalMarket(ABC, Generic[J]):
-    """The protocol of a mechanism, but for clearing a round and charging.
+    A subclass says in `foresee` what a job that has just arrived needs, in `serve` who starts when,
+    and in `charge` what a job pays.
 
     Parameters
     ----------
-    capacity, horizon : int
-        C, nodes; T, last round.
-    max_concurrency, max_duration : int
-        Largest report accepted, nodes and rounds.
-    max_value : float
-        Largest value accepted, credits.
-    max_delay : int
-        S: completions at birth + S or later are worth nothing.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`.
 
     Raises
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    Free nodes go to whoever comes, for a fixed fee; a job that finds none is turned away:
+
+    >>> from marketsched.mechanisms import ArrivalMarket, DeadlineValue
+    >>> class TurnedAway(ArrivalMarket):
+    ...     def foresee(self, x, signal):
+    ...         x.limit = self.max_duration
+    ...     def serve(self, waiting):
+    ...         free, starts = self.capacity - self.load, []
+    ...         for x in waiting:
+    ...             starts.append(self.round if x.sow.concurrency <= free else None)
+    ...             free -= x.sow.concurrency if starts[-1] else 0
+    ...         return starts
+    ...     def charge(self, x):
+    ...         return 1.0
+    >>> market = TurnedAway(1, 9, max_concurrency=1, max_duration=3, max_value=9.0, max_delay=9)
+    >>> for name in "AB":
+    ...     plan = market.submit(name, StatementOfWork(1, 1, DeadlineValue(4.0, 5), [(1, 1, 1.0)]))
+    >>> for name in "AB":
+    ...     market.arrive(name, 1)
+    >>> [(event.kind.value, event.job) for event in market.advance()], market.complete("A").payment
+    ([('drop', 'B'), ('start', 'A')], 1.0)
     """
 
     def __init__(
@@ -63,34 +104,35 @@ class ArrivalMarket(ABC, Generic[J]):
         max_value: float,
         max_delay: int,
     ) -> None:
-        self.capacity = whole_parameter("capacity", capacity, 1)
-        self._horizon = whole_parameter("horizon", horizon, 1)
-        self.max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1, self.capacity)
-        self.max_duration = whole_parameter("max_duration", max_duration, 1)
-        self.max_delay = whole_parameter("max_delay", max_delay, 1)
-        self.max_value = finite_parameter("max_value", max_value, "(0, inf)")
-        self._round = 1
-        self._jobs: dict[JobId, J | None] = {}  # every job ever submitted; None: gone
-        self._arrived: list[J] = []  # in the current round
-        self._running: dict[JobId, J] = {}
+        super().__init__(MarketLimits(capacity, horizon, max_concurrency, max_duration, max_value, max_delay))
+        self._jobs: dict[JobId, WaitingJob] = {}  # those still in the market, in order of submission
+        self._arrived: list[WaitingJob] = []  # in the current round
+        self._waiting: list[WaitingJob] = []  # ready and without a start, in order of (arrival, submission)
+        self._booked: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by first round
+        self._running: dict[JobId, WaitingJob] = {}
 
     @abstractmethod
-    def _ticket(self, job: JobId, order: int, sow: StatementOfWork) -> J:
-        """Return the state of a job that was just submitted, as the ``order``-th."""
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note what a job that has just arrived needs: its ``limit``, and what starts are worth to it."""
 
     @abstractmethod
-    def _foresee(self, x: J, signal: Signal) -> None:
-        """Note what a job that has just arrived may expect of each start from now on."""
+    def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
+        """Return what becomes of each waiting job when the current round is cleared.
 
-    @property
-    def round(self) -> int:
-        """The current round; ``horizon + 1`` once the last one was cleared."""
-        return self._round
+        Parameters
+        ----------
+        waiting : sequence of WaitingJob
+            Ready jobs without a start, in order of (arrival, submission).
 
-    @property
-    def horizon(self) -> int:
-        """T, the last round."""
-        return self._horizon
+        Returns
+        -------
+        sequence of int or None
+            Its first round, this one or later; `NOT_YET`: it waits on; None: it is dropped.
+        """
+
+    @abstractmethod
+    def charge(self, x: WaitingJob) -> float:
+        """Return what a job pays that ran its last round in the round just cleared, credits."""
 
     @property
     def load(self) -> int:
@@ -114,15 +156,9 @@ class ArrivalMarket(ABC, Generic[J]):
         InvalidReportError
             If the report is outside the announced limits.
         """
-        self._check_open(f"submit of {job!r}")
-        if job in self._jobs:
-            raise EventError(f"submit of {job!r}: a job of this name was submitted before")
-        if self._arrived:
-            raise EventError(
-                f"submit of {job!r} after an arrival of round {self._round}: expected all submissions first"
-            )
-        check_report(job, sow, self._round, self.max_concurrency, self.max_duration, self.max_value)
-        self._jobs[job] = self._ticket(job, len(self._jobs), sow)
+        self._check_submission(job, sow)
+        self._jobs[job] = WaitingJob(job, len(self._names), sow)
+        self._names.add(job)
         cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, strict=True)
         return LaunchPlan(job, tuple((a, o, None) for a, o in cases), 0.0)
 
@@ -134,15 +170,60 @@ class ArrivalMarket(ABC, Generic[J]):
         EventError
             If the market is over, the job is unknown, or it arrived before.
         """
-        self._check_open(f"arrive of {job!r}")
-        if job not in self._jobs:
-            raise EventError(f"arrive of {job!r}: expected a job submitted before")
+        self._take_arrival(job, signal)
         x = self._jobs[job]
-        if x is None or x.arrival != NOT_YET:
-            raise EventError(f"arrive of {job!r}: it arrived before")
         x.arrival = self._round
-        self._foresee(x, signal)
+        self.foresee(x, signal)
         self._arrived.append(x)
+
+    def advance(self) -> list[Event]:
+        """Clear the current round and move to the next; return drops, evictions, then starts.
+
+        A job that has run for all the rounds it may is evicted.
+
+        Raises
+        ------
+        EventError
+            If the last round was cleared before.
+        """
+        self._check_open("advance")
+        now = self._round
+        overdue = [x for x in self._running.values() if x.start + x.limit <= now]
+        for x in overdue:
+            self._leave(x)  # its nodes are on offer
+        waiting = self._waiting + sorted(self._arrived, key=_order)
+        dropped, self._waiting, self._arrived = [], [], []
+        for x, start in zip(waiting, self.serve(waiting), strict=True):
+            if start is None:
+                dropped.append(x)
+                self._leave(x)
+            elif start == NOT_YET:
+                self._waiting.append(x)
+            else:
+                x.start = start
+                self._booked[start].append(x)
+        started = sorted(self._booked.pop(now, ()), key=_order)
+        self._running.update((x.job, x) for x in started)
+        self._round, self._any_arrival = now + 1, False
+        return [
+            *(Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=_order)),
+            *(Event(now, EventKind.EVICT, x.job) for x in sorted(overdue, key=_order, reverse=True)),
+            *(Event(now, EventKind.START, x.job) for x in started),
+        ]
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round in the round just cleared; charge it.
+
+        Raises
+        ------
+        EventError
+            If the job is not running.
+        """
+        x = self._running.get(job)
+        if x is None:
+            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
+        self._leave(x)
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.charge(x))
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round, most recently submitted first.
@@ -152,48 +233,27 @@ class ArrivalMarket(ABC, Generic[J]):
         EventError
             If rounds are left.
         """
-        if self._round <= self._horizon:
-            raise EventError(f"close in round {self._round}: expected all rounds to {self._horizon} cleared first")
-        events = []
-        for x in reversed([x for x in self._jobs.values() if x is not None]):
-            kind = EventKind.EVICT if x.job in self._running else EventKind.CANCEL
-            events.append(Event(self._horizon, kind, x.job))
-            self._jobs[x.job] = None
-        self._running.clear()
-        return events
+        self._check_closing()
+        left = list(reversed(self._jobs.values()))
+        kinds = [EventKind.EVICT if x.job in self._running else EventKind.CANCEL for x in left]
+        for x in left:
+            self._leave(x)
+        return [Event(self.horizon, kind, x.job) for kind, x in zip(kinds, left, strict=True)]
 
-    def _cleared(self, dropped: list[J], overdue: list[J], started: list[J]) -> list[Event]:
-        """End the round: drops and starts in order of submission, evictions in reverse order."""
-        now = self._round
-        for x in (*dropped, *overdue):
-            self._jobs[x.job] = None
-            self._running.pop(x.job, None)
-        self._running.update((x.job, x) for x in started)
-        self._arrived = []
-        self._round = now + 1
-        return [
-            *(Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=lambda x: x.order)),
-            *(Event(now, EventKind.EVICT, x.job) for x in sorted(overdue, key=lambda x: -x.order)),
-            *(Event(now, EventKind.START, x.job) for x in started),
-        ]
+    def _leave(self, x: WaitingJob) -> None:
+        del self._jobs[x.job]
+        self._running.pop(x.job, None)
 
-    def _completed(self, job: JobId) -> J:
-        """Return the state of a job that ran its last round in the round just cleared; it is gone then.
+    def _expected(self, x: WaitingJob, points: slice, base: float = 0.0) -> NDArray[np.float64]:
+        """Return ``base`` plus the expected value of starts now, now + 1, ..., given these points of the law."""
+        durations, weights = x.sow.law.durations[points], x.sow.law.probabilities[points]
+        last, now, mass = self.limits.last_useful_completion(x.sow), self._round, weights.sum()
+        worth = np.full(max(0, last - int(durations.min()) - now + 1), base)
+        for d, share in zip(durations.tolist(), (weights / mass).tolist(), strict=True):
+            n = max(0, last - d - now + 1)
+            worth[:n] += share * x.sow.value.table(now + d, n)
+        return worth
 
-        Raises
-        ------
-        EventError
-            If the job is not running.
-        """
-        if job not in self._running:
-            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
-        self._jobs[job] = None
-        return self._running.pop(job)
 
-    def _last_completion(self, sow: StatementOfWork) -> int:
-        return last_useful_completion(sow, self.max_delay, self._horizon)
-
-    def _check_open(self, what: str) -> None:
-        """Raise if the last round was cleared."""
-        if self._round > self._horizon:
-            raise EventError(f"{what} in round {self._round}: expected at most the horizon {self._horizon}")
+def _order(x: WaitingJob) -> int:
+    return x.order

@@ -18,45 +18,25 @@ revealed durations no false value gains anything: the earliest free start is the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.checks import finite_parameter
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
-class _Job(WaitingJob):
-    """A job, and what it has booked or waits for."""
-
-    __slots__ = ("length", "surplus")
-
-    def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
-        super().__init__(job, order, sow)
-        self.length = 0  # rounds booked
-        self.surplus: NDArray[np.float64] | None = None  # hidden: expected, of starts from arrival on
-
-
-class FirstCome(ArrivalMarket[_Job]):
+class FirstCome(ArrivalMarket):
     """First come, first served at a flat price, as a mechanism (see the module for the rules).
 
     Parameters
     ----------
-    capacity : int
-        C, nodes.
-    horizon : int
-        T, last round.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`.
     price : float
         Credits per node and round, >= 0.
-    max_concurrency, max_duration : int
-        Largest report accepted, nodes and rounds.
-    max_value : float
-        Largest value accepted, credits.
-    max_delay : int
-        S: completions at birth + S or later are worth nothing.
 
     Raises
     ------
@@ -84,114 +64,71 @@ class FirstCome(ArrivalMarket[_Job]):
         max_value: float,
         max_delay: int,
     ) -> None:
-        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **limits)
+        sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_value=max_value, **sizes)
         self.price = finite_parameter("price", price)
-        self._free = np.full(self._horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
-        self._waiting: list[_Job] = []  # durations hidden, in order of arrival
-        self._starting: defaultdict[int, list[_Job]] = defaultdict(list)  # bookings by first round
+        self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the price of rounds ``first .. first + count - 1``, credits per node: all the same."""
         return np.full(count, self.price)
 
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return drops, evictions, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
-        self._check_open("advance")
-        now = self._round
-        overdue = [x for x in self._running.values() if x.start + x.length <= now]
-        dropped, waiting = [], []
-        self._arrived.sort(key=lambda x: x.order)
-        for x in self._waiting + self._arrived:
-            start = self._serve(x)
-            if start is None:
-                dropped.append(x)
-            elif start == NOT_YET:
-                waiting.append(x)
-            else:
-                self._starting[start].append(x)
-        self._waiting = waiting
-        return self._cleared(dropped, overdue, sorted(self._starting.pop(now, ()), key=lambda x: x.order))
-
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared; charge it.
-
-        Raises
-        ------
-        EventError
-            If the job is not running.
-        """
-        x = self._completed(job)
-        used = self._round - x.start
-        self._free[self._round - 1 : x.start + x.length - 1] += x.sow.concurrency  # earlier than booked
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.price * x.sow.concurrency * used)
-
-    def _ticket(self, job: JobId, order: int, sow: StatementOfWork) -> _Job:
-        return _Job(job, order, sow)
-
-    def _foresee(self, x: _Job, signal: Signal) -> None:
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how long the job will take, or what each start is expected to bring."""
         duration = _revealed_duration(x.sow, signal)
+        x.limit = self.max_duration if duration is None else duration
         if duration is None:
-            x.length, x.surplus = self.max_duration, self._expected_surplus(x.sow, signal)
-        else:
-            x.length = duration
+            x.worth = self._expected_surplus(x, signal)
 
-    def _serve(self, x: _Job) -> int | None:
-        """Return the start that ``x`` gets now, its nodes booked; NOT_YET: it waits; None: it never will."""
-        width, now = x.sow.concurrency, self._round
-        if x.surplus is None:
-            n_starts = self._last_completion(x.sow) - x.length - now + 1
-            if n_starts < 1 or x.length > self.max_duration:
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Give each job in turn its start, book its nodes, or let it wait."""
+        starts = []
+        for x in waiting:
+            start = self._start(x)
+            if start:
+                self._free[start - 1 : start - 1 + x.limit] -= x.sow.concurrency
+            starts.append(start)
+        return starts
+
+    def charge(self, x: WaitingJob) -> float:
+        """Free what was booked beyond the end, and charge the rounds used."""
+        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
+        return self.price * x.sow.concurrency * (self.round - x.start)
+
+    def _start(self, x: WaitingJob) -> int | None:
+        """Return the start that ``x`` gets now; NOT_YET: it waits; None: it never will."""
+        width, now = x.sow.concurrency, self.round
+        if x.worth is None:
+            n_starts = self.limits.last_useful_completion(x.sow) - x.limit - now + 1
+            if n_starts < 1 or x.limit > self.max_duration:
                 return None
-            values = x.sow.value.table(now + x.length, n_starts)
-            found = self._earliest_start(width, x.length, values)
-            if found is None:
-                return None
-            start = found
-        else:
-            coming = x.surplus[now - x.arrival :]
-            if not (coming > TOLERANCE).any():
-                return None
-            if coming[0] <= TOLERANCE or (self._free[now - 1 : now - 1 + x.length] < width).any():
-                return NOT_YET
-            start = now
-        x.start = start
-        self._free[start - 1 : start - 1 + x.length] -= width
-        return start
+            return self._earliest_start(width, x.limit, x.sow.value.table(now + x.limit, n_starts))
+        coming = x.worth[now - x.arrival :]
+        if not (coming > TOLERANCE).any():
+            return None
+        full = (self._free[now - 1 : now - 1 + x.limit] < width).any()
+        return NOT_YET if coming[0] <= TOLERANCE or full else now
 
     def _earliest_start(self, width: int, length: int, values: NDArray[np.float64]) -> int | None:
         """Return the earliest start with room for ``length`` rounds; ``values`` are those of starts now, ...."""
-        now = self._round
+        now = self.round
         full = np.zeros(values.size + length, dtype=np.int64)  # rounds without room before now, now + 1, ...
         np.cumsum(self._free[now - 1 : now - 1 + values.size + length - 1] < width, out=full[1:])
         good = (full[length:] == full[: values.size]) & (values > self.price * width * length)
         first = int(good.argmax())
         return now + first if good[first] else None
 
-    def _expected_surplus(self, sow: StatementOfWork, signal: Signal) -> NDArray[np.float64]:
+    def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
-        law = sow.law
-        group = law.group_of(self._round, signal)
+        law = x.sow.law
+        group = law.group_of(self.round, signal)
         # A case that the report excludes: what it says of durations at large is all there is.
         points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
         durations, weights = law.durations[points], law.probabilities[points]
         mass = weights.sum()
-        last = self._last_completion(sow)
-        n_starts = max(0, last - int(durations.min()) - self._round + 1)
-        if n_starts == 0 or mass <= 0:
+        if mass <= 0:
             return np.zeros(0)
-        surplus = np.full(n_starts, -self.price * sow.concurrency * float(weights @ durations) / mass)
-        for d, weight in zip(durations.tolist(), weights.tolist(), strict=True):
-            n = max(0, last - d - self._round + 1)
-            surplus[:n] += weight / mass * sow.value.table(self._round + d, n)
-        return surplus
+        return self._expected(x, points, -self.price * x.sow.concurrency * float(weights @ durations) / mass)
 
 
 def _revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:

@@ -48,7 +48,7 @@ def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: f
     """
     capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
     if horizon != jobs.horizon:
-        raise InvalidParameterError(f"horizon = {horizon!r}: expected {jobs.horizon}, the horizon of these jobs")
+        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
     order = np.lexsort((jobs.births, jobs.arrivals))  # stable: equal ones stay in order of submission
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.n_jobs, dtype=np.int64)
     columns = (jobs.arrivals, jobs.durations, jobs.concurrency, jobs.offsets, jobs.values)

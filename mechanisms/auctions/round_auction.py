@@ -14,14 +14,15 @@ the best rule truthful within a round only; `audit` measures what waiting, or hu
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.sow import Signal
 
 
 class Bids(NamedTuple):
@@ -40,52 +41,36 @@ class Settlement(NamedTuple):
     share: float = 0.0
 
 
-class _Job(WaitingJob):
-    """A job, what it bids, and what it will be charged."""
-
-    __slots__ = ("limit", "mean", "settlement", "worth")
-
-    def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
-        super().__init__(job, order, sow)
-        self.limit = 0  # most rounds it may run
-        self.mean = 0.0  # expected duration
-        self.worth = np.zeros(0)  # of starts arrival, arrival + 1, ...
-        self.settlement = Settlement()
-
-
-class RoundAuction(ArrivalMarket[_Job]):
-    """The frame; a subclass says who wins, and what winners pay.
+class RoundAuction(ArrivalMarket):
+    """A mechanism that holds an auction in every round; a subclass says who wins, and what winners pay.
 
     Parameters
     ----------
-    capacity, horizon : int
-        C, nodes; T, last round.
-    max_concurrency, max_duration : int
-        Largest report accepted, nodes and rounds.
-    max_value : float
-        Largest value accepted, credits.
-    max_delay : int
-        S: completions at birth + S or later are worth nothing.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`.
 
     Raises
     ------
     InvalidParameterError
         If a parameter is out of range.
-    """
 
-    def __init__(
-        self,
-        capacity: int,
-        horizon: int,
-        *,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
-    ) -> None:
-        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **limits)
-        self._waiting: list[_Job] = []  # in order of submission
+    Examples
+    --------
+    The highest bid takes what it needs and pays half of it:
+
+    >>> from marketsched.mechanisms import DeadlineValue, RoundAuction, StatementOfWork
+    >>> class HalfPrice(RoundAuction):
+    ...     def settle(self, bids, free):
+    ...         best = int(bids.worth.argmax())
+    ...         return [Settlement(fixed=worth / 2) if i == best else None for i, worth in enumerate(bids.worth)]
+    >>> market = HalfPrice(1, 5, max_concurrency=1, max_duration=2, max_value=9.0, max_delay=9)
+    >>> for name, value in (("A", 3.0), ("B", 5.0)):
+    ...     plan = market.submit(name, StatementOfWork(1, 1, DeadlineValue(value, 3), [(1, 1, 1.0)]))
+    >>> for name in "AB":
+    ...     market.arrive(name, 1)
+    >>> [event.job for event in market.advance()], float(market.complete("B").payment)
+    (['B'], 2.5)
+    """
 
     @abstractmethod
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
@@ -94,85 +79,59 @@ class RoundAuction(ArrivalMarket[_Job]):
         The nodes of the winners add up to at most ``free``.
         """
 
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return drops, evictions, then starts.
-
-        A job that runs longer than its report allows is evicted.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
-        self._check_open("advance")
-        now = self._round
-        overdue = [x for x in self._running.values() if x.start + x.limit <= now]
-        for x in overdue:
-            del self._running[x.job]  # its nodes are on offer
-        waiting = sorted(self._waiting + self._arrived, key=lambda x: x.order)
-        hopeless = {x.job for x in waiting if not (x.worth[now - x.arrival :] > TOLERANCE).any()}
-        dropped = [x for x in waiting if x.job in hopeless]
-        waiting = [x for x in waiting if x.job not in hopeless]
-        started = self._auction(waiting)
-        self._waiting = [x for x in waiting if x.start == NOT_YET]
-        return self._cleared(dropped, overdue, started)
-
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared; charge it.
-
-        Raises
-        ------
-        EventError
-            If the job is not running.
-        """
-        x = self._completed(job)
-        fixed, rate, share = x.settlement
-        declared = float(x.sow.value(self._round)) if self._round < x.sow.birth + self.max_delay else 0.0
-        payment = fixed + rate * (self._round - x.start) + share * declared
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, payment)
-
-    def _ticket(self, job: JobId, order: int, sow: StatementOfWork) -> _Job:
-        return _Job(job, order, sow)
-
-    def _auction(self, waiting: list[_Job]) -> list[_Job]:
-        """Hold the auction of this round; return the winners in order of submission."""
-        now, free = self._round, self.capacity - self.load
-        bidding = [x for x in waiting if x.worth[now - x.arrival] > TOLERANCE and x.sow.concurrency <= free]
-        if not bidding:
-            return []
-        bids = Bids(
-            np.array([x.worth[now - x.arrival] for x in bidding]),
-            np.array([x.sow.concurrency for x in bidding], dtype=np.int64),
-            np.array([x.mean for x in bidding]),
-        )
-        winners = []
-        for x, settlement in zip(bidding, self.settle(bids, free), strict=True):
-            if settlement is not None:
-                x.start, x.settlement = now, settlement
-                winners.append(x)
-        return winners
-
-    def _foresee(self, x: _Job, signal: Signal) -> None:
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what each start from now on is worth, and how long the job may take.
 
         A case that its report excludes is worth nothing: such a job is dropped.
         """
-        law, now = x.sow.law, self._round
-        group = law.group_of(now, signal)
+        law = x.sow.law
+        x.worth = np.zeros(0)
+        group = law.group_of(self.round, signal)
         if group is None:
             return
         points = slice(law.offsets[group], law.offsets[group + 1])
         durations, weights = law.durations[points], law.probabilities[points]
-        if not weights.sum() > 0:
-            return
-        shares = weights / weights.sum()
-        last = self._last_completion(x.sow)
-        worth = np.zeros(max(0, last - int(durations.min()) - now + 1))
-        for d, share in zip(durations.tolist(), shares.tolist(), strict=True):
-            n = max(0, last - d - now + 1)
-            worth[:n] += share * x.sow.value.table(now + d, n)
-        x.worth = worth
-        x.limit, x.mean = int(durations.max()), float(shares @ durations)
+        if weights.sum() > 0:
+            x.worth = self._expected(x, points)
+            x.limit, x.mean = int(durations.max()), float(weights / weights.sum() @ durations)
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Hold the auction of this round: winners start, those without any start of worth are dropped."""
+        now = self.round
+        hopeful = [x for x in waiting if (_coming(x, now) > TOLERANCE).any()]
+        winners = self._auction(sorted(hopeful, key=lambda x: x.order))
+        waits_on = {x.job for x in hopeful}
+        return [now if x.job in winners else NOT_YET if x.job in waits_on else None for x in waiting]
+
+    def charge(self, x: WaitingJob) -> float:
+        """Return what the settlement of a winner asks for, now that its duration is known."""
+        agreed: Settlement = x.agreed
+        declared = float(x.sow.value(self.round)) if self.round < x.sow.birth + self.max_delay else 0.0
+        return agreed.fixed + agreed.rate * (self.round - x.start) + agreed.share * declared
+
+    def _auction(self, hopeful: list[WaitingJob]) -> set[JobId]:
+        """Offer the free nodes to these jobs, in order of submission; return the names of the winners."""
+        now, free = self.round, self.capacity - self.load
+        bidding = [x for x in hopeful if _coming(x, now)[0] > TOLERANCE and x.sow.concurrency <= free]
+        if not bidding:
+            return set()
+        bids = Bids(
+            np.array([_coming(x, now)[0] for x in bidding]),
+            np.array([x.sow.concurrency for x in bidding], dtype=np.int64),
+            np.array([x.mean for x in bidding]),
+        )
+        winners = set()
+        for x, settlement in zip(bidding, self.settle(bids, free), strict=True):
+            if settlement is not None:
+                x.agreed = settlement
+                winners.add(x.job)
+        return winners
+
+
+def _coming(x: WaitingJob, now: int) -> NDArray[np.float64]:
+    """Return what starts in rounds ``now``, ``now + 1``, ... are worth."""
+    assert x.worth is not None
+    return x.worth[now - x.arrival :]
 
 
 def by_density(bids: Bids, free: int) -> tuple[list[int], float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,9 +28,7 @@ class Spot(RoundAuction):
     (['B'], 3.0)
     """
 
-    def __init__(self, *sizes: int, **limits: Any) -> None:
-        super().__init__(*sizes, **limits)
-        self._price = 0.0  # of the last auction, credits per node-round
+    _price = 0.0  # of the last auction, credits per node-round
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
         """Serve the highest bids per node-round, all at the highest losing one."""

@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
-from marketsched.mechanisms.posted.residual import Limits
 
 CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 
@@ -82,7 +82,7 @@ class ExponentialPricing:
             if end is not None:
                 finite_parameter(f"pricing.{name}", end, "(0, inf)")
 
-    def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
+    def open(self, supply: float, limits: MarketLimits) -> SlotPricing:
         """Start the algorithm with relaxed supply ``supply`` (C'), nodes.
 
         Raises
@@ -93,7 +93,7 @@ class ExponentialPricing:
         floor, ceiling = price_ends(
             limits.max_concurrency,
             limits.max_duration,
-            max_value,
+            limits.max_value,
             kappa=self.kappa,
             floor=self.floor,
             ceiling=self.ceiling,
@@ -128,21 +128,23 @@ class PostedPricing:
         try:
             prices = np.atleast_1d(np.asarray(self.prices, dtype=np.float64)).ravel()
         except (TypeError, ValueError):
-            raise InvalidParameterError(f"pricing.prices = {self.prices!r}: expected a list of numbers >= 0") from None
+            raise InvalidParameterError(
+                place="pricing.prices", value=self.prices, legal="a list of numbers >= 0"
+            ) from None
         if prices.size == 0 or not (np.isfinite(prices).all() and (prices >= 0).all()):
             raise InvalidParameterError(
-                f"pricing.prices = {prices.tolist()}: expected at least one finite number, all >= 0"
+                place="pricing.prices", value=prices.tolist(), legal="at least one finite number, all >= 0"
             )
         object.__setattr__(self, "prices", tuple(prices.tolist()))
 
-    def open(self, supply: float, limits: Limits, max_value: float) -> SlotPricing:
+    def open(self, supply: float, limits: MarketLimits) -> SlotPricing:
         """Start with these prices; ``supply`` is only recorded."""
         given = np.asarray(self.prices, dtype=np.float64)
         slots = np.arange(_n_slots(limits)) - 1
         return SlotPricing(supply, limits, given[np.clip(slots, 0, given.size - 1)], None)
 
 
-def _n_slots(limits: Limits) -> int:
+def _n_slots(limits: MarketLimits) -> int:
     """Return how many slots to keep: rounds 0 (unused) .. T, and what a last launch may cover."""
     return limits.horizon + 2 * limits.max_duration + 2
 
@@ -151,7 +153,7 @@ class SlotPricing:
     """Slot prices at work: committed usage Y, current prices p, and what follows from them."""
 
     def __init__(
-        self, supply: float, limits: Limits, base: NDArray[np.float64], curve: tuple[float, float] | None
+        self, supply: float, limits: MarketLimits, base: NDArray[np.float64], curve: tuple[float, float] | None
     ) -> None:
         """``curve``: (R, C' - c_max) of (20), or None for fixed prices without a cap."""
         self.supply = supply

@@ -38,7 +38,7 @@ def default_errors(epsilon: float, max_value: float, oracle: Oracle = "monte-car
     if oracle == "monte-carlo":
         level = epsilon / (8 * max_value)
         return level, level, level
-    raise InvalidParameterError(f"oracle = {oracle!r}: expected 'exact' or 'monte-carlo'")
+    raise InvalidParameterError(place="oracle", value=oracle, legal="'exact' or 'monte-carlo'")
 
 
 def zeroing_threshold(delta: float, gamma: float) -> float:
@@ -177,7 +177,9 @@ def stochastic_ratio(bundles: int, max_duration: int) -> float:
     """
     height = (max_duration - 1).bit_length()
     if bundles <= height + 2:
-        raise InvalidParameterError(f"bundles = {bundles}: expected more than {height + 2} for this max_duration")
+        raise InvalidParameterError(
+            place="bundles", value=bundles, legal=f"more than {height + 2} for this max_duration"
+        )
     return 8 * bundles / (bundles - height - 2)
 
 
@@ -311,7 +313,9 @@ def guarantees(
     max_delay = whole_parameter("max_delay", max_delay, 1)
     max_value = finite_parameter("max_value", max_value, "[1, inf)")
     if not 0 < epsilon < 1:
-        raise InvalidParameterError(f"epsilon = {epsilon!r}: expected a number in (0, 1), the slack of the theorems")
+        raise InvalidParameterError(
+            place="epsilon", value=epsilon, legal="a number in (0, 1), the slack of the theorems"
+        )
     defaults = default_errors(epsilon, max_value, oracle)
     delta, gamma, eta = (d if x is None else x for x, d in zip((delta, gamma, eta), defaults, strict=True))
     if not (0 < delta < 1 and 0 <= gamma < 1 and 0 <= eta < 1):

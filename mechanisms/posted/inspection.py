@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.launch_plan import Choice, tie_tolerance
 from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
-from marketsched.mechanisms.posted.residual import Limits
 from marketsched.mechanisms.posted.sample_paths import SamplePaths
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -28,20 +28,24 @@ class Inspection:
 
     Attributes
     ----------
-    limits : Limits
+    limits : MarketLimits
         The announced limits.
     now : int
         The current round.
-    max_value, threshold : float
-        V_max (credits) and theta.
+    threshold : float
+        theta.
     """
 
     _planner: Planner
     _oracle: FailureOracle
-    limits: Limits
+    limits: MarketLimits
     now: int
-    max_value: float
     threshold: float
+
+    @property
+    def max_value(self) -> float:
+        """V_max, credits."""
+        return self.limits.max_value
 
     @property
     def tie_tolerance(self) -> float:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.path_kernels import FRESH, REFRESH, SUBMIT, root_key, stamp_of
-from marketsched.mechanisms.posted.residual import Limits, ResidualJob, ResidualTracker
+from marketsched.mechanisms.posted.residual import Eviction, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.sow import Law
 
@@ -89,7 +90,7 @@ class FailureOracle(ResidualTracker):
             If a law has more points than a drawn outcome can name.
         """
         self._settle()
-        paths = SamplePaths(samples, self.limits, root_key(rng))
+        paths = SamplePaths(samples, self.limits, root_key(rng), self.eviction)
         paths.now = self.now
         for residual in self._jobs.values():
             if residual.law.arrivals.size > MAX_POINTS:
@@ -131,7 +132,8 @@ class ExactOracle(FailureOracle):
         """Return an oracle that enumerates the jobs ``other`` follows, as they stand; it hears of nothing later."""
         other._settle()
         exact = cls()
-        exact._limits, exact.now, exact._jobs = other.limits, other.now, dict(other._jobs)
+        exact.attach(other.limits, np.random.default_rng(0), other.eviction)
+        exact.now, exact._jobs = other.now, dict(other._jobs)
         return exact
 
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
@@ -139,7 +141,7 @@ class ExactOracle(FailureOracle):
         loads, weights = self._joint_loads(min(n_starts + n_durations - 1, limits.window))
         soft = loads > limits.capacity - concurrency
         # Only under the rule over all active jobs does an overload before the start hit the newcomer.
-        lost = (loads > limits.capacity) & (limits.eviction == "all")
+        lost = (loads > limits.capacity) & (self.eviction == "all")
         table = np.zeros((n_starts, n_durations))
         dead = np.zeros(weights.size, dtype=np.bool_)
         rounds = loads.shape[1]
@@ -182,7 +184,7 @@ class ExactOracle(FailureOracle):
             if i >= loads.shape[1]:
                 break
             loads[staying, i] += width
-            if self.limits.eviction == "running":  # the last round of a job cut short still counts it
+            if self.eviction == "running":  # the last round of a job cut short still counts it
                 staying &= loads[:, i] <= self.limits.capacity
         return loads
 
@@ -235,7 +237,7 @@ class MonteCarloOracle(FailureOracle):
         legal_share = isinstance(refresh, (int, float)) and not isinstance(refresh, bool) and 0 <= refresh <= 1
         if refresh not in ("submission", "round") and not legal_share:
             raise InvalidParameterError(
-                f"refresh = {refresh!r}: expected 'submission', 'round', or a share of the paths in [0, 1]"
+                place="refresh", value=refresh, legal="'submission', 'round', or a share of the paths in [0, 1]"
             )
         self.refresh: Refresh = refresh
         self._own_rng = None if rng is None else np.random.default_rng(rng)
@@ -247,11 +249,11 @@ class MonteCarloOracle(FailureOracle):
         self._submissions = 0
         self._differences: list[tuple[float, float]] = []  # estimate - fresh one: planned launches, whole table
 
-    def attach(self, limits: Limits, rng: np.random.Generator) -> None:
-        """Serve one mechanism; called by it."""
-        super().attach(limits, rng)
+    def attach(self, limits: MarketLimits, rng: np.random.Generator, eviction: Eviction = "all") -> None:
+        """Serve one mechanism, which evicts by the rule ``eviction``; called by it."""
+        super().attach(limits, rng, eviction)
         source = rng if self._own_rng is None else self._own_rng
-        self._paths = SamplePaths(self.samples, limits, root_key(source))
+        self._paths = SamplePaths(self.samples, limits, root_key(source), eviction)
         self._probe_root = root_key(source)
 
     def check(self, law: Law) -> None:
@@ -304,7 +306,7 @@ class MonteCarloOracle(FailureOracle):
     def fresh_table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         """Return :meth:`table` on paths drawn for this question alone, from their own streams."""
         self._settle()
-        paths = SamplePaths(self.samples, self.limits, self._probe_root)
+        paths = SamplePaths(self.samples, self.limits, self._probe_root, self.eviction)
         paths.now = self.now
         for residual in self._jobs.values():
             paths.add(residual, stamp_of(self.now, REFRESH))

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Menu
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
-from marketsched.mechanisms.posted.residual import Limits
-from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -32,22 +31,20 @@ class Planner:
         Prices, and takes the plans.
     oracle : FailureOracle
         Estimates; it is told about jobs by the mechanism, not here.
-    limits : Limits
+    limits : MarketLimits
         The announced limits.
     threshold : float
         theta of (13).
-    max_value : float
-        V_max, credits: scales the tolerance of ties.
     """
 
     def __init__(
-        self, relaxed: RelaxedAlgorithm, oracle: FailureOracle, limits: Limits, threshold: float, max_value: float
+        self, relaxed: RelaxedAlgorithm, oracle: FailureOracle, limits: MarketLimits, threshold: float
     ) -> None:
         self.relaxed = relaxed
         self._oracle = oracle
         self._limits = limits
         self._threshold = threshold
-        self._tolerance = tie_tolerance(max_value)
+        self._tolerance = tie_tolerance(limits.max_value)
         self._ledger = WelfareLedger()
 
     def menu(self, concurrency: int, now: int) -> Menu:
@@ -75,7 +72,7 @@ class Planner:
     def _choose(self, sow: StatementOfWork, now: int) -> Choice:
         choice, failures = self.preview(sow, now)
         self._oracle.probe(sow.concurrency, sow.law, choice.starts, failures)
-        last_value = last_useful_completion(sow, self._limits.max_delay, self._limits.horizon)
+        last_value = self._limits.last_useful_completion(sow)
         lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
         self._ledger.enter(sow, lowest, int(sow.law.durations.max()), choice)
         return choice
@@ -97,7 +94,7 @@ class Planner:
         law, limits = sow.law, self._limits
         first_start = int(law.arrivals[0])
         shortest, longest = int(law.durations.min()), int(law.durations.max())
-        last_value = last_useful_completion(sow, limits.max_delay, limits.horizon)
+        last_value = limits.last_useful_completion(sow)
         n_starts = max(0, last_value - shortest - first_start + 1)
         values = sow.value.table(first_start, n_starts + longest)
         values[max(0, last_value + 1 - first_start) :] = 0.0

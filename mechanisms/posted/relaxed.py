@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
-from marketsched.mechanisms.posted.residual import Limits
 
 
 class Quote(Protocol):
@@ -103,6 +103,6 @@ class RelaxedAlgorithm(Protocol):
 class Pricing(Protocol):
     """A choice of relaxed algorithm, before it meets a market."""
 
-    def open(self, supply: float, limits: Limits, max_value: float) -> RelaxedAlgorithm:
-        """Start the algorithm with relaxed supply ``supply`` (C', nodes) and V_max, credits."""
+    def open(self, supply: float, limits: MarketLimits) -> RelaxedAlgorithm:
+        """Start the algorithm with relaxed supply ``supply`` (C', nodes) in a market of these sizes."""
         ...

@@ -19,33 +19,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.sow import Law
 
+Eviction = Literal["all", "running"]  # LIFO over all active jobs (the paper), or over this round's load (Section 15.3)
+
 SETTLE, ARRIVE = 2, 3  # why a law was narrowed: nothing happened in the round before, or an arrival
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The announced limits an oracle works within (symbols C, T, c_max, D_max, S)."""
-
-    capacity: int
-    horizon: int
-    max_concurrency: int
-    max_duration: int
-    max_delay: int
-    eviction: str = "all"
-
-    @property
-    def window(self) -> int:
-        """Rounds ahead, the current one included, that an active job may still occupy."""
-        return min(self.max_delay, self.horizon + 1) + self.max_duration
 
 
 class ResidualJob:
@@ -155,21 +141,22 @@ class ResidualTracker:
     """
 
     def __init__(self) -> None:
-        self._limits: Limits | None = None
+        self._limits: MarketLimits | None = None
+        self.eviction: Eviction = "all"
         self.now = 1
         self._jobs: dict[JobId, ResidualJob] = {}  # in order of submission
         self._checks: dict[int, list[ResidualJob]] = defaultdict(list)
         self._settled = True
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> MarketLimits:
         """The limits of the mechanism this oracle serves."""
         if self._limits is None:
             raise InvalidParameterError("oracle: not attached: pass it to a PostedPriceMechanism first")
         return self._limits
 
-    def attach(self, limits: Limits, rng: np.random.Generator) -> None:
-        """Serve one mechanism; called by it.
+    def attach(self, limits: MarketLimits, rng: np.random.Generator, eviction: Eviction = "all") -> None:
+        """Serve one mechanism, which evicts by the rule ``eviction``; called by it.
 
         Raises
         ------
@@ -178,7 +165,7 @@ class ResidualTracker:
         """
         if self._limits is not None:
             raise InvalidParameterError("oracle: already serves another mechanism: expected a new oracle for each")
-        self._limits = limits
+        self._limits, self.eviction = limits, eviction
 
     def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
         """Follow a job whose launch plan starts case ``g`` in round ``starts[g]`` (-1: not run)."""

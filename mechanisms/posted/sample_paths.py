@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.errors import TooLargeError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
 from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
@@ -29,9 +31,10 @@ from marketsched.mechanisms.posted.path_kernels import (
     POINTS,
     WIDTH,
 )
-from marketsched.mechanisms.posted.residual import Limits, ResidualJob
+from marketsched.mechanisms.posted.residual import Eviction, ResidualJob
 
 MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
+MAX_CELLS = 2**29  # loads of all paths: one GB, or two
 BUCKETS_PER_POINT = 4  # of the guide tables: most draws then need no search
 INT16_TOP = np.iinfo(np.int16).max
 
@@ -43,20 +46,31 @@ class SamplePaths:
     ----------
     n_paths : int
         Number of paths.
-    limits : Limits
-        Of the market; ``limits.eviction`` selects the rule applied among the jobs on a path.
+    limits : MarketLimits
+        Of the market.
     root : numpy.uint64
         Key of all draws.
+    eviction : {"all", "running"}
+        The rule applied among the jobs on a path.
+
+    Raises
+    ------
+    TooLargeError
+        If the loads would take more than `MAX_CELLS` entries.
     """
 
-    def __init__(self, n_paths: int, limits: Limits, root: np.uint64) -> None:
+    def __init__(self, n_paths: int, limits: MarketLimits, root: np.uint64, eviction: Eviction = "all") -> None:
         self.n_paths = n_paths
-        self.limits = limits
-        self.root = root
+        self.limits, self.root, self.eviction = limits, root, eviction
         self.now = 1
         self.n_blocks = -(-n_paths // LANES)
         self.window = limits.window
-        self.capacity = limits.capacity if limits.eviction == "running" else -1
+        self.capacity = limits.capacity if eviction == "running" else -1
+        if self.n_blocks * LANES * self.window > MAX_CELLS:
+            raise TooLargeError(
+                f"{n_paths} sample paths of {self.window} rounds",
+                legal=f"at most {MAX_CELLS} loads in all; fewer samples, or a smaller max_delay and max_duration",
+            )
         # 16 bits hold loads and rounds ahead; wider markets turn to 32 (see add).
         shape = (self.n_blocks, self.window, LANES)
         narrow = self.window < INT16_TOP
@@ -141,7 +155,7 @@ class SamplePaths:
 
     def twin(self, n_paths: int, root: np.uint64, stamp: int) -> SamplePaths:
         """Return ``n_paths`` new paths of the same jobs, drawn under another root key; ``self`` stays as it is."""
-        twin = SamplePaths(n_paths, self.limits, root)
+        twin = SamplePaths(n_paths, self.limits, root, self.eviction)
         twin.now = self.now
         if self.loads.dtype == np.int32:
             twin.loads = twin.loads.astype(np.int32)

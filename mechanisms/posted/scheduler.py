@@ -26,23 +26,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import finite_parameter
-from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
 from marketsched.mechanisms.posted.active import ActiveJob
 from marketsched.mechanisms.posted.certificate import Certificate
-from marketsched.mechanisms.posted.checks import checked_limits
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.relaxed import Pricing
-from marketsched.mechanisms.reports import check_report
+from marketsched.mechanisms.posted.residual import Eviction
+from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
-Eviction = Literal["all", "running"]
 
-
-class PostedPriceMechanism:
+class PostedPriceMechanism(Rounds):
     """Algorithms 1 and 2: plan at posted prices, evict last in first out, charge at completion.
 
     Parameters
@@ -105,20 +104,18 @@ class PostedPriceMechanism:
         eviction: Eviction = "all",
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        self.limits = checked_limits(capacity, horizon, max_concurrency, max_duration, max_delay, eviction)
-        self.max_value = finite_parameter("max_value", max_value, "(0, inf)")
+        super().__init__(MarketLimits(capacity, horizon, max_concurrency, max_duration, max_value, max_delay))
         self.epsilon = finite_parameter("epsilon", epsilon, "(-inf, 1)")
         self.threshold = self._checked_threshold(threshold, oracle)
-        relaxed = pricing.open((1 - self.epsilon) * self.limits.capacity, self.limits, self.max_value)
+        if eviction not in ("all", "running"):
+            raise InvalidParameterError(place="eviction", value=eviction, legal="'all' or 'running'")
+        self._only_counted = eviction == "running"
+        relaxed = pricing.open((1 - self.epsilon) * self.capacity, self.limits)
         self._oracle = oracle
-        oracle.attach(self.limits, np.random.default_rng(rng))
-        self._planner = Planner(relaxed, oracle, self.limits, self.threshold, self.max_value)
-        self._round = 1
-        self._names: set[JobId] = set()
-        self._seen_arriving: set[JobId] = set()
+        oracle.attach(self.limits, np.random.default_rng(rng), eviction)
+        self._planner = Planner(relaxed, oracle, self.limits, self.threshold)
         self._active: dict[JobId, ActiveJob] = {}  # in order of submission
         self._arriving: list[ActiveJob] = []  # arrived in this round
-        self._any_arrival = False
         self._starting: dict[int, list[ActiveJob]] = defaultdict(list)  # by round of launch
         self._running: dict[JobId, ActiveJob] = {}
         self._overdue: dict[int, list[ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
@@ -129,26 +126,6 @@ class PostedPriceMechanism:
         return finite_parameter("threshold", threshold, "[0, 1]", hint=" or 'auto'")
 
     # -- the protocol ----------------------------------------------------------------------------
-
-    @property
-    def round(self) -> int:
-        """The current round; T + 1 once the last one is cleared."""
-        return self._round
-
-    @property
-    def horizon(self) -> int:
-        """T, the last round."""
-        return self.limits.horizon
-
-    @property
-    def max_concurrency(self) -> int:
-        """c_max, nodes."""
-        return self.limits.max_concurrency
-
-    @property
-    def max_duration(self) -> int:
-        """D_max, rounds: a job still running after so many is evicted."""
-        return self.limits.max_duration
 
     def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
         """Take a report, plan it at the current menu, and follow it from now on.
@@ -162,6 +139,7 @@ class PostedPriceMechanism:
             round was already observed, or the market has closed.
         """
         self._check_submission(job, sow)
+        self._oracle.check(sow.law)
         choice, quote = self._planner.plan(sow, self._round)
         order = len(self._names)
         self._names.add(job)
@@ -180,13 +158,7 @@ class PostedPriceMechanism:
         EventError
             If the job is unknown or arrived before, or the market has closed.
         """
-        self._check_open("arrive")
-        if job not in self._names:
-            raise EventError(f"arrive: job {job!r} was never submitted: expected the name of a submitted job")
-        if job in self._seen_arriving:
-            raise EventError(f"arrive: job {job!r} has already arrived: expected one arrival per job")
-        self._seen_arriving.add(job)
-        self._any_arrival = True
+        self._take_arrival(job, signal)
         active = self._active.get(job)
         if active is None:
             return  # cancelled before it arrived
@@ -232,7 +204,7 @@ class PostedPriceMechanism:
         """
         active = self._running.get(job)
         if active is None:
-            raise EventError(f"complete: job {job!r} is not running: expected a job that ran in the round just cleared")
+            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
         assert active.start is not None and active.quote is not None
         payment = active.quote.price(active.start, self._round - active.start)
         self._remove(active)
@@ -246,8 +218,7 @@ class PostedPriceMechanism:
         EventError
             If rounds are left.
         """
-        if self._round <= self.horizon:
-            raise EventError(f"close: round {self._round} is not cleared: expected a close after round {self.horizon}")
+        self._check_closing()
         left = list(reversed(self._active.values()))
         for active in left:
             self._remove(active)
@@ -280,8 +251,8 @@ class PostedPriceMechanism:
         """
         self._check_open("inspect")
         if self._any_arrival:
-            raise EventError(f"inspect after an arrival of round {self._round}: expected a moment of submissions")
-        return Inspection(self._planner, self._oracle, self.limits, self._round, self.max_value, self.threshold)
+            raise EventError(f"inspect after an arrival of round {self._round}", legal="a moment of submissions")
+        return Inspection(self._planner, self._oracle, self.limits, self._round, self.threshold)
 
     @property
     def load(self) -> int:
@@ -325,9 +296,8 @@ class PostedPriceMechanism:
         """Step 5: remove jobs, most recent submission first, until the load fits."""
         counted = {job: active.width for job, active in self._running.items()}
         counted.update((active.job, active.width) for active in starting)
-        only_counted = self.limits.eviction == "running"
         newest_first = reversed(self._active)
-        jobs = overload_removals(newest_first, counted, self.limits.capacity, only_counted=only_counted)
+        jobs = overload_removals(newest_first, counted, self.capacity, only_counted=self._only_counted)
         removed = [self._active[job] for job in jobs]
         for active in removed:
             self._remove(active)
@@ -343,23 +313,6 @@ class PostedPriceMechanism:
         """Name the removal in round ``now``: an eviction once the job has run (``cleared``: in it, too)."""
         has_run = active.has_run(now + cleared)
         return Event(now, EventKind.EVICT if has_run else EventKind.CANCEL, active.job)
-
-    # -- checks ----------------------------------------------------------------------------------
-
-    def _check_open(self, what: str) -> None:
-        if self._round > self.horizon:
-            raise EventError(f"{what}: round {self.horizon} is cleared: expected no event after the horizon")
-
-    def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
-        self._check_open("submit")
-        if job in self._names:
-            raise EventError(f"submit: the name {job!r} was used before: expected a new name for each job")
-        if self._any_arrival:
-            raise EventError(
-                f"submit: job {job!r} after an arrival of round {self._round}: expected submissions before arrivals"
-            )
-        check_report(job, sow, self._round, self.max_concurrency, self.max_duration, self.max_value)
-        self._oracle.check(sow.law)
 
 
 def _order(active: ActiveJob) -> int:

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marketsched.mechanisms.posted.residual import Limits
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.relaxed_lp.bundle_prices import BundlePricing, _commit_kernel, _price_table_kernel
 
 HORIZON, LONGEST, WIDEST = 8, 3, 2
-LIMITS = Limits(capacity=40, horizon=HORIZON, max_concurrency=WIDEST, max_duration=LONGEST, max_delay=6)
+LIMITS = MarketLimits(40, HORIZON, WIDEST, LONGEST, max_value=9.0, max_delay=6)
 
 
 class Plain:
@@ -60,7 +60,7 @@ def menus(draw):
 
 def opened(bundles, **others):
     first, last, prices = (np.array(column) for column in zip(*bundles, strict=True))
-    return BundlePricing(first, last, prices.astype(float), 40.0, LIMITS, 9.0, **others)
+    return BundlePricing(first, last, prices.astype(float), 40.0, LIMITS, **others)
 
 
 def table_of(pricing, concurrency):

@@ -17,7 +17,7 @@ from marketsched.mechanisms import (
     TableValue,
     get_mechanism,
 )
-from marketsched.mechanisms.posted.residual import Limits
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.relaxed_lp import StochasticPricing, fractional_unit_allocation, law_bound
 from marketsched.relaxed_lp.bundle_prices import BundlePricing
 from marketsched.relaxed_lp.stochastic import _prices, ceil_log2
@@ -42,12 +42,13 @@ def random_laws(rng, n_jobs, widest, longest):
     return laws
 
 
-def limits_for(pricing):
-    return Limits(
+def limits_for(pricing, max_value):
+    return MarketLimits(
         capacity=int(np.ceil(pricing.supply)),
         horizon=pricing.horizon,
         max_concurrency=pricing.max_concurrency,
         max_duration=pricing.max_duration,
+        max_value=max_value,
         max_delay=HORIZON,
     )
 
@@ -133,7 +134,7 @@ def orders(laws, rng):
 
 def play(pricing, laws, rule, switched, rng):
     """Draw all statements, submit them in the order of ``rule``; return the value, the payments, and the use."""
-    relaxed = pricing.open(pricing.supply, limits_for(pricing), 100.0)
+    relaxed = pricing.open(pricing.supply, limits_for(pricing, 100.0))
     drawn = [law.sample(rng) for law in laws]
     moved = rng.random(len(laws)) < switched  # who is switched does not depend on the statements
     waiting, taken, value, paid = set(range(len(laws))), [], 0.0, 0.0
@@ -207,11 +208,11 @@ def test_g5_an_order_that_knows_the_statements_breaks_the_guarantee():
     """Slots 1 and 2, one node each: F = (199.99, 1), q = (99.995, 0.5); half of the value is 100.495."""
     point = {"L": (1, TableValue({2: 101.0, 3: 1.515})), "M": (2, TableValue({3: 1.0})), "H": (1, TableValue({2: 1e4}))}
     sows = {name: StatementOfWork(1, 1, curve, [(a, 1, 1.0)]) for name, (a, curve) in point.items()}
-    limits = Limits(capacity=4, horizon=2, max_concurrency=1, max_duration=1, max_delay=3)
+    limits = MarketLimits(4, 2, max_concurrency=1, max_duration=1, max_value=1e4, max_delay=3)
     prices = np.array([199.99, 1.0]) / 2
 
     def earned(order):
-        relaxed = BundlePricing(np.array([1, 2]), np.array([1, 2]), prices, 4.0, limits, 1e4)
+        relaxed = BundlePricing(np.array([1, 2]), np.array([1, 2]), prices, 4.0, limits)
         return sum(take(relaxed, sows[name], best_plan(relaxed, sows[name], 2, 3))[0] for name in order)
 
     def expected(with_h, without_h):
@@ -233,7 +234,7 @@ def test_a_market_at_bundle_prices():
     market = get_mechanism("stochastic", capacity=24, horizon=HORIZON, **limits, laws=laws, oracle={"kind": "exact"})
     pricing = StochasticPricing(laws, 24, HORIZON, max_concurrency=2, max_duration=4, max_delay=HORIZON)
     direct = PostedPriceMechanism(24, HORIZON, pricing, ExactOracle(), **limits)
-    relaxed = pricing.open(24.0, limits_for(pricing), 30.0)
+    relaxed = pricing.open(24.0, limits_for(pricing, 30.0))
     certain = [(j, law.sample(rng)) for j, law in enumerate(laws)]
     for j, sow in [(j, sow) for j, sow in certain if sow is not None][:6]:  # the exact oracle counts all outcomes
         starts = best_plan(relaxed, sow, HORIZON, HORIZON)
@@ -287,12 +288,12 @@ def test_bad_input(laws, changes, message):
 
 def test_a_market_that_does_not_fit_is_refused():
     pricing = StochasticPricing([SOW], 12.0, 9, max_concurrency=1, max_duration=3)
-    fitting = {"capacity": 12, "horizon": 9, "max_concurrency": 1, "max_duration": 3, "max_delay": 9}
-    pricing.open(12.0, Limits(**fitting), 4.0)
+    fitting = {"capacity": 12, "horizon": 9, "max_concurrency": 1, "max_duration": 3, "max_value": 4.0, "max_delay": 9}
+    pricing.open(12.0, MarketLimits(**fitting))
     with pytest.raises(InvalidParameterError, match="relaxed supply C' = 11: expected at least 12"):
-        pricing.open(11.0, Limits(**fitting), 4.0)
+        pricing.open(11.0, MarketLimits(**fitting))
     with pytest.raises(InvalidParameterError, match="max_duration = 4: expected 3, as in the stochastic pricing"):
-        pricing.open(12.0, Limits(**{**fitting, "max_duration": 4}), 4.0)
+        pricing.open(12.0, MarketLimits(**{**fitting, "max_duration": 4}))
 
 
 def test_births_belong_to_the_job():

@@ -12,11 +12,10 @@ import numpy as np
 from scipy import optimize, sparse
 
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms.limits import MarketLimits, last_useful_completion
 from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends, relaxed_ratio, smallest_supply
 from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts
-from marketsched.mechanisms.posted.residual import Limits
-from marketsched.mechanisms.reports import last_useful_completion
 
 NEVER_ENDS = 10**6  # as a horizon: the relaxed problem charges rounds after T like any other
 SLACK = 1e-7  # credits and nodes: rounding of sums of some hundred terms
@@ -53,9 +52,9 @@ class RelaxedRun:
 
     def __init__(self, size, supply, pricing):
         self.size = size
-        limits = Limits(math.ceil(supply), size.horizon, size.c, size.d, size.delay)
+        limits = MarketLimits(math.ceil(supply), size.horizon, size.c, size.d, size.v, size.delay)
         self.supply = supply
-        self.prices = pricing.open(supply, limits, size.v)
+        self.prices = pricing.open(supply, limits)
         self.n_slots = size.horizon + 2 * size.d + 2
         self.first_prices = self.prices.slot_prices(0, self.n_slots)
         self.ledger = WelfareLedger()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.posted.launch_plan import choose_starts
-from marketsched.mechanisms.reports import last_useful_completion
 
 
 def best_plan(relaxed, sow, horizon, max_delay):

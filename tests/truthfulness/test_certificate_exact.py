@@ -241,7 +241,7 @@ def test_an_oracle_in_error():
 class Discount(PostedPricing):
     """Two nodes for the price of none."""
 
-    def open(self, supply, limits, max_value):
+    def open(self, supply, limits):
         class Prices(SlotPricing):
             def price_table(self, concurrency, *rest):
                 prices, longest = super().price_table(concurrency, *rest)
@@ -251,7 +251,7 @@ class Discount(PostedPricing):
                 quote = super().quote(concurrency, *rest)
                 return quote if concurrency == 1 else type(quote)(concurrency, quote.first_round, 0 * quote.slot_prices)
 
-        plain = super().open(supply, limits, max_value)
+        plain = super().open(supply, limits)
         return Prices(supply, limits, plain.base, None)
 
 
@@ -474,7 +474,7 @@ def test_a_moment_without_submissions():
     for _ in range(7):
         market.advance()
     market.advance()
-    with pytest.raises(EventError, match="after the horizon"):
+    with pytest.raises(EventError, match="inspect in round 9: expected at most the horizon 8"):
         certify(market, FLEXIBLE)
     arrived = busy_market()
     arrived.advance()

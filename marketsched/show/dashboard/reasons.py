@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
-from marketsched.mechanisms.reports import last_useful_completion
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 KEPT = 20_000  # reasons, the newest

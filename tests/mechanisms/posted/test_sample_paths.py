@@ -14,13 +14,10 @@ from marketsched.mechanisms import (
     PostedPriceMechanism,
     StatementOfWork,
 )
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted import failure_table, path_kernels
-from marketsched.mechanisms.posted.residual import Limits
 
-LIMITS = {
-    rule: Limits(capacity=6, horizon=60, max_concurrency=3, max_duration=5, max_delay=14, eviction=rule)
-    for rule in ("all", "running")
-}
+LIMITS = MarketLimits(6, 60, max_concurrency=3, max_duration=5, max_value=100.0, max_delay=14)
 KERNELS = [
     "_draw_lanes",
     "_rounds_ahead",
@@ -73,7 +70,7 @@ class RandomHistory:
         self.rng = np.random.default_rng(seed)
         self.oracles = oracles
         for oracle in oracles:
-            oracle.attach(LIMITS[rule], np.random.default_rng(seed))
+            oracle.attach(LIMITS, np.random.default_rng(seed), rule)
         self.now = 1
         self.names = 0
         self.waiting, self.started = {}, {}
@@ -117,7 +114,7 @@ class RandomHistory:
 
 def loads_from_draws(oracle):
     """Rebuild the loads of all paths from the drawn outcomes alone, in order of submission."""
-    paths, limits = oracle._paths, oracle.limits
+    paths = oracle._paths
     loads = np.zeros((paths.n_paths, paths.window), int)
     for slot in paths._slot_of.values():
         row = paths._slots[slot]
@@ -127,7 +124,7 @@ def loads_from_draws(oracle):
                 continue
             for t in range(max(first, oracle.now), last + 1):
                 loads[path, t - oracle.now] += row[path_kernels.WIDTH]
-                if limits.eviction == "running" and loads[path, t - oracle.now] > 6:
+                if oracle.eviction == "running" and loads[path, t - oracle.now] > 6:
                     break
     return loads
 
@@ -190,7 +187,7 @@ def test_draws_do_not_depend_on_a_report():
     draws = []
     for weights in ([0.5, 0.5], [0.1, 0.9]):
         oracle = MonteCarloOracle(500, rng=3)
-        oracle.attach(LIMITS["all"], np.random.default_rng(0))
+        oracle.attach(LIMITS, np.random.default_rng(0))
         lied = StatementOfWork(1, 1, DeadlineValue(1.0, 9), [(1, 1, weights[0]), (4, 2, weights[1])])
         other = StatementOfWork(1, 2, DeadlineValue(1.0, 9), [(2, 1, 0.3), (3, 3, 0.6)])
         oracle.submitted("liar", 0, 1, lied.law, lied.law.group_arrivals)
@@ -211,7 +208,7 @@ def test_later_submissions_leave_earlier_jobs_alone_path_by_path(rule):
     seen = []
     for with_late in (False, True):
         oracle = MonteCarloOracle(300, 0.0, rng=1)
-        oracle.attach(LIMITS[rule], np.random.default_rng(0))
+        oracle.attach(LIMITS, np.random.default_rng(0), rule)
         for order, (sow, starts) in enumerate(early):
             oracle.submitted(order, order, sow.concurrency, sow.law, starts)
         oracle.advanced(2)
@@ -257,7 +254,7 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
         1, 1, DeadlineValue(1.0, 9), [(1, 1, 0.0), (1, 2, 0.25), (2, 1, 0.0), (3, 1, 0.35), (4, 1, 0.0)]
     )
     oracle = MonteCarloOracle(100_000, rng=5)
-    oracle.attach(LIMITS["all"], np.random.default_rng(0))
+    oracle.attach(LIMITS, np.random.default_rng(0))
     oracle.submitted("job", 0, 1, sow.law, sow.law.group_arrivals)
     drawn = oracle._paths.draws[oracle._paths._slot_of["job"], :100_000]
     seen = np.bincount(drawn, minlength=6)
@@ -267,7 +264,7 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
 
 def test_wide_jobs_turn_the_loads_to_32_bits():
     assert path_kernels.LANES == failure_table.LANES
-    limits = Limits(capacity=100_000, horizon=20, max_concurrency=20_000, max_duration=2, max_delay=8)
+    limits = MarketLimits(100_000, 20, max_concurrency=20_000, max_duration=2, max_value=1.0, max_delay=8)
     oracle = MonteCarloOracle(path_kernels.LANES, rng=1)
     oracle.attach(limits, np.random.default_rng(0))
     sow = StatementOfWork(1, 20_000, DeadlineValue(1.0, 9), [(2, 2, 1.0)])
@@ -285,9 +282,9 @@ def test_bad_parameters_are_named(bad):
 
 def test_an_oracle_serves_one_market():
     oracle = ExactOracle()
-    oracle.attach(LIMITS["all"], np.random.default_rng(0))
+    oracle.attach(LIMITS, np.random.default_rng(0))
     with pytest.raises(InvalidParameterError, match="another mechanism"):
-        oracle.attach(LIMITS["all"], np.random.default_rng(0))
+        oracle.attach(LIMITS, np.random.default_rng(0))
 
 
 def test_a_report_too_large_to_draw_from_changes_nothing():

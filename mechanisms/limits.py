@@ -1,0 +1,138 @@
+"""What a market announces about itself: how large it is, and the largest report it takes.
+
+Every mechanism, oracle and bound reads these six sizes in the same way, here: whether a report is
+legal, and until when it is worth anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
+
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.sow import StatementOfWork
+
+LAST_ROUND = 10_000_000  # markets keep arrays over all rounds: a slip of the pen would ask for gigabytes
+LARGEST_CAPACITY = 2_000_000_000  # nodes: loads are kept in 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class MarketLimits:
+    """The size of a market and the limits of what it accepts.
+
+    Parameters
+    ----------
+    capacity : int
+        C, nodes.
+    horizon : int
+        T, the last round; rounds are 1 .. T.
+    max_concurrency, max_duration : int
+        c_max <= C, nodes, and D_max, rounds: the largest report accepted.
+    max_value : float
+        V_max, credits: the largest value accepted.
+    max_delay : int
+        S, rounds: a completion at birth + S or later is worth nothing.
+
+    Raises
+    ------
+    InvalidParameterError
+        If one of them is out of range.
+
+    Examples
+    --------
+    >>> limits = MarketLimits(8, 20, max_concurrency=2, max_duration=3, max_value=9, max_delay=10)
+    >>> limits.window, limits.max_value
+    (13, 9.0)
+    """
+
+    capacity: int
+    horizon: int
+    max_concurrency: int
+    max_duration: int
+    max_value: float
+    max_delay: int
+
+    def __post_init__(self) -> None:
+        capacity = whole_parameter("capacity", self.capacity, 1, LARGEST_CAPACITY)
+        object.__setattr__(self, "capacity", capacity)
+        for name, most in (
+            ("horizon", LAST_ROUND),
+            ("max_concurrency", capacity),
+            ("max_duration", LAST_ROUND),
+            ("max_delay", LAST_ROUND),
+        ):
+            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1, most))
+        object.__setattr__(self, "max_value", finite_parameter("max_value", self.max_value, "(0, inf)"))
+
+    @property
+    def window(self) -> int:
+        """Rounds ahead, the current one included, that an active job may still occupy."""
+        return min(self.max_delay, self.horizon + 1) + self.max_duration
+
+    def check_report(self, job: Hashable, sow: StatementOfWork, now: int) -> None:
+        """Check a report before a mechanism takes it in, in round ``now``.
+
+        Raises
+        ------
+        InvalidReportError
+            If ``sow`` is not a statement of work, or is outside a limit.
+        EventError
+            If it is born in another round.
+        """
+        check_report(job, sow, now, self.max_concurrency, self.max_duration, self.max_value)
+
+    def last_useful_completion(self, sow: StatementOfWork) -> int:
+        """Return the last completion time worth anything in this market, as `last_useful_completion`."""
+        return last_useful_completion(sow, self.max_delay, self.horizon)
+
+
+SIZES = tuple(field.name for field in fields(MarketLimits))
+
+
+def check_report(
+    job: Hashable, sow: StatementOfWork, now: int, max_concurrency: int, max_duration: int, max_value: float
+) -> None:
+    """Check a report as `MarketLimits.check_report` does, where not all limits are announced.
+
+    Raises
+    ------
+    InvalidReportError, EventError
+        As `MarketLimits.check_report`.
+    """
+    source = f"job {job!r}"
+    if not isinstance(sow, StatementOfWork):
+        raise InvalidReportError(place="sow", value=sow, legal="a StatementOfWork", source=source)
+    if sow.birth != now:
+        raise EventError(place="birth", value=sow.birth, legal=f"the current round {now}", source=source)
+    longest, highest = int(sow.law.durations.max()), sow.value.highest
+    for name, size, largest in (("concurrency", sow.concurrency, max_concurrency), ("duration", longest, max_duration)):
+        if size > largest:
+            raise InvalidReportError(place=name, value=size, legal=f"a whole number in [1, {largest}]", source=source)
+    if highest > max_value:
+        raise InvalidReportError(place="value", value=highest, legal=f"values in [0, {max_value!r}]", source=source)
+
+
+def last_useful_completion(sow: StatementOfWork, max_delay: int, horizon: int) -> int:
+    """Return the last completion time worth anything: before birth + S, and at T + 1 at the latest.
+
+    Parameters
+    ----------
+    sow : StatementOfWork
+        The report, or the truth.
+    max_delay, horizon : int
+        S and T, rounds.
+
+    Returns
+    -------
+    int
+        A time; 0, or one that no launch can meet, if nothing is worth anything.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(8.0, 6), [(2, 2, 1.0)])
+    >>> last_useful_completion(sow, max_delay=9, horizon=20), last_useful_completion(sow, max_delay=4, horizon=20)
+    (6, 4)
+    """
+    return min(sow.value.last, sow.birth + max_delay - 1, horizon + 1)

@@ -1,0 +1,113 @@
+"""The bookkeeping of the protocol that every mechanism of the package shares: names, rounds, limits.
+
+In each round: submissions, then arrivals, then the round is cleared, then completions. What breaks
+this order is refused here, before anything is changed; who is served, and what it pays, is for the
+mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+
+class Rounds:
+    """The rounds of one market and the names of its jobs.
+
+    Parameters
+    ----------
+    limits : MarketLimits
+        What the market has announced.
+    """
+
+    def __init__(self, limits: MarketLimits) -> None:
+        self.limits = limits
+        self._round = 1
+        self._names: set[JobId] = set()  # of every job ever submitted
+        self._ready: set[JobId] = set()  # those of them that arrived
+        self._any_arrival = False  # in the current round
+
+    @property
+    def round(self) -> int:
+        """The current round; ``horizon + 1`` once the last one was cleared."""
+        return self._round
+
+    @property
+    def horizon(self) -> int:
+        """T, the last round."""
+        return self.limits.horizon
+
+    @property
+    def capacity(self) -> int:
+        """C, nodes."""
+        return self.limits.capacity
+
+    @property
+    def max_concurrency(self) -> int:
+        """c_max, nodes."""
+        return self.limits.max_concurrency
+
+    @property
+    def max_duration(self) -> int:
+        """D_max, rounds."""
+        return self.limits.max_duration
+
+    @property
+    def max_value(self) -> float:
+        """V_max, credits."""
+        return self.limits.max_value
+
+    @property
+    def max_delay(self) -> int:
+        """S, rounds."""
+        return self.limits.max_delay
+
+    def _check_open(self, what: str) -> None:
+        """Raise if the last round was cleared."""
+        if self._round > self.horizon:
+            raise EventError(f"{what} in round {self._round}", legal=f"at most the horizon {self.horizon}")
+
+    def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
+        """Raise if the job cannot be submitted now, or its report is outside the announced limits."""
+        if not _hashable(job):
+            raise InvalidReportError(place="job", value=job, legal="a hashable name")
+        self._check_open(f"submit of {job!r}")
+        if job in self._names:
+            raise EventError(f"submit of {job!r}: a job of this name was submitted before")
+        if self._any_arrival:
+            raise EventError(
+                f"submit of {job!r} after an arrival of round {self._round}", legal="all submissions first"
+            )
+        self.limits.check_report(job, sow, self._round)
+
+    def _take_arrival(self, job: JobId, signal: Signal) -> None:
+        """Note an arrival of the current round, or raise if it cannot be."""
+        self._check_open(f"arrive of {job!r}")
+        if not _hashable(job) or job not in self._names:
+            raise EventError(f"arrive of {job!r}", legal="a job submitted before")
+        if job in self._ready:
+            raise EventError(f"arrive of {job!r}: it arrived before")
+        if not _hashable(signal):
+            raise EventError(f"arrive of {job!r}: signal = {signal!r}", legal="a hashable signal")
+        self._ready.add(job)
+        self._any_arrival = True
+
+    def _check_closing(self) -> None:
+        """Raise if rounds are left."""
+        if self._round <= self.horizon:
+            raise EventError(f"close in round {self._round}", legal=f"all rounds to {self.horizon} cleared first")
+
+
+def _hashable(x: object) -> bool:
+    """Tell whether ``x`` can be looked up: a tuple that holds a list is ``Hashable``, and still cannot."""
+    if not isinstance(x, Hashable):
+        return False
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
