@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import marketsched
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.show.cli import app
-from marketsched.study.papers.claims import Claim, Row, exact_row, mean_row, ratio_row, verdict
+from marketsched.study.papers.claims import VERDICTS, Claim, Row, exact_row, mean_row, ratio_row, verdict
 from marketsched.study.papers.esdp_times import Timed
 from marketsched.study.papers.experiments import EXPERIMENTS
 from marketsched.study.papers.markets import best_reservations, sampling_error, toy_values
@@ -20,10 +20,9 @@ from marketsched.study.papers.ogasched_table import TABLE_2
 from marketsched.study.papers.reproducing import reproduce, reproduce_all
 from marketsched.study.papers.runs import Bench
 
-VERDICTS = {"reproduced", "same direction", "not reproduced"}
 CLUSTER = [name for name in EXPERIMENTS if not name.startswith("mechanism")]
 COLUMNS = (
-    "experiment quantity source claim paper value low high least most seeds neutral rounding verdict reason".split()
+    "experiment quantity source claim paper value low high least most seeds neutral rounding verdict reason why".split()
 )
 
 
@@ -42,7 +41,10 @@ COLUMNS = (
         (1.10, 0.80, 0.90, "not reproduced"),  # the opposite
         (0.90, 0.70, 0.80, "same direction"),
         (0.90, 1.01, 1.20, "not reproduced"),
-        (1.10, math.nan, math.nan, "not reproduced"),  # a single seed has no interval
+        (1.10, math.nan, math.nan, "not decided"),  # a single seed has no interval
+        (1.11, 0.2, 5.0, "not decided"),  # an interval that says nothing
+        (0.90, 0.85, 1.01, "not decided"),
+        (1.00, 0.98, 1.02, "reproduced"),  # the paper itself found no effect
     ],
 )
 def test_a_number(paper, low, high, wanted):
@@ -53,6 +55,7 @@ def test_a_level_has_no_direction():
     """A share of machines cannot be on the right side of no effect: it is met or it is not."""
     assert verdict("number", 0.2, 0.9, 0.95, neutral=math.nan) == "not reproduced"
     assert verdict("number", 0.2, 0.1, 0.3, neutral=math.nan) == "reproduced"
+    assert verdict("number", 0.2, -1.0, 3.0, neutral=math.nan) == "not decided"
     row = mean_row(Claim("q", "s", "number", 0.2, math.nan), [0.9, 0.91, 0.92])
     assert row.reason == "higher here; the paper's number is outside the range of single seeds"
 
@@ -67,14 +70,18 @@ def test_a_printed_number_is_as_exact_as_it_is_printed():
     ("kind", "low", "high", "wanted"),
     [
         ("above", 1.01, 1.2, "reproduced"),
-        ("above", 1.0, 1.2, "not reproduced"),
+        ("above", 1.0, 1.2, "not decided"),
+        ("above", 0.9, 1.0, "not reproduced"),
         ("below", 0.8, 0.99, "reproduced"),
-        ("below", 0.8, 1.01, "not reproduced"),
+        ("below", 0.8, 1.01, "not decided"),
+        ("below", 1.01, 1.02, "not reproduced"),
         ("at most", 0.0, 1.0, "reproduced"),
-        ("at most", 0.0, 1.01, "not reproduced"),
+        ("at most", 0.0, 1.01, "not decided"),
+        ("at most", 1.01, 1.02, "not reproduced"),
         ("at least", 1.0, 1.0, "reproduced"),
-        ("at least", 0.99, 2.0, "not reproduced"),
-        ("above", math.nan, math.nan, "not reproduced"),
+        ("at least", 0.99, 2.0, "not decided"),
+        ("at least", 0.98, 0.99, "not reproduced"),
+        ("above", math.nan, math.nan, "not decided"),
     ],
 )
 def test_a_side(kind, low, high, wanted):
@@ -97,7 +104,7 @@ def test_a_claim_of_an_effect_is_not_reproduced_by_seeds_without_one():
 def test_totals_that_are_not_positive_have_no_ratio():
     row = ratio_row(Claim("q", "s", "above", 1.0, 1.0), [1.0, 2.0, 3.0], [1.0, -1.0, 2.0])
     assert math.isnan(row.measured.low)
-    assert row.verdict == "not reproduced"
+    assert row.verdict == "not decided"
 
 
 def test_a_reason_says_what_the_interval_shows():
@@ -154,7 +161,7 @@ def test_cluster_experiments_at_a_tiny_size(names):
     for name in names:
         found = reproduce(name, runs=2, bench=bench)
         assert list(found.table) == COLUMNS
-        assert set(found.table["verdict"]) <= VERDICTS
+        assert set(found.table["verdict"]) <= set(VERDICTS)
         assert sum(found.verdicts().values()) == len(found.rows) == found.table["quantity"].nunique()
         assert ((found.table["reason"] == "") == (found.table["verdict"] == "reproduced")).all()
         assert not found.runs.empty
@@ -165,7 +172,7 @@ def test_cluster_experiments_at_a_tiny_size(names):
 @pytest.mark.parametrize("name", ["mechanism-toy", "mechanism-sampling", "mechanism-lemma43"])
 def test_experiments_of_the_mechanism_paper(name):
     found = marketsched.reproduce(name, runs=2)
-    assert set(found.table["verdict"]) <= VERDICTS
+    assert set(found.table["verdict"]) <= set(VERDICTS)
 
 
 @pytest.mark.slow
@@ -217,7 +224,7 @@ def test_times_are_marked_as_those_of_a_machine():
     assert {name for name, each in EXPERIMENTS.items() if each.timed} == {"esdp-fig5"}
     pd.testing.assert_frame_equal(one.runs.drop(columns="microseconds"), two.runs.drop(columns="microseconds"))
     assert (one.runs["microseconds"] > 0).all()
-    assert len(one.rows) == 8 and set(one.table["verdict"]) <= VERDICTS
+    assert len(one.rows) == 8 and set(one.table["verdict"]) <= set(VERDICTS)
 
 
 def test_what_table_2_prints():

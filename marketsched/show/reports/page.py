@@ -109,7 +109,7 @@ def _folded(table: ReportTable) -> str:
 
 def _verdict_class(words: str) -> str:
     """Return the class of a cell with a verdict; a number of its reason may follow."""
-    classes = {"reproduced": "good", "same direction": "half"}
+    classes = {"reproduced": "good", "same direction": "half", "not decided": "open"}
     return next((name for verdict, name in classes.items() if words.startswith(verdict)), "bad")
 
 

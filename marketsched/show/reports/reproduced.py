@@ -39,7 +39,7 @@ def section(
 
 def overview(folders: Sequence[Results]) -> list[ReportTable]:
     """Return the counts of verdicts: of every paper and of all, then of every experiment."""
-    from marketsched.study.papers.reproduced import VERDICTS
+    from marketsched.study.papers.claims import VERDICTS
 
     papers: dict[str, list[int]] = {}
     lines = []
@@ -50,13 +50,18 @@ def overview(folders: Sequence[Results]) -> list[ReportTable]:
         sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
         figures = (len(verdicts), *counts)
         lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(told, (meta["runs"], *figures))))
-        total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * 5)
+        total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * (2 + len(VERDICTS)))
         papers[str(meta["place"]).partition(",")[0]] = [x + y for x, y in zip(total, (1, *figures), strict=True)]
     if len(papers) > 1:
         papers["all"] = [sum(column) for column in zip(*papers.values(), strict=True)]
     words = ("claims", *VERDICTS)
     above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
     return [
-        ReportTable("Verdicts", ("", "experiments", *words), (False, *[True] * 5), above),
-        ReportTable("Experiments", ("", "shows", "sizes", "seeds", *words), (*[False] * 3, *[True] * 5), tuple(lines)),
+        ReportTable("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
+        ReportTable(
+            "Experiments",
+            ("", "shows", "sizes", "seeds", *words),
+            (*[False] * 3, *[True] * (1 + len(words))),
+            tuple(lines),
+        ),
     ]

@@ -4,23 +4,26 @@ A claim is a number, or only a side of a neutral value ("performs best", "increa
 Of what was measured there is an interval over seeds. The verdict follows from the two:
 
 =================  ==========================================================================
-number             *reproduced*: the interval contains it (as rounded as it is printed);
-                   *same direction*: it does not, but the number and the whole interval lie on the
-                   same side of the neutral value (1 for a ratio, 0 for a difference; a level, such
-                   as a share of machines, has none);
+number             *reproduced*: the interval contains it (as rounded as it is printed), and does
+                   not contain the neutral value, too (1 for a ratio, 0 for a difference, and 0 for
+                   a level, such as a share of machines);
+                   *not decided*: it contains both: more seeds might say;
+                   *same direction*: it does not contain the number, but the number and the whole
+                   interval lie on the same side of the neutral value (a level has no sides);
                    else *not reproduced*.
-side, bound        *reproduced*: the whole interval lies on that side; else *not reproduced*.
+side, bound        *reproduced*: the whole interval lies on that side; *not reproduced*: the whole
+                   interval lies on the other; else *not decided*.
 =================  ==========================================================================
 
-Nothing else enters: neither the claim's name nor the paper's.
+Where there is no interval nothing is decided. Nothing else enters: neither the claim's name nor the paper's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +33,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.paired_statistics import ratio_of_means
 
 Kind = Literal["number", "above", "below", "at most", "at least"]
-Verdict = Literal["reproduced", "same direction", "not reproduced"]
+Verdict = Literal["reproduced", "same direction", "not decided", "not reproduced"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 CONFIDENCE = 0.95
 BOOTSTRAP = 20_224  # seed of the resamples: a table drawn twice is the same table
@@ -97,7 +101,7 @@ class Row:
         """Why the verdict is not *reproduced*: what the interval says, then what is known. Else empty."""
         if self.verdict == "reproduced":
             return ""
-        found = _seen(self.claim, self.measured)
+        found = _seen(self.claim, self.measured, self.verdict)
         return f"{found}; {self.claim.why}" if self.claim.why else found
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,16 +109,15 @@ class Row:
         claim = self.claim
         about = {"quantity": claim.quantity, "source": claim.source, "claim": claim.kind, "paper": claim.value}
         rule = {"neutral": claim.neutral, "rounding": claim.rounding}
-        return {**about, **asdict(self.measured), **rule, "verdict": self.verdict, "reason": self.reason}
+        found = {"verdict": self.verdict, "reason": self.reason, "why": claim.why}
+        return {**about, **asdict(self.measured), **rule, **found}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Row:
         """Return the claim and what came out of a row of the table; the verdict follows from them."""
-        about = {name: row[name] for name in ("quantity", "source", "neutral", "rounding")}
-        claim = Claim(kind=row["claim"], value=row["paper"], **about)
-        measured = Measured(**{name: row[name] for name in ("value", "low", "high", "least", "most", "seeds")})
-        why = str(row["reason"]).removeprefix(_seen(claim, measured)).removeprefix("; ")
-        return cls(replace(claim, why=why), measured)
+        about = {name: row[name] for name in ("quantity", "source", "neutral", "rounding", "why")}
+        measured = {name: row[name] for name in ("value", "low", "high", "least", "most", "seeds")}
+        return cls(Claim(kind=row["claim"], value=row["paper"], **about), Measured(**measured))
 
 
 def verdict(
@@ -129,37 +132,45 @@ def verdict(
     paper : float
         The number, or the end of the side or bound.
     low, high : float
-        Interval of what was measured; NaN: there is none, and nothing is reproduced.
+        Interval of what was measured; NaN: there is none.
     neutral : float
-        No effect; only a number needs it. NaN: there is none.
+        No effect; only a number needs it. NaN: the number is a level.
     rounding : float
         The paper's number may be so much larger or smaller.
 
     Examples
     --------
-    >>> verdict("number", 1.10, 1.06, 1.12), verdict("number", 1.10, 1.02, 1.04), verdict("number", 1.10, 0.98, 1.04)
-    ('reproduced', 'same direction', 'not reproduced')
-    >>> verdict("above", 1, 1.01, 1.2), verdict("above", 1, 0.99, 1.2)
-    ('reproduced', 'not reproduced')
+    >>> [verdict("number", 1.10, *interval) for interval in ((1.06, 1.12), (1.02, 1.04), (0.2, 5.0), (0.98, 1.04))]
+    ['reproduced', 'same direction', 'not decided', 'not reproduced']
+    >>> [verdict("above", 1, *interval) for interval in ((1.01, 1.2), (0.99, 1.2), (0.9, 0.99))]
+    ['reproduced', 'not decided', 'not reproduced']
     """
     if math.isnan(low) or math.isnan(high):
-        return "not reproduced"
+        return "not decided"
     if kind == "number":
-        if low <= paper + rounding and paper - rounding <= high:
-            return "reproduced"
-        same = (paper > neutral and low > neutral) or (paper < neutral and high < neutral)
-        return "same direction" if same else "not reproduced"
-    held = {"above": low > paper, "below": high < paper, "at least": low >= paper, "at most": high <= paper}
-    return "reproduced" if held[kind] else "not reproduced"
+        return _verdict_on_number(paper, low, high, neutral, rounding)
+    holds = {"above": low > paper, "below": high < paper, "at least": low >= paper, "at most": high <= paper}
+    fails = {"above": high <= paper, "below": low >= paper, "at least": high < paper, "at most": low > paper}
+    return "reproduced" if holds[kind] else "not reproduced" if fails[kind] else "not decided"
 
 
-def _seen(claim: Claim, found: Measured) -> str:
+def _verdict_on_number(paper: float, low: float, high: float, neutral: float, rounding: float) -> Verdict:
+    nothing = 0.0 if math.isnan(neutral) else neutral
+    if low <= paper + rounding and paper - rounding <= high:
+        says_nothing = abs(paper - nothing) > rounding and low <= nothing <= high
+        return "not decided" if says_nothing else "reproduced"
+    same = (paper > neutral and low > neutral) or (paper < neutral and high < neutral)
+    return "same direction" if same else "not reproduced"
+
+
+def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:
     """Say in words what the interval shows."""
     if math.isnan(found.low) or math.isnan(found.high):
         return "no interval: too few seeds, or totals that are not positive"
     if claim.kind != "number":
-        inside = found.low <= claim.value <= found.high
-        return "the seeds do not decide" if inside else "the opposite, in the mean over seeds"
+        return "the seeds do not decide" if decided == "not decided" else "the opposite, in the mean over seeds"
+    if decided == "not decided":
+        return "the seeds do not decide: the interval holds the paper's number, and no effect, too"
     single = "within" if found.least <= claim.value <= found.most else "outside"
     single = f"the paper's number is {single} the range of single seeds"
     if math.isnan(claim.neutral):

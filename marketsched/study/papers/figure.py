@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from marketsched.study.papers.claims import Row
     from marketsched.study.papers.reproduced import Reproduced
 
-COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not reproduced": "#d55e00"}
+COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not decided": "#8a8a8a", "not reproduced": "#d55e00"}
 
 
 def experiment_figure(made: Reproduced) -> Figure:
@@ -34,7 +34,7 @@ def experiment_figure(made: Reproduced) -> Figure:
         keys.append(
             Line2D([], [], color=INK, marker="D", fillstyle="none", linestyle="none", label="paper (< >: a side)")
         )
-        figure.legend(handles=keys, loc="outside lower right", ncols=4, frameon=False, fontsize=8)
+        figure.legend(handles=keys, loc="outside lower right", ncols=5, frameon=False, fontsize=8)
         size = "the paper's sizes" if made.meta["full"] else "reduced"
         figure.suptitle(f"{made.place}: {made.shows} ({made.meta['sizes']}; {made.meta['runs']} seeds; {size})")
     return figure

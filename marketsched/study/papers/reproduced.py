@@ -17,13 +17,12 @@ import pandas as pd
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.output import META, check_target, plain, whole_file, whole_folder, write_json, write_table
 from marketsched.study.fingerprint import difference, fingerprint
-from marketsched.study.papers.claims import Row
+from marketsched.study.papers.claims import VERDICTS, Row
 from marketsched.study.papers.experiments import EXPERIMENTS
 from marketsched.study.papers.runs import Line, Panel
 
 KIND = "reproduced"  # what the manifest of all experiments calls itself
 TABLE, PANELS, RUNS = "table.parquet", "panels.json", "runs.parquet"
-VERDICTS = ("reproduced", "same direction", "not reproduced")
 OURS = {META, TABLE, "table.csv", "report.html"}  # beside the folders of experiments
 ASKED = ("full", "seed", "runs", "slots")  # what two runs must have in common to be the same
 
@@ -33,7 +32,7 @@ class Reproduced:
     """One experiment that was run.
 
     ``table`` has one row per claim: ``experiment, quantity, source, claim, paper, value, low, high,
-    least, most, seeds, neutral, rounding, verdict, reason``; ``runs`` what it was computed from.
+    least, most, seeds, neutral, rounding, verdict, reason, why``; ``runs`` what it was computed from.
     """
 
     name: str
