@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -36,6 +37,7 @@ def dashboard(
             import webbrowser
 
             webbrowser.open(server.url)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as with Ctrl-C
         try:
             server.wait()
         except KeyboardInterrupt:

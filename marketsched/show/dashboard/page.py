@@ -23,8 +23,9 @@ from marketsched.mechanisms.registry import mechanism_names
 from marketsched.show.dashboard.figures import Pictures, pictures
 from marketsched.show.dashboard.player import Frame, Player
 from marketsched.show.dashboard.settings import LIES, Form, Settings, first_form, read_form
-from marketsched.show.dashboard.style import STYLE
 from marketsched.show.dashboard.words import HELP, bound_rows, group_rows, numbers, sentences, start_rows, state
+
+MOST_TYPED = 200  # characters
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Shown:
 
 
 SERVED = Served()
+STYLE = (Path(__file__).parent / "assets" / "page.css").read_text(encoding="utf-8")
 PLAYERS: WeakSet[Player] = WeakSet()  # of all visitors, for whoever ends the server
 
 
@@ -81,8 +83,9 @@ def Page() -> None:
     _, step_faults = read_form({**first, "rounds": form["rounds"]})
     frame = shown.frame
 
-    def set_control(control: str, value: str | None) -> None:
-        changed = {control: value or ""}
+    def set_control(control: str, value: object) -> None:
+        value = typed(value)
+        changed = {control: value}
         if control == "lie" and value in LIES:
             changed["amount"] = LIES[value].amount  # a telling amount of the new lie, in its own unit
         set_form(lambda newest: {**newest, **changed})  # two changes may come before the page is drawn again
@@ -105,9 +108,9 @@ def Page() -> None:
         elif (n := rounds()) is not None:
             player.current.play(n)
 
-    def choose(job: str | None) -> None:
-        set_wanted_job(job or "")
-        player.current.choose(job or "")
+    def choose(job: object) -> None:
+        set_wanted_job(typed(job))
+        player.current.choose(typed(job))
 
     solara.Title(f"{scenario.name} - marketsched")
     solara.Style(STYLE)
@@ -146,7 +149,7 @@ def Controls(
     form: Form,
     faults: dict[str, str],
     note: str,
-    set_control: Callable[[str, str | None], None],
+    set_control: Callable[[str, object], None],
     restart: Callable[[], None],
 ) -> None:
     """Hold the settings of the next market; faults stand beside what is wrong."""
@@ -239,7 +242,7 @@ def Panel(title: str, name: str, figure: str, otherwise: str = "") -> None:
 
 
 @solara.component
-def Explanation(shown: Shown, wanted: str, choose: Callable[[str | None], None]) -> None:
+def Explanation(shown: Shown, wanted: str, choose: Callable[[object], None]) -> None:
     """Say why a job was placed where it was."""
     frame, story = shown.frame, shown.frame.story
     if frame.view is None:
@@ -265,6 +268,11 @@ def Explanation(shown: Shown, wanted: str, choose: Callable[[str | None], None])
             rows = start_rows(story)
             heads = ("start", "value", "price", "failure", "expected surplus")
             table(heads, [cells for _, cells in rows], "starts", [chosen for chosen, _ in rows])
+
+
+def typed(value: object) -> str:
+    """Return what a browser says a control holds, as text of a sensible length; what is no text holds nothing."""
+    return value[:MOST_TYPED] if isinstance(value, str) else ""
 
 
 def applied(frame: Frame, wished: Settings | None) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 
@@ -253,7 +254,8 @@ class Player:
         """Say what went wrong, beside the market as far as it got."""
         with self._wake:
             self._playing, self._steps, self._error = False, 0, error
-        self._tell()
+        with suppress(MarketschedError, *_FAULTS):  # as when showing was the fault: the visitor has gone
+            self._tell()
 
     def _tell(self) -> None:
         """Show what there is now."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import warnings
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 
 HOST = "127.0.0.1"
+OWN_NAMES = {HOST, "localhost", "[::1]"}
 LAST_SECONDS = 2.0  # that a thread gets to end
 NEEDED = ("solara", "ipyvuetify", "uvicorn", "solara_assets")
 INSTALL = "pip install 'marketsched[viz]'"
@@ -32,6 +34,42 @@ _ENVIRONMENT = {
 def missing_packages() -> list[str]:
     """Return what the page needs and is not installed."""
     return [name for name in NEEDED if find_spec(name) is None]
+
+
+class OwnVisitorsOnly:
+    """Refuses what no page of ours asks for: requests under another host's name, and of other sites' pages.
+
+    A page of another site may open a websocket to this machine, and a name may be made to point to it. The
+    browser says in both cases who is asking: in ``Host`` and ``Origin``. Ports may differ, as behind a tunnel.
+
+    Parameters
+    ----------
+    app : ASGI application
+        Answers the others.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer, or refuse with status 403."""
+        if scope["type"] == "lifespan" or self._own(scope["headers"]):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":  # refused before it is opened, which is a 403
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+            await send({"type": "http.response.body", "body": b"expected a visitor of this machine's own page\n"})
+
+    def _own(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Say whether the host is this machine, and the asking page, if there is one, of the same place."""
+        found = {name: [value for other, value in headers if other == name] for name in (b"host", b"origin")}
+        hosts, origins = ([value.decode("latin-1").lower() for value in found[name]] for name in found)
+        if len(hosts) != 1 or len(origins) > 1:
+            return False
+        name = hosts[0].rpartition(":")[0] if re.search(r":\d+$", hosts[0]) else hosts[0]
+        return name in OWN_NAMES and all(origin in (f"http://{hosts[0]}", f"https://{hosts[0]}") for origin in origins)
 
 
 class DashboardServer:
@@ -71,12 +109,9 @@ class DashboardServer:
         from solara.server import app as apps
         from solara.server import settings
         from solara.server.starlette import ServerStarlette
+        from solara.server.starlette import app as framework
 
-        from marketsched.show.dashboard.style import THEME_SCRIPT
-
-        self._files = TemporaryDirectory(prefix="marketsched-dashboard-")
-        (Path(self._files.name) / "theme.js").write_text(THEME_SCRIPT, encoding="utf-8")
-        settings.assets.extra_locations = [self._files.name]
+        settings.assets.extra_locations = [str(Path(__file__).parent / "assets")]
         # Its session cookie is for this site alone, which is what we want, and no reason for a warning.
         warnings.filterwarnings("ignore", "Cookies with samesite=none require https", UserWarning)
 
@@ -84,7 +119,9 @@ class DashboardServer:
         self._app: Any = apps.AppScript("marketsched.show.dashboard.page")
         apps.apps["__default__"] = self._app
         self._app.init()
-        self._server: Any = ServerStarlette(host=HOST, port=port, log_level="critical")
+        self._server: Any = ServerStarlette(
+            host=HOST, port=port, starlette_app=OwnVisitorsOnly(framework), log_level="critical"
+        )
         self.url = f"http://{HOST}:{port}"
 
     def start(self) -> None:
@@ -111,7 +148,6 @@ class DashboardServer:
         for player in players:
             player.close()
         ended = [player.join(LAST_SECONDS) for player in players]
-        self._files.cleanup()
         return all(ended)
 
 
