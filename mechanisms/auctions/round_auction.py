@@ -58,7 +58,7 @@ class RoundAuction(ArrivalMarket):
     --------
     The highest bid takes what it needs and pays half of it:
 
-    >>> from marketsched.mechanisms import DeadlineValue, RoundAuction, StatementOfWork
+    >>> from marketsched.mechanisms import DeadlineValue, RoundAuction, Settlement, StatementOfWork
     >>> class HalfPrice(RoundAuction):
     ...     def settle(self, bids, free):
     ...         best = int(bids.worth.argmax())

@@ -1,6 +1,5 @@
 """Importing the package is instant: nothing heavy is loaded before it is needed."""
 
-import ast
 import subprocess
 import sys
 import time
@@ -81,19 +80,6 @@ def test_an_offered_name_resolves(package, name):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_type_checkers_are_told_the_same_names(package):
-    module = import_module(package)
-    table = {(f"{package}.{home}", name) for home, names in module._LAZY.items() for name in names}
-    (block,) = [
-        node
-        for node in ast.parse(Path(module.__file__).read_text()).body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    ]
-    told = {(line.module, alias.asname) for line in block.body for alias in line.names}
-    assert told == table
-
-
-@pytest.mark.parametrize("package", PACKAGES)
 def test_no_name_hides_behind_a_sub_module(package):
     """Importing ``package.x`` binds the sub-module to the name ``x``, whatever it was before."""
     module = import_module(package)
@@ -102,5 +88,5 @@ def test_no_name_hides_behind_a_sub_module(package):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match=r"'marketsched.mechanisms' has no attribute 'Nonsense'"):
+    with pytest.raises(AttributeError, match=r"marketsched\.mechanisms attribute Nonsense"):
         import_module("marketsched.mechanisms").Nonsense  # noqa: B018

@@ -1,0 +1,9 @@
+from .google import GoogleParameters as GoogleParameters
+from .google import google_recurring as google_recurring
+from .google import saturated as saturated
+from .learned import learned_laws as learned_laws
+from .prediction import PredictionRule as PredictionRule
+from .prediction import predict as predict
+from .synthetic import SyntheticParameters as SyntheticParameters
+from .synthetic import synthetic_pipelines as synthetic_pipelines
+from .workload import Workload as Workload
