@@ -1,10 +1,8 @@
 """The market as a Mesa model: one step is one round; owners decide, the mechanism clears.
 
-In each round, in this order: the owners whose turn it is submit (those born in this round in the
-order of the workload, late ones included, then those who submit again); the environment reveals
-which jobs became ready, and their signals; ``mechanism.advance()`` clears the round; the
-environment reports the jobs that ran their last round, in order of submission. That is the contract
-of :mod:`marketsched.mechanisms.mechanism`, and Algorithm 1 of [BLLMSW22]_ seen from outside.
+A thin model around :mod:`marketsched.agents.loop`, whose order of a round it keeps: the owners whose
+turn it is submit (those born in this round in the order of the workload, late ones included, then those
+who submit again), then come arrivals, clearing and completions.
 
 Owners enter the market when they submit and leave it when their job is done, so the live agents of
 a model are the owners of active jobs. Who acts in a round is read off calendars; nothing loops over
@@ -15,7 +13,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 import mesa
@@ -23,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop
 from marketsched.agents.owner import JobOwner
 from marketsched.agents.result import Kind, MarketLog, RunResult, build_result
 from marketsched.agents.setup import MarketSetup, SetupSource
@@ -33,7 +31,6 @@ from marketsched.mechanisms.mechanism import Event, EventKind
 MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
 
 _KINDS = {kind: Kind[kind.name] for kind in EventKind}
-_by_order = attrgetter("order")
 
 
 class Market(mesa.Model):
@@ -82,14 +79,11 @@ class Market(mesa.Model):
         self.lookahead = min(setup.max_delay, MOST_AHEAD) if lookahead is None else lookahead
         if self.lookahead < 0:
             raise InvalidParameterError(f"lookahead = {lookahead!r}: expected a number of rounds >= 0")
-        self._held = 0  # nodes of running jobs
-        self._n_submitted = 0
+        self._loop = MarketLoop(setup.mechanism)
         self._in_round = False
         self._owners: dict[Any, JobOwner] = {}  # active statements by name
         self._to_enter: dict[int, list[tuple[int, Job, Strategy]]] = defaultdict(list)
         self._to_return: dict[int, list[JobOwner]] = defaultdict(list)
-        self._to_arrive: dict[int, list[JobOwner]] = defaultdict(list)
-        self._to_end: dict[int, list[JobOwner]] = defaultdict(list)
         self._log = MarketLog()
         for index, job in enumerate(setup.jobs):
             strategy = setup.strategy_of(job)
@@ -106,13 +100,10 @@ class Market(mesa.Model):
         progress : function of int, optional
             Called after each round with its number.
         """
-        try:
-            while self.running:
-                self.step()
-                if progress is not None:
-                    progress(self.round)
-        finally:
-            self.release()
+        while self.running:
+            self.step()
+            if progress is not None:
+                progress(self.round)
         return self.result()
 
     def step(self) -> None:
@@ -132,11 +123,17 @@ class Market(mesa.Model):
         self._in_round = True
         surface = self._prices(now, self.lookahead)
         self._submissions(now)
-        self._arrivals(now)
+        for entry in self._loop.arrivals():
+            owner = self._owners[entry.name]
+            self._log.event(now, Kind.ARRIVE, owner.index, owner.resubmitted)
         promised, prices = self._promised(now), self._prices(now, 1)
-        self._clear(now)
-        self.load = self._held
-        self._completions(now)
+        for event in self._loop.advance():
+            self._hear(event, now)
+        self.load = self._loop.load
+        if self.load > self.setup.capacity:
+            raise EventError(f"round {now}: the mechanism runs {self.load} nodes, capacity is {self.setup.capacity}")
+        for event in self._loop.completions():
+            self._hear(event, now)
         if now == self.setup.horizon:
             self._close()
         self._log.close_round(self.load, promised, np.nan if prices is None else float(prices[0]), surface)
@@ -157,12 +154,6 @@ class Market(mesa.Model):
             statistics=statistics() if callable(statistics) else {},
         )
 
-    def release(self) -> None:
-        """Let Mesa forget this model: 3.3 keeps every model that had agents alive for ever."""
-        numbers = getattr(mesa.Agent, "_ids", None)
-        if numbers is not None:
-            numbers.pop(self, None)
-
     def _submissions(self, now: int) -> None:
         """Owners whose turn it is report; each sees its plan before the next one reports."""
         for index, job, strategy in self._to_enter.pop(now, ()):
@@ -172,44 +163,16 @@ class Market(mesa.Model):
 
     def _submit(self, owner: JobOwner, now: int) -> None:
         report = owner.declare(self.public)
-        plan = owner.plan = self.mechanism.submit(owner.name, report)
-        owner.order = self._n_submitted
-        self._n_submitted += 1
-        self._owners[owner.name] = owner
         job = owner.job
-        planned = None
-        if job.arrival is not None:
-            seen = max(job.arrival, now)  # a job ready before its submission arrives with it
-            planned = plan.start(seen, job.signal)
-            self._to_arrive[seen].append(owner)
+        plan = owner.plan = self._loop.submit(owner.name, report, job, job.truth.concurrency)
+        self._owners[owner.name] = owner
+        # A job that is ready before its submission arrives with it.
+        planned = None if job.arrival is None else plan.start(max(job.arrival, now), job.signal)
         self._log.submit(now, owner.index, owner.resubmitted, report.concurrency, planned, plan.estimated_utility)
-
-    def _arrivals(self, now: int) -> None:
-        """The environment reveals which jobs became ready; those already cancelled are passed over."""
-        for owner in self._to_arrive.pop(now, ()):
-            if not owner.finished:
-                self.mechanism.arrive(owner.name, owner.job.signal)
-                self._log.event(now, Kind.ARRIVE, owner.index, owner.resubmitted)
-
-    def _clear(self, now: int) -> None:
-        """The mechanism clears the round; owners hear what happened to their jobs."""
-        for event in self.mechanism.advance():
-            self._hear(event, now)
-        if self._held > self.setup.capacity:
-            raise EventError(f"round {now}: the mechanism runs {self._held} nodes, capacity is {self.setup.capacity}")
-
-    def _completions(self, now: int) -> None:
-        """The environment reports the jobs that ran their last round, in order of submission."""
-        for owner in sorted(self._to_end.pop(now, ()), key=_by_order):
-            if not owner.finished:
-                self._hear(self.mechanism.complete(owner.name), now)
 
     def _close(self) -> None:
         """After the last round a mechanism that can close removes every job it still has."""
-        close = getattr(self.mechanism, "close", None)
-        if close is None or self.mechanism.horizon != self.setup.horizon:
-            return
-        for event in close():
+        for event in self._loop.close() if self.mechanism.horizon == self.setup.horizon else ():
             owner = self._owners.pop(event.job)
             owner.observe(event)
             self._log.event(event.round, Kind.CLOSE, owner.index, owner.resubmitted)
@@ -221,14 +184,8 @@ class Market(mesa.Model):
         owner.observe(event)
         money = (event.completion, owner.payment, owner.value)  # none, 0 and 0 unless complete
         self._log.event(event.round, _KINDS[event.kind], owner.index, owner.resubmitted, *money)
-        nodes = owner.report.concurrency if owner.report is not None else 0
         if event.kind is EventKind.START:
-            self._held += nodes
-            if owner.can_complete():
-                self._to_end[now + owner.job.duration - 1].append(owner)
             return
-        if owner.start is not None:
-            self._held -= nodes
         del self._owners[owner.name]
         if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
             self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import mesa
 
 from marketsched.agents.job import Job
-from marketsched.agents.resubmission import covered, resubmission
-from marketsched.agents.strategies import PublicInformation, Strategy, value_until
+from marketsched.agents.resubmission import second_statement
+from marketsched.agents.strategies import PublicInformation, Strategy
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -46,7 +46,10 @@ class JobOwner(mesa.Agent):
     """
 
     def __init__(self, model: Market, job: Job, index: int, strategy: Strategy, max_delay: int) -> None:
-        super().__init__(model)
+        # As `mesa.Agent.__init__`, with its public parts alone: that of 3.3 also enters the model in a table of the
+        # class for ever, so that no market would be freed.
+        self.model, self.unique_id, self.pos = model, index + 1, None
+        model.register_agent(self)
         self.job = job
         self.index = index  # place in the workload
         self.truth = job.truth
@@ -55,7 +58,6 @@ class JobOwner(mesa.Agent):
         self._last_of_value = job.truth.birth + max_delay - 1
         self.report: StatementOfWork | None = None
         self.plan: LaunchPlan | None = None
-        self.order = -1  # place in the order of submission, which is the mechanism's LIFO key
         self.start: int | None = None
         self.finished = False
         self.value = 0.0
@@ -71,10 +73,6 @@ class JobOwner(mesa.Agent):
         self.report = self.strategy.report(self.truth, public)
         return self.report
 
-    def can_complete(self) -> bool:
-        """Return False if the report asked for fewer nodes than the job needs: it runs on for ever."""
-        return self.report is not None and self.report.concurrency >= self.truth.concurrency
-
     @property
     def resubmitted(self) -> bool:
         """True once the owner submits its job again."""
@@ -83,17 +81,12 @@ class JobOwner(mesa.Agent):
     def reconsider(self, now: int, public: PublicInformation) -> bool:
         """After a drop, decide whether to submit again in round ``now``; if so, know the job that is there.
 
-        An owner comes back once, and only if what happened was not foreseen by its own first law and
-        the job is not longer than the announced limit. What the job is worth, and until when, does not
-        change with the second statement, which is called ``"<name>+"``.
+        An owner comes back once, with the statement of `second_statement`, which is called ``"<name>+"``.
         """
-        if self.resubmitted or covered(self.job):
+        known = None if self.resubmitted else second_statement(self.job, now, public)
+        if known is None:
             return False
-        known = resubmission(self.job, now)
-        if public.max_duration is not None and known.law.durations.max() > public.max_duration:
-            return False
-        value = value_until(known, self._last_of_value, public)
-        self.truth = StatementOfWork(known.birth, known.concurrency, value, known.requirements)
+        self.truth = known
         self.name = self.job.name + "+"
         self.report = self.plan = None
         self.finished = False

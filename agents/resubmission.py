@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.agents.strategies import PublicInformation, value_until
 from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
@@ -81,6 +82,21 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
         durations, probabilities = _durations_given(job)
         points = [Requirement(now, d, p, job.signal) for d, p in zip(durations, probabilities, strict=True)]
     return StatementOfWork(now, truth.concurrency, truth.value, points)
+
+
+def second_statement(job: Job, now: int, public: PublicInformation) -> StatementOfWork | None:
+    """Return what an owner whose job was dropped submits in round ``now``, if it comes back at all.
+
+    It does only if what happened was not foreseen by its own law and the job is not longer than the
+    announced limit. What the job is worth, and until when, does not change with the second statement.
+    """
+    if covered(job):
+        return None
+    known = resubmission(job, now)
+    if public.max_duration is not None and known.law.durations.max() > public.max_duration:
+        return None
+    value = value_until(known, job.truth.birth + public.max_delay - 1, public)
+    return StatementOfWork(known.birth, known.concurrency, value, known.requirements)
 
 
 def _durations_given(job: Job) -> tuple[list[int], list[float]]:

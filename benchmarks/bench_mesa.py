@@ -213,7 +213,6 @@ def idle_seconds(n_owners: int) -> float:
     for _ in range(ROUNDS - 2):
         market.step()
     elapsed = time.perf_counter() - begin - (watched.seconds - before)
-    market.release()
     return elapsed / (ROUNDS - 2)
 
 

@@ -18,6 +18,7 @@ from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import THE_DURATION, Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
+MOST_DIGITS = 30  # of a time given as text
 LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
 
 _VALUE_FIELDS: dict[str, tuple[str, ...]] = {
@@ -166,7 +167,9 @@ def _times(values: object) -> dict[int, float]:
         raise InvalidReportError(f"values = {shown(values)}: expected an object {{completion time: value}}")
     table: dict[int, float] = {}
     for key, value in values.items():
-        time = int(key) if isinstance(key, str) and key.isascii() and key.isdigit() else key
+        # Longer than any legal time, a text is no number: Python refuses to read one of thousands of digits.
+        digits = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) <= MOST_DIGITS
+        time = int(key) if digits else key
         if isinstance(time, bool) or not isinstance(time, int) or not 0 <= time <= LAST_ROUND:
             raise InvalidReportError(f"values has the key {shown(key)}: expected completion times in [0, {LAST_ROUND}]")
         if time in table:

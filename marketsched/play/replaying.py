@@ -12,6 +12,7 @@ log goes on. Where the contract leaves a choice:
 * rounds are cleared when a correct line needs it, so the round of a faulty line is not *mentioned*;
 * an ``arrive`` without ``signal`` of a report that left signals out must give a ``duration``;
 * lines after ``end`` are read like any others; a blank line is skipped;
+* a round that a ``complete`` has cleared may still be closed by ``end``, once;
 * unknown fields are refused inside ``sow`` (a misspelt ``signal`` would change its meaning), and
   ignored beside it.
 """
@@ -19,6 +20,7 @@ log goes on. Where the contract leaves a choice:
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -27,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from marketsched.agents.loop import NEVER, MarketLoop
 from marketsched.config.configuration import ReplayConfig
 from marketsched.config.json_lines import field, parse_line, shown
 from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
@@ -113,26 +116,23 @@ def _decisions(replayer: Replayer, events: Iterable[Line] | str | PathLike[str],
 
 @dataclass(slots=True)
 class _Job:
-    """What the replayer knows of a job."""
+    """What the log has said of a job, and what the mechanism has planned for it."""
 
     name: str
-    index: int  # order of submission
-    concurrency: int
     plan: LaunchPlan
     signals_left_out: bool
     arrived: bool = False
-    active: bool = True
-    running: bool = False
-    start: int | None = None  # planned or actual; None while unknown
+    planned: int | None = None  # its start, of the case that has happened; None while unknown
     duration: int | None = None  # given in the log; then the replayer completes the job
 
-    def occupies(self, t: int, longest: int) -> bool:
-        """Return True if the job would execute in round ``t`` unless it is removed before."""
-        return self.start is not None and self.start <= t < self.start + (self.duration or longest)
 
-    def ends_in(self, t: int) -> bool:
-        """Return True if ``t`` is the last round of a job whose duration the log gave."""
-        return self.start is not None and self.duration is not None and self.start + self.duration - 1 == t
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the log says has happened to a job; ``duration`` None: a ``complete`` will say when it is done."""
+
+    arrival: int | None
+    duration: int | None
+    signal: Signal
 
 
 class Replayer:
@@ -151,16 +151,20 @@ class Replayer:
 
     def __init__(self, config: ReplayConfig) -> None:
         self.config = config
-        self.mechanism = build_mechanism(config)
+        self._market = MarketLoop(build_mechanism(config))
         widest = min(config.max_concurrency, config.capacity)
         self._limits = ReportLimits(widest, config.max_duration, config.max_value)
         self._jobs: dict[str, _Job] = {}  # every job ever submitted
-        self._ready: dict[str, _Job] = {}  # those that arrived, have a known start and are still active
         self._said: list[Decision] = []  # decisions on the line at hand
-        self._cleared = 0  # the last round cleared
         self._mentioned = 0  # the last round of a correct line
         self._arrivals_in = 0  # the last round with an arrival
+        self._ended = 0  # the last round that an ``end`` has closed
         self._closed = False
+
+    @property
+    def _cleared(self) -> int:
+        """The last round cleared."""
+        return self._market.now - 1
 
     def feed(self, number: int, line: Line) -> list[Decision]:
         """Take line ``number`` of the log; return the decisions that it leads to."""
@@ -198,7 +202,7 @@ class Replayer:
             raise EventError(f"round = {t} lies beyond the horizon: expected at most {self.config.horizon}")
         if t < self._mentioned:
             raise EventError(f"round = {t} goes back: expected at least {self._mentioned}")
-        if t <= self._cleared and kind != "complete":
+        if t <= self._cleared and not (kind == "complete" or (kind == "end" and t > self._ended)):
             raise EventError(f"round {t} is already cleared: expected complete, or a later round")
         if kind == "end":
             self._end(t)
@@ -211,7 +215,7 @@ class Replayer:
 
     def _end(self, t: int) -> None:
         self._clear(t)
-        self._mentioned = t
+        self._mentioned = self._ended = t
         if t == self.config.horizon:
             self._close()
 
@@ -223,9 +227,8 @@ class Replayer:
         report = field(fields, "sow")
         sow = sow_from_json(t, report, self._limits)
         self._clear(t - 1)
-        plan = self.mechanism.submit(name, sow)
-        job = _Job(name, len(self._jobs), sow.concurrency, plan, signals_left_out(report))
-        self._jobs[name] = job
+        plan = self._market.submit(name, sow, NEVER, 1)
+        self._jobs[name] = _Job(name, plan, signals_left_out(report))
         self._mentioned = t
         self._said.append(_plan(t, plan))
 
@@ -240,12 +243,11 @@ class Replayer:
         self._clear(t - 1)
         self._mentioned = self._arrivals_in = t
         job.arrived = True
-        if job.active:  # else it was cancelled before
-            self.mechanism.arrive(name, signal)
-            job.duration = duration
-            job.start = job.plan.start(t, signal)
-            if job.start is not None:
-                self._ready[name] = job
+        entry = self._market.entries.get(name)
+        if entry is not None:  # else it was cancelled before
+            entry.fate = _Seen(t, duration, signal)
+            self._market.arrive(entry)
+            job.duration, job.planned = duration, job.plan.start(t, signal)
 
     def _signal(self, job: _Job, duration: int | None, fields: Mapping[str, Any]) -> Signal:
         if "signal" in fields:
@@ -265,33 +267,47 @@ class Replayer:
             raise EventError(f"complete of {name!r}, which was given the duration {job.duration}")
         if not self._may_run(job, t):
             raise EventError(f"complete of {name!r}, which is not running in round {t}")
-        if self._cleared < t and (job.start is None or self._may_overload(t)):
+        if self._cleared < t and (self._start(job) is None or self._may_overload(t)):
             # Only clearing tells whether the job runs in round t: try on a copy.
             trial = copy.deepcopy(self)
             trial._clear(t)
-            if not trial._jobs[name].running:
+            if not trial._runs(name):
                 raise EventError(f"complete of {name!r}, which is not running in round {t}")
             self.__dict__ = trial.__dict__
         self._clear(t)
-        job = self._jobs[name]
-        if not job.running:
+        if not self._runs(name):
             raise EventError(f"complete of {name!r}, which is not running in round {t}")
         self._mentioned = t
-        self._charge(job)
+        self._record(self._market.complete(name))
+
+    def _runs(self, name: str) -> bool:
+        """Return True if the job has started and is still in the market."""
+        entry = self._market.entries.get(name)
+        return entry is not None and entry.start is not None
+
+    def _start(self, job: _Job) -> int | None:
+        """Return the start of a job in the market, the planned one before it; None while unknown."""
+        start = self._market.entries[job.name].start
+        return job.planned if start is None else start
+
+    def _occupies(self, job: _Job, t: int) -> bool:
+        """Return True if a job in the market would execute in round ``t`` unless it is removed before."""
+        start = self._start(job)
+        return start is not None and start <= t < start + (job.duration or self.config.max_duration)
 
     def _may_run(self, job: _Job, t: int) -> bool:
         """Return False if the job certainly does not execute in round ``t``."""
-        if not (job.active and job.arrived):
+        if not (job.arrived and job.name in self._market.entries):
             return False
-        return job.occupies(t, self.config.max_duration) if job.start is not None else self._cleared < t
+        return self._cleared < t if self._start(job) is None else self._occupies(job, t)
 
     def _may_overload(self, last: int) -> bool:
         """Return True if any round up to ``last`` would be overloaded if nobody were removed."""
-        for t in range(self._cleared + 1, last + 1):
-            load = sum(job.concurrency for job in self._ready.values() if job.occupies(t, self.config.max_duration))
-            if load > self.config.capacity:
-                return True
-        return False
+        present = [(entry.sow.concurrency, self._jobs[name]) for name, entry in self._market.entries.items()]
+        return any(
+            sum(nodes for nodes, job in present if self._occupies(job, t)) > self.config.capacity
+            for t in range(self._cleared + 1, last + 1)
+        )
 
     def _known(self, name: str) -> _Job:
         if name not in self._jobs:
@@ -301,32 +317,17 @@ class Replayer:
     def _clear(self, last: int) -> None:
         """Clear every round up to and including ``last`` that is not cleared yet."""
         while self._cleared < last:
-            for event in self.mechanism.advance():
+            for event in [*self._market.advance(), *self._market.completions()]:
                 self._record(event)
-            self._cleared += 1
-            ended = [job for job in self._ready.values() if job.running and job.ends_in(self._cleared)]
-            for job in sorted(ended, key=lambda job: job.index):
-                self._charge(job)
-
-    def _charge(self, job: _Job) -> None:
-        self._record(self.mechanism.complete(job.name))
 
     def _close(self) -> None:
-        close = None if self._closed else getattr(self.mechanism, "close", None)
-        self._closed = True
-        for event in close() if close is not None else ():
+        for event in () if self._closed else self._market.close():
             self._record(event)
+        self._closed = True
 
     def _record(self, event: Event) -> None:
-        """Note what happened to a job, and say so."""
-        job = self._jobs[str(event.job)]
-        if event.kind is EventKind.START:
-            job.running, job.start = True, event.round
-            self._ready[job.name] = job
-        else:
-            job.active = job.running = False
-            self._ready.pop(job.name, None)
-        decision: Decision = {"round": event.round, "event": event.kind.value, "job": job.name}
+        """Say what happened to a job."""
+        decision: Decision = {"round": event.round, "event": event.kind.value, "job": event.job}
         if event.kind is EventKind.COMPLETE:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
         self._said.append(decision)
@@ -359,5 +360,5 @@ def _plan(t: int, plan: LaunchPlan) -> Decision:
 
 def _error(number: int, fields: Any, message: str) -> Decision:
     t = fields.get("round") if isinstance(fields, Mapping) else None
-    known = isinstance(t, (int, float)) and not isinstance(t, bool)
+    known = isinstance(t, (int, float)) and not isinstance(t, bool) and abs(t) != math.inf
     return {"round": t if known else None, "event": "error", "line": number, "message": message}

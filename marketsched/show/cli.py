@@ -124,11 +124,14 @@ def replay(
     events: Annotated[str, typer.Argument(help="Log of events, JSON lines; - reads standard input.")],
     out: Annotated[Path | None, typer.Option(help="Write the decisions here.", show_default=False)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first faulty line.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --out.")] = False,
 ) -> None:
     """Feed a log of events to a mechanism and print its decisions, one JSON object per line."""
     with one_line_errors():
         from marketsched.play.replaying import replay as decisions_of
 
+        if out is not None and out.is_file() and not force:
+            raise FileExistsError(f"--out {out} exists: expected a new file, or --force to replace it")
         decisions = decisions_of(config, sys.stdin.buffer if events == "-" else Path(events), strict=strict)
         if out is None:
             faults = _write_lines(decisions, sys.stdout.write, sys.stdout.flush if events == "-" else None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.mechanism import Event, EventKind, Mechanism, Menu
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop, TruthfulOwners
+from marketsched.agents.loop import play as play_rounds
+from marketsched.mechanisms.mechanism import Event, Mechanism, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
 
@@ -26,19 +29,10 @@ MOST_EVENTS = 10_000  # a mechanism that says more in a market this small says i
 
 
 @dataclass(frozen=True, slots=True)
-class CheckJob:
-    """A report, and what happens: arrival (None: never) and duration, rounds."""
-
-    sow: StatementOfWork
-    arrival: int | None
-    duration: int
-
-
-@dataclass(frozen=True, slots=True)
 class CheckMarket:
     """Jobs by name, in order of submission, and the limits of the market."""
 
-    jobs: dict[Any, CheckJob]
+    jobs: dict[Any, Job]
     seed: int
     sizes: dict[str, Any] = field(default_factory=lambda: dict(SIZES))
 
@@ -61,7 +55,7 @@ class Played:
 def check_market(seed: int) -> CheckMarket:
     """Return a market of up to ten jobs with laws of two points, durations revealed; a few never arrive."""
     rng = np.random.default_rng([11, seed])
-    jobs: dict[Any, CheckJob] = {}
+    jobs: dict[Any, Job] = {}
     for i, birth in enumerate(np.sort(rng.integers(1, 7, int(rng.integers(4, 11)))).tolist()):
         cases = [(birth + int(a), int(d)) for a, d in rng.integers((0, 1), (3, 4), (2, 2))]
         last, worth = birth + int(rng.integers(2, 8)), float(rng.integers(1, 11))
@@ -69,7 +63,9 @@ def check_market(seed: int) -> CheckMarket:
         points = [(*case, p) for case, p in zip(cases, (0.6, 0.3), strict=True)]
         sow = StatementOfWork(birth, int(rng.integers(1, SIZES["max_concurrency"] + 1)), curve, points)
         which = int(rng.choice(3, p=[0.6, 0.3, 0.1]))
-        jobs[f"job {i}"] = CheckJob(sow, None, 1) if which == 2 else CheckJob(sow, *cases[which])
+        name = f"job {i}"
+        arrival, duration = (None, 1) if which == 2 else cases[which]
+        jobs[name] = Job(name, name, sow, arrival, duration, duration)
     return CheckMarket(jobs, seed)
 
 
@@ -90,40 +86,44 @@ def play(
     mechanism = factory(**market.sizes, rng=np.random.default_rng(market.seed))
     if before_play is not None:
         before_play(mechanism)
-    has_menus = callable(getattr(mechanism, "menu", None))
+    loop = MarketLoop(mechanism)
     played = Played()
-    running: dict[Any, int] = {}  # starts, by job
-    for now in range(1, market.sizes["horizon"] + 1):
-        if now == pickle_in:
-            mechanism = pickle.loads(pickle.dumps(mechanism))
-        for name, job in market.jobs.items():
-            if job.sow.birth != now:
-                continue
-            if menus and has_menus:
-                played.menus[name] = mechanism.menu(job.sow.concurrency)  # type: ignore[attr-defined]
-            if surfaces and has_menus:
-                played.surfaces.append((now, _surface(mechanism, market, now, surfaces)))
-            mechanism.submit(name, job.sow)
-        for name, job in market.jobs.items():
-            if job.arrival == now:
-                mechanism.arrive(name, job.duration)
-        events = mechanism.advance()
-        played.events += events
-        for event in events:
-            if event.kind is EventKind.START:
-                running[event.job] = now
-            else:
-                running.pop(event.job, None)
-        played.loads.append(sum(market.jobs[name].sow.concurrency for name in running))
-        for name in [n for n, start in running.items() if start + market.jobs[n].duration == now + 1]:
-            played.events.append(mechanism.complete(name))
-            del running[name]
-        if len(played.events) > MOST_EVENTS:
-            raise RuntimeError(f"more than {MOST_EVENTS} events in {len(market.jobs)} jobs")
-    close = getattr(mechanism, "close", None)
-    if callable(close):
-        played.events += close()
+    play_rounds(loop, _Watched(market, played, menus, surfaces, pickle_in), market.sizes["horizon"])
+    played.events += loop.close()
     return played
+
+
+class _Watched(TruthfulOwners):
+    """Truthful owners, and a note of what the mechanism says to them."""
+
+    def __init__(self, market: CheckMarket, played: Played, menus: bool, surfaces: str, pickle_in: int) -> None:
+        super().__init__(market.jobs.values())
+        self._market, self._played = market, played
+        self._menus, self._surfaces, self._pickle_in = menus, surfaces, pickle_in
+
+    def act(self, market: MarketLoop) -> None:
+        """Submit, after the mechanism's copy has taken its place if it is time to."""
+        if market.now == self._pickle_in:
+            market.mechanism = pickle.loads(pickle.dumps(market.mechanism))
+        super().act(market)
+
+    def submit(self, job: Job, market: MarketLoop) -> None:
+        """Submit one job, after looking at what is announced to it."""
+        mechanism: Any = market.mechanism
+        if callable(getattr(mechanism, "menu", None)):
+            if self._menus:
+                self._played.menus[job.name] = mechanism.menu(job.truth.concurrency)
+            if self._surfaces:
+                surface = _surface(mechanism, self._market, market.now, self._surfaces)
+                self._played.surfaces.append((market.now, surface))
+        super().submit(job, market)
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Note the events, and the load."""
+        self._played.events += events
+        self._played.loads.append(market.load)
+        if len(self._played.events) > MOST_EVENTS:
+            raise RuntimeError(f"more than {MOST_EVENTS} events in {len(self._market.jobs)} jobs")
 
 
 def _surface(mechanism: Any, market: CheckMarket, now: int, what: str) -> NDArray[np.float64]:

@@ -182,7 +182,7 @@ def _pays_on_completion(factory: Factory, market: CheckMarket) -> None:
 def _rational(factory: Factory, market: CheckMarket) -> None:
     for event in play(factory, market).events:
         if event.kind is EventKind.COMPLETE and event.completion is not None:
-            worth = float(market.jobs[event.job].sow.value(event.completion))
+            worth = float(market.jobs[event.job].truth.value(event.completion))
             if event.payment > worth + TOLERANCE:
                 raise _Broken(f"job {event.job!r} pays {event.payment:g} for what it declared to be worth {worth:g}")
 
@@ -227,9 +227,9 @@ def _tables_grow(factory: Factory, market: CheckMarket, what: str, *, in_time: b
 
 def _later_jobs(factory: Factory, market: CheckMarket) -> None:
     """What becomes of the jobs born so far does not depend on those submitted later (Lemma 3.1)."""
-    births = sorted({job.sow.birth for job in market.jobs.values()})
+    births = sorted({job.truth.birth for job in market.jobs.values()})
     last = births[len(births) // 2]
-    early = market.without(name for name, job in market.jobs.items() if job.sow.birth > last)
+    early = market.without(name for name, job in market.jobs.items() if job.truth.birth > last)
     full, short = play(factory, market), play(factory, early)
     for name in early.jobs:
         told, alone = _fate(full, name), _fate(short, name)
@@ -254,9 +254,9 @@ def _pickles(factory: Factory, market: CheckMarket) -> None:
 
 
 def _input_unchanged(factory: Factory, market: CheckMarket) -> None:
-    before = pickle.dumps([job.sow for job in market.jobs.values()])
+    before = pickle.dumps([job.truth for job in market.jobs.values()])
     play(factory, market)
-    if pickle.dumps([job.sow for job in market.jobs.values()]) != before:
+    if pickle.dumps([job.truth for job in market.jobs.values()]) != before:
         raise _Broken("a report was changed")
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.agents.conduct import Conduct, plain
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
-from marketsched.truthfulness.conduct import Conduct, plain
+from marketsched.truthfulness.guarded_market import MechanismFault
 from marketsched.truthfulness.misreports import Misreport, Truth
-from marketsched.truthfulness.playing import MechanismFault
+from marketsched.truthfulness.plays import Played, World
 from marketsched.truthfulness.situation import Situation
-from marketsched.truthfulness.staging import Played, World
 
 MOST_WORLDS = 256  # that are enumerated
 ROUNDING = 1e-9  # of the truth's utility and 1 credit: smaller gains are none

@@ -14,23 +14,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from marketsched.agents.job import Job
+from marketsched.agents.loop import NEVER, Fate, Happens
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 
 CERTAIN = 1 - 1e-9  # probabilities of a law may miss 1 by so much
 
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What really happens to a job: arrival (a round; None: never), duration in rounds, signal."""
-
-    arrival: int | None
-    duration: int
-    signal: Signal = None
-
-
-NEVER = Fate(None, 1)
 
 Outcome = tuple[StatementOfWork | None, Fate]  # None: the job does not appear
 
@@ -104,7 +94,7 @@ def of_waiting(sow: StatementOfWork, now: int) -> Lottery:
     return lottery(left or [((sow, NEVER), 1.0)])
 
 
-def of_arrived(sow: StatementOfWork, seen: Fate, start: int | None, now: int, longest: int) -> Lottery:
+def of_arrived(sow: StatementOfWork, seen: Happens, start: int | None, now: int, longest: int) -> Lottery:
     """Return what may still happen to a job that has arrived, and runs since ``start`` if not None.
 
     Parameters
@@ -130,9 +120,9 @@ def of_arrived(sow: StatementOfWork, seen: Fate, start: int | None, now: int, lo
     return lottery(left or [(excluded, 1.0)])
 
 
-def as_job(name: str, sow: StatementOfWork, fate: Fate) -> Job:
+def as_job(name: str, sow: StatementOfWork, fate: Happens) -> Job:
     """Return the job of the market that says and does this."""
-    return Job(name, name, sow, fate.arrival, fate.duration, fate.signal)
+    return Job(name, name, sow, fate.arrival, fate.duration or 1, fate.signal)
 
 
 def fate_of(job: Job) -> Fate:
@@ -159,6 +149,6 @@ def _points(sow: StatementOfWork) -> list[tuple[Fate, float]]:
     return points if mass >= CERTAIN else [*points, (NEVER, 1 - mass)]
 
 
-def _same(fate: Fate, seen: Fate) -> bool:
+def _same(fate: Fate, seen: Happens) -> bool:
     alike = isinstance(fate.signal, bool) == isinstance(seen.signal, bool)
     return fate.arrival == seen.arrival and fate.signal == seen.signal and alike

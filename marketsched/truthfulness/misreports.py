@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
+from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.strategies import PublicInformation
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.conduct import Conduct, plain
 
 Bounds = tuple[float, float]
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from marketsched.agents.conduct import Conduct, Plans, Statement, nothing, plain
+from marketsched.agents.loop import Fate
 from marketsched.agents.strategies import DelaySubmission, PublicInformation, ShiftDeadline
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
-from marketsched.truthfulness.conduct import Conduct, Plans, Statement, nothing, plain
 from marketsched.truthfulness.law_misreports import with_points
-from marketsched.truthfulness.lotteries import Fate
 from marketsched.truthfulness.misreports import Bounds, Misreport, count_of
 from marketsched.truthfulness.value_misreports import ScaledValue
 

@@ -101,11 +101,8 @@ def certify_owners(
         return _Certified(told, job, certified) if job.name in chosen else told
 
     market = Market(replace(setup, strategy=strategy_of), rng)
-    try:
-        while market.running and market.round < last_round:
-            market.step()
-    finally:
-        market.release()
+    while market.running and market.round < last_round:
+        market.step()
     return pd.DataFrame(found)
 
 

@@ -23,8 +23,8 @@ from marketsched.truthfulness.evaluation import (
     prepared,
 )
 from marketsched.truthfulness.findings import Deviation
+from marketsched.truthfulness.guarded_market import MechanismFault
 from marketsched.truthfulness.misreports import Misreport
-from marketsched.truthfulness.playing import MechanismFault
 from marketsched.truthfulness.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows

@@ -35,8 +35,8 @@ from marketsched.truthfulness.evaluation import (
 )
 from marketsched.truthfulness.families import Family, default_families, interleaved, paired
 from marketsched.truthfulness.findings import Deviation, Deviations, Tried
+from marketsched.truthfulness.guarded_market import MechanismFault
 from marketsched.truthfulness.misreports import Combination, Misreport
-from marketsched.truthfulness.playing import MechanismFault
 from marketsched.truthfulness.scoring import Scores
 from marketsched.truthfulness.situation import Situation
 

@@ -26,8 +26,8 @@ from marketsched.truthfulness.evaluation import (
     prepared,
 )
 from marketsched.truthfulness.findings import Deviation
+from marketsched.truthfulness.guarded_market import MechanismFault
 from marketsched.truthfulness.misreports import Combination, Misreport
-from marketsched.truthfulness.playing import MechanismFault
 from marketsched.truthfulness.scoring import Scores
 from marketsched.truthfulness.situation import Situation
 

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.job import Job
+from marketsched.agents.loop import Fate
 from marketsched.agents.strategies import PublicInformation
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
@@ -30,10 +32,9 @@ from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.truthfulness.conduct import Conduct, plain
-from marketsched.truthfulness.lotteries import Fate, fate_of
-from marketsched.truthfulness.playing import Factory
-from marketsched.truthfulness.staging import MECHANISM, Played, Stage, stream, stream_of_run
+from marketsched.truthfulness.guarded_market import Factory
+from marketsched.truthfulness.lotteries import fate_of
+from marketsched.truthfulness.plays import MECHANISM, Played, Stage, stream, stream_of_run
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marketsched.agents.loop import Fate
 from marketsched.config.job_list import JobEntry, JobList
 from marketsched.config.mixtures import Mixtures
 from marketsched.config.scenario import Scenario
@@ -25,10 +26,10 @@ from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportEr
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.findings import Deviation
-from marketsched.truthfulness.lotteries import Fate, fate_of
+from marketsched.truthfulness.guarded_market import Factory
+from marketsched.truthfulness.lotteries import fate_of
 from marketsched.truthfulness.misreports import misreport_from
 from marketsched.truthfulness.own_lies import FixedReport, OwnLie
-from marketsched.truthfulness.playing import Factory
 from marketsched.truthfulness.scoring import score
 from marketsched.truthfulness.situation import Other, ScenarioMechanism, Situation
 

@@ -246,6 +246,30 @@ def test_owners_are_mesa_agents_that_come_and_go():
     assert [agent.job.name for agent in model.agents] == ["b"]
 
 
+def test_a_script_in_mesas_own_idioms():
+    """A DataCollector over the model, its agents and its AgentSet, and a loop over `step`."""
+    model = market([job("a", 1, 1, 3), job("b", 2, 3, 2), job("c", 2, 2, 1)])
+    collector = mesa.DataCollector(
+        model_reporters={"load": "load", "active": lambda m: len(m.agents)},
+        agent_reporters={"running": lambda owner: owner.start is not None, "name": "name"},
+    )
+    while model.running:
+        model.step()
+        collector.collect(model)
+    table = collector.get_model_vars_dataframe()
+    assert model.steps == len(table) == model.setup.horizon
+    assert table["load"].tolist() == model.result().rounds["load"].tolist()
+    owners = collector.get_agent_vars_dataframe()
+    assert set(owners["name"]) == {"a", "b", "c"}
+    assert owners.index.get_level_values("AgentID").nunique() == 3
+    assert owners.groupby("Step")["running"].sum().loc[2] == 2  # a since round 1, c
+    again = market([job("a", 1, 5, 1), job("b", 1, 5, 1)])
+    again.step()
+    names = again.agents.select(lambda owner: owner.plan is not None).get("name")
+    assert isinstance(again.agents, mesa.agent.AgentSet)
+    assert sorted(names) == ["a", "b"]
+
+
 def test_interruption_leaves_all_finished_rounds():
     jobs = [job(f"j{i}", 1 + i, 1 + i, 3) for i in range(9)]
     whole = market(jobs).run()
@@ -298,9 +322,9 @@ def test_a_market_without_jobs_or_prices_gives_whole_tables():
     assert result.price_surface is None
 
 
-def test_mesa_forgets_a_market_that_is_over():
+def test_mesa_forgets_a_market_that_nobody_holds():
     model = market([job("a", 1, 1, 1), job("b", 1, None, 1)])
-    model.run()
+    model.step()  # and not to its end
     gone = weakref.ref(model)
     del model
     gc.collect()

@@ -215,7 +215,6 @@ def test_an_owner_by_itself():
     report = owner.declare(model.public)
     assert report is owner.report
     assert report.value == DeadlineValue(16.0, 30)
-    assert owner.can_complete()
     assert [owner.worth(f) for f in (6, 14, 15)] == [8.0, 8.0, 0.0]  # 0 from birth + 12 on
     owner.observe(Event(5, EventKind.START, "a"))
     owner.observe(Event(6, EventKind.COMPLETE, "a", completion=7, payment=3.0))

@@ -368,6 +368,29 @@ def test_other_mechanisms_replay_too():
     ]
 
 
+@pytest.mark.parametrize("digits", [31, 400, 5_000])
+def test_a_number_of_many_digits_is_one_error_line_and_the_next_line_is_answered(digits):
+    report = sow((1, 2, 1.0))
+    long = {**report, "value": {"kind": "table", "values": {"9" * digits: 1.0}}}
+    lines = [json.dumps(submit(1, "A", long)), json.dumps(submit(1, "B", report))]
+    lines.append(json.dumps(submit(1, "C", report)).replace('"duration": 2', f'"duration": {"9" * digits}'))
+    assert story(lines)[:3] == [(1, "error", None), (1, "plan", "B"), (1 if digits < 4_300 else None, "error", None)]
+    infinite = '{"round": 1e999, "event": "end"}'
+    assert json.dumps(next(replay(CONFIG, [infinite]))["round"]) == "null"
+
+
+def test_end_after_the_last_job_was_completed_by_hand():
+    """A `complete` clears its round; the log may still be closed in that round, once."""
+    log = [submit(1, "A", sow((1, 2, 1.0), (1, 3, 0.0))), arrive(1, "A", signal=2), complete(9, "A")]
+    config = {**CONFIG, "max_duration": 9}
+    short = [*log[:2], complete(2, "A")]
+    assert story([*short, end(2)]) == [(1, "plan", "A"), (1, "start", "A"), (2, "complete", "A")]
+    assert story([*short, end(2), end(2)])[3:] == [(2, "error", None)]
+    # In the last round of all, closing the market removes who is left, once.
+    last = [*log[:2], submit(2, "B", sow((2, 8, 1.0))), arrive(2, "B", duration=9), complete(9, "A"), end(9)]
+    assert story(last, config)[-2:] == [(9, "complete", "A"), (9, "evict", "B")]
+
+
 amounts = st.floats(0, 100, allow_nan=False)
 rounds = st.integers(1, 40)
 values = st.one_of(

@@ -197,6 +197,22 @@ def test_replay_reports_faulty_lines_and_goes_on(here):
     assert strict.exit_code == 1 and len(strict.stdout.splitlines()) == 1
 
 
+def test_replay_replaces_no_file_unless_it_is_told_to(here):
+    config = GOLDEN / "04.config.yaml"
+    events = here / "events.jsonl"
+    events.write_text((GOLDEN / "04.events.jsonl").read_text())
+    before = events.read_bytes()
+    refused = call("replay", config, events, "--out", events)  # its own input
+    assert (refused.exit_code, events.read_bytes()) == (2, before)
+    assert "exists: expected a new file, or --force" in refused.stderr
+    other = here / "mine.txt"
+    other.write_text("mine")
+    assert call("replay", config, "-", "--out", other, input=before.decode()).exit_code == 2
+    assert other.read_text() == "mine"
+    assert call("replay", config, events, "--out", other, "--force").exit_code == 0
+    assert other.read_text() == call("replay", config, events).stdout
+
+
 def test_replay_answers_a_live_log_line_by_line():
     lines = (GOLDEN / "04.events.jsonl").read_text().splitlines(keepends=True)
     live = process("replay", GOLDEN / "04.config.yaml", "-", stdin=subprocess.PIPE)

@@ -33,7 +33,7 @@ def built(name):
     def factory(**sizes):
         if name != "stochastic":
             return get_mechanism(name, **sizes)
-        laws = [StatementLaw([(job.sow, 1.0)]) for seed in range(6) for job in check_market(seed).jobs.values()]
+        laws = [StatementLaw([(job.truth, 1.0)]) for seed in range(6) for job in check_market(seed).jobs.values()]
         sizes["capacity"] = 30
         return get_mechanism(name, **sizes, laws=laws)
 

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marketsched.agents.conduct import whole
+from marketsched.agents.loop import Fate
 from marketsched.agents.strategies import PublicInformation
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import DeadlineValue, LinearValue, Requirement, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.truthfulness.conduct import whole
 from marketsched.truthfulness.families import Family, default_families, interleaved, paired
 from marketsched.truthfulness.law_misreports import (
     LeftOut,
@@ -18,7 +19,6 @@ from marketsched.truthfulness.law_misreports import (
     SpreadArrival,
     SpreadDuration,
 )
-from marketsched.truthfulness.lotteries import Fate
 from marketsched.truthfulness.misreports import KINDS, Combination, Truth, misreport_from
 from marketsched.truthfulness.outside_model import DelayedSubmission, Ghosts, Overrun, SplitNodes, SplitRounds
 from marketsched.truthfulness.own_lies import FixedReport, OwnLie, misreport_of

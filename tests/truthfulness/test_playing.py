@@ -4,8 +4,8 @@ import pytest
 
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.truthfulness import Situation
+from marketsched.truthfulness.guarded_market import MechanismFault
 from marketsched.truthfulness.outside_model import DelayedSubmission, Ghosts, Overrun, SplitNodes, SplitRounds
-from marketsched.truthfulness.playing import MechanismFault
 from small_mechanisms import HighestBid, OpenMarket
 
 

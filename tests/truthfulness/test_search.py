@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from faulty_mechanisms import FAULTS, witness_market
+from marketsched.agents.conduct import plain
 from marketsched.mechanisms import (
     DeadlineValue,
     ExactOracle,
@@ -21,7 +22,6 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness import Family, Other, Situation, certify, score, search
-from marketsched.truthfulness.conduct import plain
 from marketsched.truthfulness.misreports import Combination
 from marketsched.truthfulness.outside_model import DelayedSubmission
 from marketsched.truthfulness.value_misreports import DeclaredNodes, ScaledValue

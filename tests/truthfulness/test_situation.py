@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from marketsched.agents import InflateConcurrency, Job, Market, MarketSetup, ScaleDuration, ScaleValue, Truthful
+from marketsched.agents.conduct import plain
+from marketsched.agents.loop import Fate
 from marketsched.agents.strategies import DelaySubmission
 from marketsched.mechanisms import (
     DeadlineValue,
@@ -16,9 +18,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportEr
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness import Other, Situation, situation_of
-from marketsched.truthfulness.conduct import plain
-from marketsched.truthfulness.lotteries import Fate, as_job, of_arrived, of_statement, of_waiting
-from marketsched.truthfulness.staging import MECHANISM, stream
+from marketsched.truthfulness.lotteries import as_job, of_arrived, of_statement, of_waiting
+from marketsched.truthfulness.plays import MECHANISM, stream
 from small_mechanisms import OpenMarket
 from strict_mechanism import StrictMechanism
 
@@ -249,7 +250,7 @@ def test_a_job_of_the_history_that_is_submitted_again_is_there():
         situation = Situation(
             FACTORIES["exact"], truth, [surprised], capacity=5, horizon=16, max_delay=9, history=0, resubmit=resubmit
         )
-        names = list(situation.stage.at_turn(situation.stage.world(0)).live)
+        names = list(situation.stage.at_turn(situation.stage.world(0)).entries)
         assert names == (["late+"] if resubmit else [])
 
 

@@ -173,7 +173,6 @@ class Player:
         try:
             session = Session(self._base, settings, data=self._data)
             if not self._hand_over(order, session):
-                session.close()
                 return
             session.compute_bound()
         except MarketschedError as fault:
@@ -221,9 +220,6 @@ class Player:
             with self._wake:  # pictures do not pile up; closing and pausing end the wait
                 if self._playing:
                     self._wake.wait_for(lambda: self._closed or self._changed, FRAME_SECONDS)
-        for session in (self._session, self._fresh):
-            if session is not None:
-                session.close()
 
     def _asked(self) -> bool:
         """Return whether a round is to be played now; one of a market that is being built has to wait."""
@@ -233,8 +229,6 @@ class Player:
         """Look at the new market, if there is one."""
         self._changed = False
         if self._fresh is not None:
-            if self._session is not None:
-                self._session.close()
             self._session, self._fresh = self._fresh, None
 
     def _play_on(self) -> None:

@@ -160,7 +160,7 @@ def _check_playable(scenario: Scenario, seed: int, data: Path | None) -> None:
     if settings is None:
         control, fault = next(iter(faults.items()))
         raise InvalidParameterError(f"{control}: {fault}")
-    Session(scenario, settings, data=data).close()
+    Session(scenario, settings, data=data)
 
 
 def _free_port(port: int) -> int:

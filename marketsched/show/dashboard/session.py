@@ -128,10 +128,6 @@ class Session:
             truth_values=np.where(useful, values, 0.0),
         )
 
-    def close(self) -> None:
-        """Let go of the market: Mesa would keep it for ever."""
-        self.market.release()
-
     def _result(self) -> RunResult:
         if self._tables is None:
             self._tables = self.market.result()

@@ -1,24 +1,23 @@
 """Trying an instance out: what a mechanism earns from a birth sequence, and what no schedule exceeds.
 
-The market is played through the protocol of `marketsched.mechanisms.mechanism` alone, owners truthful,
-with the random streams of `marketsched.play.running.run`: a trial with seed k and a run of the same
-scenario with seed k are the same market. Tables and agents are left out, which makes a trial of some
-thirty jobs a matter of milliseconds.
+The market is played by `marketsched.agents.loop`, owners truthful, with the random streams of
+`marketsched.play.running.run`: a trial with seed k and a run of the same scenario with seed k are the same
+market. Tables and agents are left out, which makes a trial of some thirty jobs a matter of milliseconds.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.mechanisms.errors import TooLargeError
-from marketsched.mechanisms.mechanism import EventKind, Mechanism
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.study.comparisons.birth_sequences import BirthSequence, MarketLimits, realised_jobs
@@ -137,25 +136,9 @@ def played(mechanism: Mechanism, jobs: Sequence[Job], horizon: int) -> float:
     horizon : int
         T, rounds.
     """
-    born, arriving, ending = defaultdict(list), defaultdict(list), defaultdict(list)
-    for i, job in enumerate(jobs):
-        born[job.truth.birth].append(i)
-    index, gone, welfare = {job.name: i for i, job in enumerate(jobs)}, set(), 0.0
-    for now in range(1, horizon + 1):
-        for i in born[now]:
-            mechanism.submit(jobs[i].name, jobs[i].truth)
-            arriving[jobs[i].arrival].append(i)
-        for i in arriving[now]:
-            if i not in gone:
-                mechanism.arrive(jobs[i].name, jobs[i].signal)
-        for event in mechanism.advance():
-            i = index[event.job]  # type: ignore[index]
-            if event.kind is EventKind.START:
-                ending[now + jobs[i].duration - 1].append(i)
-            else:
-                gone.add(i)
-        for i in sorted(ending[now]):
-            if i not in gone:
-                mechanism.complete(jobs[i].name)
-                welfare += float(jobs[i].truth.value(now + 1))
+    truths = {job.name: job.truth for job in jobs}
+    welfare = 0.0
+    for event in play(MarketLoop(mechanism), TruthfulOwners(jobs), horizon):
+        if event.completion is not None:
+            welfare += float(truths[str(event.job)].value(event.completion))
     return welfare

@@ -14,22 +14,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Menu, value_menu
+from marketsched.agents.loop import MarketLoop, play
 from marketsched.agents.strategies import PublicInformation, Strategy, submission_delay
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.yardsticks import Bracket, optimum_bracket
+from marketsched.truthfulness.guarded_market import Factory, GuardedMarket, Snapshot, no_collection, snapshot
 from marketsched.truthfulness.lotteries import fate_of
-from marketsched.truthfulness.playing import Ended, Factory, Playing
-from marketsched.truthfulness.snapshots import Snapshot, no_collection, snapshot
 
 
 @dataclass(frozen=True)
@@ -185,10 +186,10 @@ class RepeatedMarket:
             If the mechanism raises anything else or breaks the protocol.
         """
         kept: dict[int, Snapshot | None] = {place[0]: None for place in self._places(day).values()} if turns else {}
-        ended = self._play_on(self._opened(day), day, tuple(reports), 0, len(day.jobs), kept=kept)
+        events = self._play_on(self._opened(day), day, tuple(reports), 0, len(day.jobs), kept=kept)
         numbers = {owner: i for i, owner in enumerate(self.owners)}
         utilities, welfare, revenue = np.zeros(len(self.owners)), 0.0, 0.0
-        for job, value, payment in self._earnings(day, ended):
+        for job, value, payment in self._earnings(day, events):
             utilities[numbers[job.owner]] += value - payment
             welfare, revenue = welfare + value, revenue + payment
         return Played(day, tuple(reports), Outcome(utilities, welfare, revenue), kept)
@@ -224,14 +225,14 @@ class RepeatedMarket:
         watched = {day.jobs[place].name for place in places}
         with no_collection():
             if turn is None:  # the mechanism does not pickle, or the turn was not kept
-                ended = self._play_on(self._opened(day), day, reports, 0, last, watched=watched)
+                events = self._play_on(self._opened(day), day, reports, 0, last, watched=watched)
             else:
-                ended = self._play_on(turn.copy(), day, reports, first, last, watched=watched)
-        return sum(v - p for job, v, p in self._earnings(day, ended) if job.name in watched)
+                events = self._play_on(turn.copy(), day, reports, first, last, watched=watched)
+        return sum(v - p for job, v, p in self._earnings(day, events) if job.name in watched)
 
     def _play_on(
         self,
-        market: Playing,
+        market: GuardedMarket,
         day: Day,
         reports: Sequence[StatementOfWork],
         place: int,
@@ -239,39 +240,60 @@ class RepeatedMarket:
         *,
         watched: set[str] | None = None,
         kept: dict[int, Snapshot | None] | None = None,
-    ) -> list[Ended]:
+    ) -> list[Event]:
         """Play from the submission of job ``place`` to the end, or until all ``watched`` jobs have left the market."""
-        ended: list[Ended] = []
-        left = None if watched is None else set(watched)
-        while market.now <= self.horizon:
-            while place < last and day.jobs[place].truth.birth == market.now:
-                if kept is not None and place in kept:
-                    kept[place] = snapshot(market)
-                job = day.jobs[place]
-                market.submit(job.name, reports[place], fate_of(job), job.truth.concurrency, own=True)
-                place += 1
-            gone = market.clear()
-            ended += gone
-            if left is not None:
-                left.difference_update(end.name for end in gone)
-            if (left is not None and not left) or (place >= last and not market.live):
-                break
-        return ended
+        owners = _DayOwners(day, reports, place, last, watched, {} if kept is None else kept)
+        return play(market, owners, self.horizon)
 
-    def _opened(self, day: Day) -> Playing:
-        return Playing(self.factory, np.random.default_rng(day.seed), self.capacity)
+    def _opened(self, day: Day) -> GuardedMarket:
+        return GuardedMarket(self.factory, np.random.default_rng(day.seed), self.capacity)
 
-    def _earnings(self, day: Day, ended: Sequence[Ended]) -> Iterator[tuple[Job, float, float]]:
+    def _earnings(self, day: Day, events: Sequence[Event]) -> Iterator[tuple[Job, float, float]]:
         """Go through true value and payment of what has left the market."""
         jobs = {job.name: job for job in day.jobs}
-        for end in ended:
-            job, value = jobs[end.name], 0.0
-            if end.completion is not None and end.completion < job.truth.birth + self.max_delay:
-                value = float(job.truth.value(end.completion))
-            yield job, value, end.payment
+        for event in events:
+            if event.kind is EventKind.START:
+                continue
+            job, value = jobs[str(event.job)], 0.0
+            if event.completion is not None and event.completion < job.truth.birth + self.max_delay:
+                value = float(job.truth.value(event.completion))
+            yield job, value, event.payment
 
     def _places(self, day: Day) -> dict[str, list[int]]:
         places: dict[str, list[int]] = {}
         for place, job in enumerate(day.jobs):
             places.setdefault(job.owner, []).append(place)
         return places
+
+
+class _DayOwners:
+    """The owners of a day from the submission of job ``place`` on, as far as job ``last``."""
+
+    def __init__(
+        self,
+        day: Day,
+        reports: Sequence[StatementOfWork],
+        place: int,
+        last: int,
+        watched: set[str] | None,
+        kept: dict[int, Snapshot | None],
+    ) -> None:
+        self._jobs, self._reports, self._place, self._last = day.jobs, reports, place, last
+        self._left = None if watched is None else set(watched)  # of the watched jobs, those in the market
+        self._kept = kept  # receives the market before the submissions it names
+        self.over = False
+
+    def act(self, market: Any) -> None:
+        """Submit the jobs born in this round."""
+        while self._place < self._last and self._jobs[self._place].truth.birth == market.now:
+            if self._place in self._kept:
+                self._kept[self._place] = snapshot(market)
+            job = self._jobs[self._place]
+            market.submit(job.name, self._reports[self._place], fate_of(job), job.truth.concurrency, own=True)
+            self._place += 1
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Note who has left the market."""
+        if self._left is not None:
+            self._left.difference_update(str(event.job) for event in events if event.kind is not EventKind.START)
+        self.over = self._left == set() or (self._place >= self._last and not market.entries)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.agents.loop import NEVER, Fate, MarketLoop, play
 from marketsched.mechanisms import (
-    EventKind,
+    Event,
     ExactOracle,
     ExponentialPricing,
     LinearValue,
@@ -88,25 +90,39 @@ def failure_share(
         threshold=0.0,
         rng=rng,
     )
-    arrivals: dict[int, list[str]] = {}
-    seen = over = 0
-    for now in range(1, HORIZON + 1):
-        for i in range(capacity if now <= HORIZON - delay else 0):
-            seen += 1
-            over += bool((oracle.failure_table(1) > delta).any()) if i % 10 == 0 else 0
-            ready = np.sort(rng.choice(np.arange(now, now + delay - 1), size=3, replace=False))
-            worth = LinearValue(float(delay), now + 1, 0.5, now + delay)
-            market.submit(f"{now}-{i}", StatementOfWork(now, 1, worth, [(int(t), 1, 0.3) for t in ready]))
-            drawn = int(rng.integers(0, 10)) // 3
-            if drawn < 3:
-                arrivals.setdefault(int(ready[drawn]), []).append(f"{now}-{i}")
-        for job in arrivals.get(now, []):
-            market.arrive(job, 1)
-        started = [str(event.job) for event in market.advance() if event.kind is EventKind.START]
-        for job in started:
-            market.complete(job)
+    crowd = _Crowd(capacity, delay, delta, oracle, rng)
+    play(MarketLoop(market), crowd, HORIZON)
     usage = float(market.committed(1, HORIZON).max()) / ((1 - epsilon) * capacity)
-    return over / max(-(-seen // 10), 1), usage
+    return crowd.over_delta / max(-(-crowd.seen // 10), 1), usage
+
+
+class _Crowd:
+    """The owners of `failure_share`; every tenth one looks at the failure probabilities before it submits."""
+
+    over = False
+
+    def __init__(
+        self, capacity: int, delay: int, delta: float, oracle: MonteCarloOracle, rng: np.random.Generator
+    ) -> None:
+        self.seen = self.over_delta = 0
+        self._capacity, self._delay, self._delta, self._oracle, self._rng = capacity, delay, delta, oracle, rng
+
+    def act(self, market: MarketLoop) -> None:
+        """Submit as many jobs as there are nodes, as long as they can still be done."""
+        now, delay = market.now, self._delay
+        for i in range(self._capacity if now <= HORIZON - delay else 0):
+            self.seen += 1
+            self.over_delta += bool((self._oracle.failure_table(1) > self._delta).any()) if i % 10 == 0 else 0
+            ready = np.sort(self._rng.choice(np.arange(now, now + delay - 1), size=3, replace=False))
+            worth = LinearValue(float(delay), now + 1, 0.5, now + delay)
+            name = f"{now}-{i}"
+            market.submit(name, StatementOfWork(now, 1, worth, [(int(t), 1, 0.3) for t in ready]), NEVER, 1)
+            drawn = int(self._rng.integers(0, 10)) // 3
+            if drawn < 3:
+                market.ready(name, Fate(int(ready[drawn]), 1, 1))
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Nothing that happens changes what they submit."""
 
 
 def sampling_error(seed: int, samples: int) -> float:

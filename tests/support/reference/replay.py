@@ -5,7 +5,7 @@ Where the contract leaves a choice, the reading taken is:
 * an erroneous line changes nothing at all, so it does not bring the market to its round either: the
   rounds before it are cleared only when a correct line asks for it;
 * the last round mentioned is that of the last correct line;
-* ``end`` for a round already cleared (by a ``complete``) is an error, as "anything but complete" says;
+* ``end`` for a round that a ``complete`` has cleared closes it; a second ``end`` of one round is an error;
 * an ``arrive`` that names no signal for a report without signals must give a duration;
 * an ``arrive`` of a cancelled job is ignored, a second one is an error like any second ``arrive``;
 * jobs left after the last round are removed when ``end`` of that round, or the end of the file, is read;
@@ -124,6 +124,7 @@ class Replayer:
         self.decisions: list[Line] = []
         self.latest = 0  # the last round mentioned
         self.arrivals_in = 0  # the last round with an arrive
+        self.ended = 0  # the last round that an end has closed
         self.swept = False
 
     def clear_through(self, market: Market, last: int) -> list[Line]:
@@ -154,10 +155,11 @@ class Replayer:
         kind = get(event, "event")
         need(kind in ("submit", "arrive", "complete", "end"), f"unknown event {kind!r}")
         need(t >= self.latest, "the round goes back")
-        need(kind == "complete" or self.market.round <= t, "the round is already cleared")
+        open_still = self.market.round <= t or (kind == "end" and t > self.ended)
+        need(kind == "complete" or open_still, "the round is already cleared")
         if kind == "end":
             self.decisions += self.clear_through(self.market, t)
-            self.latest = t
+            self.latest = self.ended = t
             self.finish()
             return
         name = get(event, "job")

@@ -13,19 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from marketsched.agents.resubmission import covered, resubmission
-from marketsched.agents.strategies import value_until
+from marketsched.agents.conduct import Attempt, Conduct, plain
+from marketsched.agents.loop import NEVER, Entry, Fate, MarketLoop, play
+from marketsched.agents.resubmission import second_statement
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.mechanism import EventKind
+from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.conduct import Attempt, Conduct, plain
+from marketsched.truthfulness.guarded_market import GuardedMarket, MechanismFault, Snapshot, no_collection, snapshot
 from marketsched.truthfulness.lotteries import (
-    NEVER,
-    Fate,
     Lottery,
     Outcome,
     as_job,
@@ -34,8 +33,6 @@ from marketsched.truthfulness.lotteries import (
     of_statement,
     of_waiting,
 )
-from marketsched.truthfulness.playing import Live, MechanismFault, Playing
-from marketsched.truthfulness.snapshots import Snapshot, no_collection, snapshot
 
 if TYPE_CHECKING:
     from marketsched.truthfulness.situation import Situation
@@ -102,11 +99,11 @@ class Stage:
     """
 
     def __init__(self, situation: Situation) -> None:
-        self._s = situation
+        self.situation = situation
         self._number = {other.name: i for i, other in enumerate(situation.others)}
-        self._born: dict[int, list[int]] = defaultdict(list)
+        self.born: dict[int, list[int]] = defaultdict(list)
         for i, other in enumerate(situation.others):
-            self._born[other.law.birth].append(i)
+            self.born[other.law.birth].append(i)
         self._known: dict[int, Lottery] = {}
         self._owner = of_statement(situation.truth)
         self._turns: OrderedDict[tuple[object, int], _Turn] = OrderedDict()
@@ -145,7 +142,7 @@ class Stage:
         return found
 
     def _draw(self, seed: int, owner: Fate) -> World:
-        size = len(self._s.others) * (2 if self._s.resubmit else 1)  # the second half: submitted again
+        size = len(self.situation.others) * (2 if self.situation.resubmit else 1)  # the second half: submitted again
         return World(seed, owner, stream(seed, OTHERS).random(size).tolist())
 
     def _open(self, most: int) -> list[tuple[int, Lottery]] | None:
@@ -166,20 +163,20 @@ class Stage:
 
     def _lotteries(self) -> Iterator[tuple[int, Lottery]]:
         """All lotteries that a play draws from, but the owner's."""
-        s = self._s
+        s = self.situation
         if s.history is None:
             yield from ((i, self._lottery(i)) for i in range(len(s.others)))
             return
         assert self._past is not None
         for name, lottery in self._turn(self._past, s.truth.birth).lotteries.items():
             yield self._number_of(name), lottery
-        later = [*self._born[s.truth.birth][s.n_ahead :]]
-        later += [i for birth, born in self._born.items() if birth > s.truth.birth for i in born]
+        later = [*self.born[s.truth.birth][s.n_ahead :]]
+        later += [i for birth, born in self.born.items() if birth > s.truth.birth for i in born]
         yield from ((i, self._lottery(i)) for i in later)
 
     def _lottery(self, i: int) -> Lottery:
         if i not in self._known:
-            self._known[i] = of_law(self._s.others[i].law)
+            self._known[i] = of_law(self.situation.others[i].law)
         return self._known[i]
 
     def _number_of(self, name: str) -> int:
@@ -200,24 +197,12 @@ class Stage:
         """
         if world.owner.arrival is None:
             return Played(0.0, 0.0, None, drew=False)  # nobody pays for a job that never comes
-        s, birth = self._s, self._s.truth.birth
+        s, birth = self.situation, self.situation.truth.birth
         first = min(conduct.first_round, birth)
         with no_collection():
             market = self._at(world, first)
             attempt = Attempt(conduct, s.name, world.owner)
-            entered = s.n_ahead if first == birth else 0  # of those born in the current round
-            while True:
-                now, born = market.now, self._born.get(market.now, [])
-                # Who submits late comes before those born in that round, as in `Market`.
-                place = s.n_ahead if now == birth else 0 if now > birth else len(born)
-                self._enter(market, world, born[entered:place])
-                attempt.submit(market)
-                self._enter(market, world, born[place:])
-                self._enter_again(market, world)
-                attempt.hear(market.clear(), market)
-                if attempt.over or now >= s.horizon:
-                    break
-                entered = 0
+            play(market, _Everybody(self, world, attempt, entered=s.n_ahead if first == birth else 0), s.horizon)
         return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
     @cached_property
@@ -226,7 +211,7 @@ class Stage:
 
         Looked at in a few worlds, under the truth, and only where equal worlds can be told.
         """
-        conduct, twin = plain(self._s.truth, self._s.truth.concurrency), Stage(self._s)
+        conduct, twin = plain(self.situation.truth, self.situation.truth.concurrency), Stage(self.situation)
         try:
             if self._told_apart is None:
                 return True  # nobody asks
@@ -235,11 +220,11 @@ class Stage:
         except (MechanismFault, InvalidReportError):
             return True  # comes up again when the truth is played
 
-    def at_turn(self, world: World) -> Playing:
+    def at_turn(self, world: World) -> GuardedMarket:
         """Return a copy of the market at the owner's turn."""
-        return self._at(world, self._s.truth.birth)
+        return self._at(world, self.situation.truth.birth)
 
-    def _at(self, world: World, first: int) -> Playing:
+    def _at(self, world: World, first: int) -> GuardedMarket:
         """Return a copy of the market at the owner's turn, or at the beginning of an earlier round."""
         past = world if self._past is None else self._past
         turn = self._turn(past, first)
@@ -265,26 +250,26 @@ class Stage:
             self._kept -= oldest.size
         return turn
 
-    def _played_until(self, world: World, first: int) -> Playing:
+    def _played_until(self, world: World, first: int) -> GuardedMarket:
         """Play the rounds before ``first``, and the others' submissions up to the owner's turn in it."""
-        s = self._s
+        s = self.situation
         rng = stream(world.seed, MECHANISM) if s.history is None else stream_of_run(s.history)
-        market = Playing(s.factory, rng, s.capacity)
+        market = GuardedMarket(s.factory, rng, s.capacity)
         for now in range(1, first):
-            self._enter(market, world, self._born.get(now, []))
-            self._enter_again(market, None)
-            before = dict(market.live)
-            for ended in market.clear():
-                if s.resubmit and ended.kind is EventKind.DROP:
-                    self._submit_again(market, before[ended.name])
+            self.enter(market, world, self.born.get(now, []))
+            self.enter_again(market, None)
+            before = dict(market.entries) if s.resubmit else {}
+            for event in market.clear():
+                if s.resubmit and event.kind is EventKind.DROP:
+                    self._submit_again(market, before[event.job])
         if first == s.truth.birth:
-            self._enter(market, world, self._born.get(first, [])[: s.n_ahead])
+            self.enter(market, world, self.born.get(first, [])[: s.n_ahead])
         return market
 
-    def _enter(self, market: Playing, world: World, who: Sequence[int]) -> None:
+    def enter(self, market: MarketLoop, world: World, who: Sequence[int]) -> None:
         """Submit what these others report, truthfully."""
         for i in who:
-            other = self._s.others[i]
+            other = self.situation.others[i]
             sow, fate = self._known_outcome(i) if world is self._past else (None, None)
             if fate is None:
                 sow, fate = world.outcome(i, self._lottery(i))
@@ -295,39 +280,63 @@ class Stage:
 
     def _known_outcome(self, i: int) -> tuple[StatementOfWork | None, Fate | None]:
         """Return what happened to a job of the history, if nothing is left to be drawn: lotteries are dear."""
-        other = self._s.others[i]
+        other = self.situation.others[i]
         return (other.law.cases[0][0], other.happened) if len(other.law.cases) == 1 else (None, None)
 
-    def _submit_again(self, market: Playing, live: Live) -> None:
+    def _submit_again(self, market: GuardedMarket, entry: Entry) -> None:
         """Let the owner of a dropped job come back, as in `Market`, if its own law excludes what happened."""
-        job = as_job(live.name, live.sow, live.fate)
-        longest = self._s.public.max_duration
-        if live.name.endswith("+") or covered(job):
+        if entry.name.endswith("+"):
             return
-        known = resubmission(job, market.now)
-        if longest is None or known.law.durations.max() <= longest:
-            value = value_until(known, live.sow.birth + self._s.max_delay - 1, self._s.public)
-            sow = StatementOfWork(known.birth, known.concurrency, value, known.requirements)
-            fate = Fate(market.now, live.fate.duration, live.fate.signal)
-            market.again.append((f"{live.name}+", sow, fate))
+        job = as_job(entry.name, entry.sow, entry.fate)
+        known = second_statement(job, market.now, self.situation.public)
+        if known is not None:
+            market.again.append((f"{job.name}+", known, Fate(market.now, job.duration, job.signal)))
 
-    def _enter_again(self, market: Playing, world: World | None) -> None:
+    def enter_again(self, market: GuardedMarket, world: World | None) -> None:
         """Submit what comes back in this round; ``world`` None: in the history, where all is known."""
         for name, sow, fate in market.again:
             drawn = fate if world is None else world.outcome(self._number_of(name), of_statement(sow))[1]
             market.submit(name, sow, drawn, sow.concurrency)
         market.again.clear()
 
-    def _left(self, market: Playing) -> dict[str, Lottery]:
+    def _left(self, market: GuardedMarket) -> dict[str, Lottery]:
         """Return what may still happen to everybody in the market, given what was seen."""
-        now, longest = market.now, self._s.public.max_duration or 1
+        now, longest = market.now, self.situation.public.max_duration or 1
         found = {
-            name: of_arrived(live.sow, live.fate, live.start, now, longest)
-            if live.arrived
-            else of_waiting(live.sow, now)
-            for name, live in market.live.items()
+            name: of_arrived(entry.sow, entry.fate, entry.start, now, longest)
+            if entry.arrived
+            else of_waiting(entry.sow, now)
+            for name, entry in market.entries.items()
         }
         return found | {name: of_statement(sow) for name, sow, _ in market.again}
+
+
+class _Everybody:
+    """The owner that is looked at, and all others, who report truthfully, from the owner's turn on."""
+
+    def __init__(self, stage: Stage, world: World, owner: Attempt, entered: int) -> None:
+        self._stage, self._world, self._owner = stage, world, owner
+        self._entered = entered  # of those born in the current round, already in the market
+
+    @property
+    def over(self) -> bool:
+        """True once nothing can change the owner's utility any more."""
+        return self._owner.over
+
+    def act(self, market: Any) -> None:
+        """Submit: the owner at its place, a late one before those born in that round, as in `Market`."""
+        stage, s, now = self._stage, self._stage.situation, market.now
+        born = stage.born.get(now, [])
+        place = s.n_ahead if now == s.truth.birth else 0 if now > s.truth.birth else len(born)
+        stage.enter(market, self._world, born[self._entered : place])
+        self._owner.act(market)
+        stage.enter(market, self._world, born[place:])
+        stage.enter_again(market, self._world)
+        self._entered = 0
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Tell the owner."""
+        self._owner.hear(events, market)
 
 
 def stream(seed: int, purpose: int) -> np.random.Generator:

@@ -8,13 +8,12 @@ with nothing behind it never arrives, and the job is done when all its parts are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marketsched.mechanisms.mechanism import LaunchPlan
+from marketsched.agents.loop import NEVER, Fate, MarketLoop
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.lotteries import NEVER, Fate
-from marketsched.truthfulness.playing import Ended, Playing
 
 Plans = Mapping[str, LaunchPlan]  # by name of the statement, of those submitted so far
 
@@ -123,6 +122,7 @@ class Attempt:
         self._job_name = name
         self._plans: dict[str, LaunchPlan] = {}
         self._parts = {s.name: s.part(job) for s in conduct.statements}
+        self._mine: dict[Hashable, str] = {name + s.name: s.name for s in conduct.statements}  # by name in the market
         self._to_submit = list(conduct.statements)
         self._followers = [s for s in conduct.statements if s.after is not None]
         # The statements without which the job is not done, and when each of them was.
@@ -141,7 +141,7 @@ class Attempt:
         times = list(self._done.values())
         return None if not times or None in times else max(t for t in times if t is not None)
 
-    def submit(self, market: Playing) -> None:
+    def act(self, market: MarketLoop) -> None:
         """Submit what is due in this round."""
         due = [s for s in self._to_submit if s.round == market.now]
         self._to_submit = [s for s in self._to_submit if s.round != market.now]
@@ -157,24 +157,23 @@ class Attempt:
             name = self._job_name + statement.name
             self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, own=True)
 
-    def hear(self, ended: Iterable[Ended], market: Playing) -> None:
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Take note of what has left the market in the round just played."""
-        mine = {self._job_name + name: name for name in self._parts}
-        for gone in ended:
-            name = mine.get(gone.name)
-            if name is None:
+        for event in events:
+            name = self._mine.get(event.job)
+            if name is None or event.kind is EventKind.START:
                 continue
-            self.payment += gone.payment
-            if gone.completion is None:
+            self.payment += event.payment
+            if event.kind is not EventKind.COMPLETE:
                 self._give_up(name)
                 continue
             self._awaited.discard(name)
             if name in self._done:
-                self._done[name] = gone.completion
+                self._done[name] = market.now
             for follower in self._followers:
                 fate = self._parts[follower.name]
                 if follower.after == name and fate is not None:
-                    ready = Fate(gone.completion, fate.duration, fate.signal)
+                    ready = Fate(market.now, fate.duration, fate.signal)
                     market.ready(self._job_name + follower.name, ready)
 
     def _give_up(self, name: str) -> None:

@@ -1,0 +1,282 @@
+r"""The one loop that plays a market: a mechanism's protocol goes in, events come out.
+
+A round is that of Algorithm 1 of [BLLMSW22]_, seen from outside the mechanism:
+
+1. owners whose turn it is submit; each has its launch plan before the next one reports (`submit`);
+2. the jobs that became ready arrive, in order of submission, with their signals (`arrivals`);
+3. the mechanism clears the round: it drops, cancels, evicts and starts jobs (`advance`);
+4. the jobs that ran their last round are complete, in order of submission, and charged (`completions`).
+
+`MarketLoop` holds what is in the market between two calls and makes each of the four steps; `play` goes
+round by round for owners that follow `Owners`. The Mesa model, the search for lies, learning, the
+adversary, the checks of mechanisms, replay and the papers' markets all stand on it. It trusts the
+mechanism and keeps no tables, and a market can be pickled in the middle of a run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Protocol
+
+from marketsched.agents.job import Job
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+
+class Happens(Protocol):
+    """What really happens to a job; a `Job` says it, too."""
+
+    @property
+    def arrival(self) -> int | None:
+        """The round in which it is ready; None: never."""
+        ...
+
+    @property
+    def duration(self) -> int | None:
+        """Rounds; None: whoever drives the loop says when it is complete."""
+        ...
+
+    @property
+    def signal(self) -> Signal:
+        """What the platform sees at arrival."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What really happens to a job: arrival (a round; None: never), duration in rounds, signal."""
+
+    arrival: int | None
+    duration: int
+    signal: Signal = None
+
+
+NEVER = Fate(None, 1)
+
+
+class Entry:
+    """A statement in the market (no dataclass: those are slow to unpickle).
+
+    ``order`` is that of submission, the mechanism's LIFO key; ``nodes`` what the work really needs: with
+    fewer it runs on for ever.
+    """
+
+    __slots__ = ("arrived", "fate", "name", "nodes", "order", "sow", "start")
+
+    def __init__(self, name: Any, order: int, sow: StatementOfWork, fate: Happens, nodes: int) -> None:
+        self.name = name
+        self.order = order
+        self.sow = sow
+        self.fate = fate
+        self.nodes = nodes
+        self.arrived = False
+        self.start: int | None = None
+
+
+_by_order = attrgetter("order")
+
+
+class MarketLoop:
+    """A market between two calls of the protocol.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A fresh one.
+
+    Attributes
+    ----------
+    now : int
+        The round that is open.
+    entries : dict of Entry
+        Statements in the market, by name, in order of submission.
+    load : int
+        Nodes busy in the round that was cleared last.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.now = 1
+        self.load = 0
+        self.entries: dict[Any, Entry] = {}
+        self._submitted = 0
+        self._held = 0  # nodes of running jobs
+        self._arriving: defaultdict[int, list[Entry]] = defaultdict(list)
+        self._ending: defaultdict[int, list[Entry]] = defaultdict(list)
+
+    def submit(self, name: Any, sow: StatementOfWork, fate: Happens, nodes: int, *, own: bool = False) -> LaunchPlan:
+        """Submit a statement; a job that is ready before arrives with it.
+
+        Parameters
+        ----------
+        name : hashable
+            Of the statement.
+        sow : StatementOfWork
+            The report.
+        fate : Happens
+            What really happens.
+        nodes : int
+            Without so many the work is never done.
+        own : bool
+            True: of an owner that is looked at; who guards the market then passes the refusal of a report on.
+        """
+        plan = self.mechanism.submit(name, sow)
+        entry = Entry(name, self._submitted, sow, fate, nodes)
+        self._submitted += 1
+        self.entries[name] = entry
+        if fate.arrival is not None:
+            self._arriving[max(fate.arrival, self.now)].append(entry)
+        return plan
+
+    def ready(self, name: Any, fate: Happens) -> None:
+        """Say what will happen to a statement that has not arrived, if it is in the market."""
+        entry = self.entries.get(name)
+        if entry is None:
+            return
+        entry.fate = fate
+        if fate.arrival is not None:
+            self._arriving[max(fate.arrival, self.now)].append(entry)
+
+    def foretell(self, fates: Mapping[Any, Happens]) -> None:
+        """Replace the future of all statements in the market; what has happened stays."""
+        self._arriving.clear()
+        self._ending.clear()
+        for name, entry in self.entries.items():
+            entry.fate = fates.get(name, entry.fate)
+            if not entry.arrived and entry.fate.arrival is not None:
+                self._arriving[max(entry.fate.arrival, self.now)].append(entry)
+            elif entry.start is not None:
+                self._schedule_end(entry)
+
+    def arrivals(self) -> list[Entry]:
+        """Reveal the jobs that became ready, in order of submission; those already removed are passed over."""
+        due = self._arriving.pop(self.now, None)
+        if due is None:
+            return []
+        due = [entry for entry in due if self.entries.get(entry.name) is entry]
+        due.sort(key=_by_order)
+        for entry in due:
+            self.arrive(entry)
+        return due
+
+    def arrive(self, entry: Entry) -> None:
+        """Reveal that one job became ready."""
+        self.mechanism.arrive(entry.name, entry.fate.signal)
+        entry.arrived = True
+
+    def advance(self) -> list[Event]:
+        """Clear the round; return what the mechanism has done, in its order."""
+        events = []
+        for event in self.mechanism.advance():
+            self._hear(event)
+            events.append(event)
+        self.load = self._held
+        self.now += 1
+        return events
+
+    def completions(self) -> list[Event]:
+        """Report the jobs whose last round was the one just cleared, in order of submission."""
+        due = self._ending.pop(self.now - 1, None)
+        if due is None:
+            return []
+        due.sort(key=_by_order)
+        return [self.complete(entry.name) for entry in due if self.entries.get(entry.name) is entry]
+
+    def complete(self, name: Any) -> Event:
+        """Report that a job ran its last round in the one just cleared."""
+        event = self.mechanism.complete(name)
+        self._leave(self.entries[name])
+        return event
+
+    def clear(self) -> list[Event]:
+        """Play the rest of the round, from the arrivals on; return what happened."""
+        self.arrivals()
+        events = self.advance()
+        events += self.completions()
+        return events
+
+    def close(self) -> list[Event]:
+        """After the last round: a mechanism that can close removes every job it still has."""
+        close = getattr(self.mechanism, "close", None)
+        events = list(close()) if callable(close) else []
+        for event in events:
+            self._hear(event)
+        return events
+
+    def _hear(self, event: Event) -> None:
+        """Take note of one event of the mechanism; one about nobody in the market changes nothing."""
+        entry = self.entries.get(event.job)
+        if entry is None:
+            return
+        if event.kind is not EventKind.START:
+            self._leave(entry)
+        elif entry.start is None:
+            entry.start = self.now
+            self._held += entry.sow.concurrency
+            self._schedule_end(entry)
+
+    def _schedule_end(self, entry: Entry) -> None:
+        assert entry.start is not None
+        if entry.fate.duration is not None and entry.sow.concurrency >= entry.nodes:  # else it runs for ever
+            self._ending[entry.start + entry.fate.duration - 1].append(entry)
+
+    def _leave(self, entry: Entry) -> None:
+        if entry.start is not None:
+            self._held -= entry.sow.concurrency
+        del self.entries[entry.name]
+
+
+class Owners(Protocol):
+    """The owners of a market together: who reports what, and when."""
+
+    @property
+    def over(self) -> bool:
+        """True once nobody looks at the rest of the market."""
+        ...
+
+    def act(self, market: MarketLoop) -> None:
+        """Submit what is due in round ``market.now``."""
+        ...
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Take note of what happened in the round just cleared, which is ``market.now - 1``."""
+        ...
+
+
+def play(market: MarketLoop, owners: Owners, last: int) -> list[Event]:
+    """Play round by round up to ``last``, or until the owners are through; return all events."""
+    events: list[Event] = []
+    while market.now <= last:
+        owners.act(market)
+        now = market.clear()
+        owners.hear(now, market)
+        events += now
+        if owners.over:
+            break
+    return events
+
+
+class TruthfulOwners:
+    """Owners that report their true statements at birth; those born together in the order of ``jobs``."""
+
+    over = False
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._born: dict[int, list[Job]] = defaultdict(list)
+        for job in jobs:
+            self._born[job.truth.birth].append(job)
+
+    def act(self, market: MarketLoop) -> None:
+        """Submit the jobs born in this round."""
+        for job in self._born.get(market.now, ()):
+            self.submit(job, market)
+
+    def submit(self, job: Job, market: MarketLoop) -> None:
+        """Submit one job."""
+        market.submit(job.name, job.truth, job, job.truth.concurrency)
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Nothing that happens changes what they report."""

@@ -1,0 +1,208 @@
+"""A market as a search plays it: whatever a mechanism does against the protocol is named, and copies are cheap.
+
+A `MechanismFault` names the round and the call; nobody waits for a mechanism whose rounds stand still or
+whose list of events does not end. (Code that never returns from one call cannot be seen from outside.)
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from marketsched.agents.loop import Entry, Fate, Happens, MarketLoop
+from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
+from marketsched.mechanisms.sow import Law, StatementOfWork
+
+Factory = Callable[[np.random.Generator], Mechanism]
+
+REMOVALS = (EventKind.DROP, EventKind.CANCEL, EventKind.EVICT)
+
+
+class MechanismFault(MarketschedError, RuntimeError):
+    """A mechanism raised an unexpected error, or broke the protocol; the message says where."""
+
+
+class GuardedMarket(MarketLoop):
+    """A market whose mechanism is not trusted.
+
+    Parameters
+    ----------
+    factory : function of Generator
+        Builds the mechanism.
+    rng : Generator
+        Its stream, untouched; it is watched, to see whether the mechanism draws.
+    capacity : int
+        C, nodes.
+
+    Attributes
+    ----------
+    again : list of (name, StatementOfWork, Fate)
+        To be submitted at the end of this round's submissions: dropped jobs that come back.
+
+    Raises
+    ------
+    MechanismFault
+        Here and from every method, if the mechanism is at fault.
+    """
+
+    def __init__(self, factory: Factory, rng: np.random.Generator, capacity: int) -> None:
+        self._rng, self._untouched = rng, _stream_state(rng)
+        try:
+            super().__init__(factory(rng))
+        except Exception as error:
+            raise MechanismFault(f"the mechanism cannot be built: {type(error).__name__}: {error}") from error
+        self.capacity = capacity
+        self.again: list[tuple[str, StatementOfWork, Fate]] = []
+        self._check_round()
+
+    @property
+    def drew(self) -> bool:
+        """True if the mechanism has drawn from its stream, or split it; when it was built, too, or since `redraw`."""
+        return bool(_stream_state(self._rng) != self._untouched)
+
+    def redraw(self, rng: np.random.Generator) -> None:
+        """Have the mechanism's stream go on as ``rng`` begins; streams it has split off before stay what they are."""
+        self._rng.bit_generator.state = rng.bit_generator.state
+        self._untouched = _stream_state(self._rng)
+
+    def submit(self, name: Any, sow: StatementOfWork, fate: Happens, nodes: int, *, own: bool = False) -> LaunchPlan:
+        """Submit a statement; ``own``: pass the error on with which the mechanism refuses a report."""
+        try:
+            return super().submit(name, sow, fate, nodes)
+        except Exception as error:
+            if own and isinstance(error, InvalidReportError):
+                raise
+            raise self._fault(f"submit of {name!r}", error) from error
+
+    def arrive(self, entry: Entry) -> None:
+        """Reveal that one job became ready."""
+        try:
+            super().arrive(entry)
+        except Exception as error:
+            raise self._fault(f"arrive of {entry.name!r}", error) from error
+
+    def advance(self) -> list[Event]:
+        """Clear the round; return what the mechanism has done."""
+        now = self.now
+        try:
+            events = super().advance()
+        except Exception as error:
+            raise self._fault("advance", error) from error
+        if self.load > self.capacity:
+            raise MechanismFault(f"round {now}: {self.load} nodes run: expected at most the capacity {self.capacity}")
+        self._check_round()
+        return events
+
+    def complete(self, name: Any) -> Event:
+        """Report that a job ran its last round; the event has the time at which it was done."""
+        try:
+            event = super().complete(name)
+            payment = float(event.payment)
+            if event.kind is not EventKind.COMPLETE or event.job != name or not math.isfinite(payment):
+                raise MechanismFault(f"{event!r}: expected a completion with a finite payment, of {name!r}")
+        except Exception as error:
+            raise self._fault(f"complete of {name!r}", error) from error
+        return Event(event.round, event.kind, name, self.now, payment)
+
+    def _hear(self, event: Event) -> None:
+        """Check one event of ``advance`` before noting it."""
+        entry = self.entries.get(event.job)
+        if entry is None:
+            raise MechanismFault(f"{event.kind} of {event.job!r}: expected a job in the market")
+        if event.kind is EventKind.START:
+            if entry.start is not None or not entry.arrived:
+                why = "started before" if entry.start is not None else "not arrived"
+                raise MechanismFault(f"start of {event.job!r}, which has {why}: expected one start, after the arrival")
+        elif event.kind is EventKind.COMPLETE:
+            raise MechanismFault(f"complete of {event.job!r} by the mechanism itself: expected it from complete()")
+        elif event.kind not in REMOVALS or not math.isfinite(float(event.payment)):
+            legal = ", ".join(REMOVALS)
+            raise MechanismFault(f"{event!r}: expected one of start, {legal}, with a finite payment")
+        super()._hear(event)
+
+    def _check_round(self) -> None:
+        try:
+            seen = self.mechanism.round
+        except Exception as error:
+            raise self._fault("round", error) from error
+        if seen != self.now:
+            raise MechanismFault(f"the mechanism is in round {seen!r}: expected round {self.now}")
+
+    def _fault(self, call: str, error: Exception) -> MechanismFault:
+        """Return the fault that names the call."""
+        what = str(error) if isinstance(error, MarketschedError) else f"{type(error).__name__}: {error}"
+        return MechanismFault(f"{call} in round {self.now}: {what}")
+
+
+def _stream_state(rng: np.random.Generator) -> tuple[Any, int]:
+    """Return what changes when a stream is drawn from or split."""
+    seeds: Any = rng.bit_generator.seed_seq
+    return rng.bit_generator.state, seeds.n_children_spawned
+
+
+class Snapshot:
+    """A market as bytes, to be copied many times; what is never changed is shared by the copies.
+
+    Raises
+    ------
+    Exception
+        Whatever stands against pickling the mechanism.
+    """
+
+    def __init__(self, market: GuardedMarket) -> None:
+        self._shared: list[object] = []
+        numbers: dict[int, int] = {}
+
+        def persistent_id(part: object) -> int | None:
+            if type(part) not in (StatementOfWork, Law):
+                return None
+            if id(part) not in numbers:
+                numbers[id(part)] = len(self._shared)
+                self._shared.append(part)
+            return numbers[id(part)]
+
+        buffer = io.BytesIO()
+        pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+        pickler.persistent_id = persistent_id  # type: ignore[method-assign]
+        pickler.dump(market)
+        self._bytes = buffer.getvalue()
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self._bytes)
+
+    def copy(self) -> GuardedMarket:
+        """Return a market that can be played on."""
+        unpickler = pickle.Unpickler(io.BytesIO(self._bytes))
+        unpickler.persistent_load = self._shared.__getitem__  # type: ignore[method-assign]
+        market: GuardedMarket = unpickler.load()
+        return market
+
+
+def snapshot(market: GuardedMarket) -> Snapshot | None:
+    """Return the market to be copied, or None if the mechanism does not pickle."""
+    try:
+        return Snapshot(market)
+    except Exception:  # pickling runs the mechanism's own code: anything may come
+        return None
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep the garbage collector from walking through a large market while a copy is made."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
