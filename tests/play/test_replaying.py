@@ -179,7 +179,6 @@ def test_a_faulty_line_changes_nothing_wherever_it_stands(name):
         (2, end(1)),  # the round goes back
         (3, submit(2, "X", sow((2, 1, 1.0)))),  # after an arrive of the same round
         (5, arrive(3, "A", duration=1)),  # round 3 is cleared; and A has arrived
-        (5, end(3)),  # anything but complete
         (6, submit(5, "A", sow((5, 1, 1.0)))),  # the name was used
         (3, arrive(2, "A", duration=1)),  # a second arrive
         (3, complete(2, "A")),  # it was given a duration
@@ -387,7 +386,7 @@ def test_end_after_the_last_job_was_completed_by_hand():
     assert story([*short, end(2)]) == [(1, "plan", "A"), (1, "start", "A"), (2, "complete", "A")]
     assert story([*short, end(2), end(2)])[3:] == [(2, "error", None)]
     # In the last round of all, closing the market removes who is left, once.
-    last = [*log[:2], submit(2, "B", sow((2, 8, 1.0))), arrive(2, "B", duration=9), complete(9, "A"), end(9)]
+    last = [*log[:2], submit(2, "B", sow((2, 7, 1.0))), arrive(2, "B", signal=7, duration=9), complete(9, "A"), end(9)]
     assert story(last, config)[-2:] == [(9, "complete", "A"), (9, "evict", "B")]
 
 
