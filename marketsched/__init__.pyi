@@ -13,7 +13,6 @@ from .show.reports.page import write_report as write_report
 from .study.comparisons.comparing import Comparison as Comparison
 from .study.comparisons.comparing import compare as compare
 from .study.learning.comparing import compare_learning as compare_learning
-from .study.learning.curves import LearningCurves as LearningCurves
 from .study.learning.markets import contested_market as contested_market
 from .study.learning.markets import repeated_scenario as repeated_scenario
 from .study.learning.repeated_market import RepeatedMarket as RepeatedMarket

@@ -71,7 +71,12 @@ class Kind:
         return {"All figures": result.summary, **runs}
 
 
-_BUILT_IN = {"market": "market_kind"}  # module of this room that registers it
+_BUILT_IN = {
+    "market": "market_kind",
+    "audit": "audit_kind",
+    "learning": "learning_kind",
+    "hard": "hard_kind",
+}  # module of this room that registers it
 _KINDS: dict[str, Kind] = {}
 
 

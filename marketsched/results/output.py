@@ -11,6 +11,7 @@ other, and a folder that holds anything else is not replaced.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -35,6 +36,7 @@ INCOMPLETE = "INCOMPLETE"  # a file of this name marks a run that was interrupte
 PAGE = "report.html"  # a report that was made of the folder, and lies in it
 PAGE_MARK = '<meta name="generator" content="marketsched report">'
 STALE_SECONDS = 24 * 3600.0  # a temporary folder older than this was left behind by a killed process
+LONGEST_PART = 150  # bytes of a name that becomes part of a file's name
 LONGEST_NAME, LONGEST_PATH = 255, 4000  # bytes; the path leaves room for what lies in the folder
 
 
@@ -122,6 +124,18 @@ def is_page(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return PAGE_MARK.encode() in file.read(1000)
+
+
+def file_name(name: str) -> str:
+    """Return ``name`` with everything but letters, digits, dots, dashes and underscores replaced.
+
+    The end of a long one is replaced by a few letters that depend on all of it.
+    """
+    safe = "".join(x if x.isalnum() or x in "._-" else "-" for x in name).strip(".") or "scenario"
+    if len(safe.encode()) <= LONGEST_PART:
+        return safe
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return safe.encode()[: LONGEST_PART - 9].decode(errors="ignore") + "-" + mark
 
 
 @contextmanager

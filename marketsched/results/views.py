@@ -32,6 +32,14 @@ def decimals(x: float) -> str:
     return f"{x:.3f}" if math.isfinite(x) else "-"
 
 
+def ratio_text(low: float | None, high: float | None) -> str:
+    """Show a ratio that is known to lie between two: one number if they agree to three digits."""
+    if low is None or not math.isfinite(low):
+        return "nothing earned"
+    high = math.inf if high is None else high  # a saved infinity
+    return f"{high:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} .. {high:.3f}"
+
+
 def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Table:
     """Return an empty table without lines: a column of names, then figures to the right.
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
-from marketsched.show.comparison_view import ratio_text
+from marketsched.results.views import ratio_text
 
 if TYPE_CHECKING:
     from marketsched.study.comparisons.comparing import Comparison

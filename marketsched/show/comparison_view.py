@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.views import amount, percent
+from marketsched.results.views import amount, percent, ratio_text
 
 if TYPE_CHECKING:
     from marketsched.study.comparisons.comparing import Comparison
@@ -62,13 +62,6 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         interval,
         promised,
     ]
-
-
-def ratio_text(low: float, high: float) -> str:
-    """Show a ratio that is known to lie between two: one number if they agree to three digits."""
-    if not math.isfinite(low):
-        return "nothing earned"
-    return f"{high:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} .. {high:.3f}"
 
 
 def remarks(comparison: Comparison) -> list[str]:

@@ -10,8 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.config.scenario import Scenario
+from marketsched.results.output import file_name
+from marketsched.results.result import Result
 from marketsched.truthfulness.findings import Deviation, Deviations
 from marketsched.truthfulness.situation import Situation
+from marketsched.truthfulness.witness_file import witness_text
+
+CONFIRMED = ["mechanism", "job", "lie", "size", "gain_low"]  # columns of the table of confirmed lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,15 @@ class MechanismAudit:
         found = [each.deviations.best(inside_model=False) for each in self.searched]
         return sorted((lie for lie in found if lie is not None), key=lambda lie: -lie.gain_low)
 
+    def tried(self) -> list[tuple[str, str, float, float]]:
+        """Return every lie that was tried: label, job, size, gain on the worlds of the search."""
+        return [(self.label, one.job, x.size, x.gain) for one in self.searched for x in one.deviations.tried]
+
+    def confirmed(self) -> list[tuple[str, str, str, float, float]]:
+        """Return the lies that are confirmed, of every owner the smallest: see `CONFIRMED`."""
+        found = [(one.job, one.lie) for one in self.searched if one.lie is not None]
+        return [(self.label, job, lie.words, lie.size, lie.gain_low) for job, lie in found]
+
     @property
     def worst(self) -> tuple[str, str]:
         """The owner's job with the largest sure gain (else the largest bound), and the lie in words."""
@@ -96,21 +110,27 @@ class Audit:
         """Return one row per mechanism."""
         return pd.DataFrame([_row(each) for each in self.mechanisms])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary and meta as plain data, NaN as None."""
-        from marketsched.results.output import plain
+    def result(self) -> Result:
+        """Return the tables that are saved, printed and drawn.
 
-        rows = [{str(key): value for key, value in row.items()} for row in self.summary().to_dict(orient="records")]
-        found: dict[str, Any] = plain(
-            {
-                "scenario": self.scenario.name,
-                "profitable": self.profitable,
-                "complete": self.complete,
-                "mechanisms": rows,
-                "meta": self.meta,
-            }
-        )
-        return found
+        Beside one row per mechanism: ``tried`` (every lie, its size, and its gain on the worlds that the
+        search looked at), ``lies`` (those confirmed on fresh worlds; ``lie-LABEL-JOB.yaml`` replays each), and
+        ``certificates-LABEL``, where there are any.
+        """
+        columns = ["mechanism", "job", "size", "gain"]
+        tables = {
+            "tried": pd.DataFrame([row for each in self.mechanisms for row in each.tried()], columns=columns),
+            "lies": pd.DataFrame([row for each in self.mechanisms for row in each.confirmed()], columns=CONFIRMED),
+        }
+        texts = {"scenario.yaml": self.scenario.to_yaml()}
+        for each in self.mechanisms:
+            label = file_name(each.label)
+            if len(each.certificates):
+                tables[f"certificates-{label}"] = each.certificates
+            for one in each.searched:
+                if one.lie is not None:
+                    texts[f"lie-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.lie)
+        return Result("audit", tables, self.summary(), {**self.meta, "complete": self.complete}, texts)
 
 
 def _row(each: MechanismAudit) -> dict[str, Any]:

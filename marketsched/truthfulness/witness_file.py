@@ -73,6 +73,11 @@ def save_witness(path: str | PathLike[str], situation: Situation, deviation: Dev
     OSError
         If the file cannot be written.
     """
+    Path(path).write_text(witness_text(situation, deviation), encoding="utf-8")
+
+
+def witness_text(situation: Situation, deviation: Deviation) -> str:
+    """Return what `save_witness` writes."""
     lines = [
         f"# {situation.name!r} gains {deviation.gain_mean:.6g} credits over the truth"
         f" (between {deviation.gain_low:.6g} and {deviation.gain_high:.6g}): it {deviation.words}.",
@@ -83,7 +88,7 @@ def save_witness(path: str | PathLike[str], situation: Situation, deviation: Dev
         lines.append("# The mechanism was given as a Python function: to replay the lie, give it again.")
     record = [MARK + line for line in dump_yaml(_record(situation, deviation)).splitlines()]
     scenario = dump_yaml(_scenario(situation, deviation))
-    Path(path).write_text("\n".join([*lines, "#", *record, ""]) + scenario, encoding="utf-8")
+    return "\n".join([*lines, "#", *record, ""]) + scenario
 
 
 def replay_witness(

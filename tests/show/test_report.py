@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.result import load
 from marketsched.show.cli import app
 from marketsched.show.reports.page import report_page, write_report
 from marketsched.show.reports.reading import KINDS, read_results
@@ -143,6 +144,15 @@ def test_every_kind_of_folder_becomes_a_page(folders, kind):
     for path in folder.iterdir():
         assert path.is_dir() or path.name in page.text
     assert "INCOMPLETE" not in text
+
+
+@pytest.mark.parametrize("kind", ["market", "audit", "learning", "hard"])
+def test_what_is_loaded_draws_the_pictures_of_its_folder_and_is_saved_the_same(folders, kind, tmp_path):
+    load(folders / kind).save(tmp_path / "again")
+    names = sorted(path.name for path in (folders / kind).iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "again").iterdir())
+    for name in names:
+        assert (tmp_path / "again" / name).read_bytes() == (folders / kind / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("kind", KINDS)

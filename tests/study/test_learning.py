@@ -319,7 +319,7 @@ def test_full_information_is_refused_in_a_market():
 
 
 def test_curves_and_figure_over_seeds():
-    from marketsched.show.learning_plot import learning_figure
+    from marketsched.results.learning_kind import learning_figure
 
     markets = {"first price": bidding("first"), "second price": bidding("second")}
     told = []

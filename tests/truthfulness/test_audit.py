@@ -11,7 +11,6 @@ from faulty_mechanisms import FAULTS, witness_market
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms import InvalidParameterError, StatementLaw, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.show.audit_results import audit_figure, write_audit
 from marketsched.show.cli import app
 from marketsched.truthfulness import Other, Situation, replay_witness, search
 from marketsched.truthfulness.audit import audit
@@ -87,9 +86,9 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     assert np.isnan(table.loc["pay-as-bid", "regret_upper"])
     assert "posts no menu" in table.loc["pay-as-bid", "errors"]
     assert found.profitable
-    (figure_axes, *_) = audit_figure(found).axes
+    (figure_axes, *_) = found.result().plot().axes
     assert figure_axes.get_title(loc="left") == "reduction"
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(found.result().to_dict(), allow_nan=False)
 
 
 def test_g1_is_found_from_both_sides():
@@ -151,7 +150,7 @@ def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
     assert table.loc["reduction", "errors"] == ""
     assert "interrupted" in table.loc["pay-as-bid", "errors"]
     assert table.loc["pay-as-bid", "searched_owners"] == 1
-    write_audit(tmp_path / "part", found)
+    found.result().save(tmp_path / "part")
     assert (tmp_path / "part" / "INCOMPLETE").exists()
 
 

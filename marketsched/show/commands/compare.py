@@ -16,11 +16,13 @@ from marketsched.show.commands.tools import (
     OutOption,
     SetOption,
     file_name,
+    finish,
     free_folder,
     one_line_errors,
     print_view,
     progress_bar,
     stop,
+    target_folder,
 )
 
 if TYPE_CHECKING:
@@ -169,8 +171,7 @@ def _search(
     """Search for each mechanism in turn; one scenario file each."""
     from marketsched.config.contestants import contestants
     from marketsched.config.scenario import Scenario
-    from marketsched.results.output import check_target
-    from marketsched.study.comparisons.adversary import search_hard_instance
+    from marketsched.study.comparisons.adversary import hard_instances, search_hard_instance
 
     starts: list[tuple[str, Any, Any]] = []
     if base is None:
@@ -178,8 +179,7 @@ def _search(
         starts = [(each.label, None, each.scenario.mechanism) for each in contestants(empty, names)]
     else:
         starts = [(each.label, each.scenario, None) for each in contestants(base, names)]
-    folder = out if out is not None else free_folder(Path("runs") / "hard-instances", force)
-    check_target(folder, force=force)
+    folder = target_folder(out, "hard-instances", force)
     found: dict[str, HardInstance] = {}
     for label, start, mechanism in starts:
         with progress_bar() as tell:
@@ -194,19 +194,7 @@ def _search(
             )
         if found[label].stopped == "interrupt":
             break
-    from marketsched.show.hard_results import hard_instances_view, write_hard_instances
-
-    write_hard_instances(folder, found, seed=seed, force=force)
-    if as_json:
-        from marketsched.results.output import plain
-        from marketsched.show.hard_results import hard_instance_data
-
-        typer.echo(json.dumps(plain({n: hard_instance_data(x) for n, x in found.items()}), indent=2, allow_nan=False))
-    else:
-        print_view(hard_instances_view(found, folder))
-    typer.echo(f"written to {folder}", err=as_json)
-    if any(each.stopped == "interrupt" for each in found.values()):
-        stop(f"interrupted: {folder} has what was found until then", INTERRUPTED)
+    finish(hard_instances(found, seed=seed, asked=len(starts)), folder, force, as_json)
 
 
 _NO_JOBS = {

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from marketsched.show.commands.tools import (
-    INTERRUPTED,
     ForceOption,
     JsonOption,
     OutOption,
-    free_folder,
+    finish,
     one_line_errors,
-    print_view,
     progress_bar,
-    stop,
+    target_folder,
 )
 
 
@@ -44,15 +40,12 @@ def learn(
     """Let owners learn which report pays, day after day, under different mechanisms; no scenario is needed."""
     with one_line_errors():
         from marketsched.mechanisms.errors import InvalidParameterError
-        from marketsched.results.output import check_target, plain
-        from marketsched.show.learning_results import learning_data, learning_view, write_learning
         from marketsched.study.learning.comparing import compare_learning
 
         names = [name.strip() for name in mechanisms.split(",") if name.strip()]
         if not names:
             raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
-        folder = out if out is not None else free_folder(Path("runs") / "learned", force)
-        check_target(folder, force=force)
+        folder = target_folder(out, "learned", force)
         with progress_bar() as tell:
             found = compare_learning(
                 names,
@@ -66,12 +59,4 @@ def learn(
                 progress=lambda what, done, total: tell(done, total, what),
                 keep_interrupted=True,
             )
-        write_learning(folder, found, force=force)
-        if as_json:
-            typer.echo(json.dumps(plain(learning_data(found)), indent=2, allow_nan=False))
-        else:
-            print_view(learning_view(found))
-        typer.echo(f"written to {folder}", err=as_json)
-        if not found.complete:
-            done = len(found.meta["seeds"])
-            stop(f"interrupted after {done} of {seeds} seeds: {folder} is marked INCOMPLETE", INTERRUPTED)
+        finish(found, folder, force, as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -13,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from marketsched.results.output import file_name as file_name
+
 if TYPE_CHECKING:
     from marketsched.results.result import Result
 
 REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 LONGEST_LINE = 2000  # letters of an error: a name may be as long as its author likes
-LONGEST_NAME = 150  # bytes of a name that becomes part of a file's name
 
 DataOption = Annotated[
     Path | None,
@@ -63,18 +63,6 @@ def stop(message: str, status: int) -> NoReturn:
         line = f"{line[: LONGEST_LINE // 2]} ... {line[-LONGEST_LINE // 2 :]}"
     typer.echo(f"marketsched: {line}", err=True)
     raise typer.Exit(status)
-
-
-def file_name(name: str) -> str:
-    """Return ``name`` with everything but letters, digits, dots, dashes and underscores replaced.
-
-    The end of a long one is replaced by a few letters that depend on all of it.
-    """
-    safe = "".join(x if x.isalnum() or x in "._-" else "-" for x in name).strip(".") or "scenario"
-    if len(safe.encode()) <= LONGEST_NAME:
-        return safe
-    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return safe.encode()[: LONGEST_NAME - 9].decode(errors="ignore") + "-" + mark
 
 
 def target_folder(out: Path | None, name: str, force: bool) -> Path:

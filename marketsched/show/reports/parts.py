@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.results.kinds import kind_of
+from marketsched.results.result import load
 from marketsched.show.reports.reading import KINDS, Results, read_results
-from marketsched.show.reports.tables import ReportTable, flat, frame_table, pairs_table, rich_parts, summary_table
+from marketsched.show.reports.tables import ReportTable, frame_table, pairs_table, rich_parts, summary_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,16 +94,6 @@ def as_we_write(found: Results) -> Iterator[None]:
         ) from error
 
 
-def _market(found: Results, parts: Parts) -> None:
-    from marketsched.results.market_kind import summary_view
-
-    summary = found.json("summary.json")
-    scenario = _scenario(found)
-    parts.show(summary_view(summary, scenario.expected if scenario is not None else None))
-    leaves = [(name, value) for name, value in flat(summary) if name != "proven"]  # a remark says it
-    parts.details.append(pairs_table("All figures of the run", leaves))
-
-
 def _cluster(found: Results, parts: Parts) -> None:
     from marketsched.clusters.running import ClusterRun
     from marketsched.clusters.view import run_view
@@ -156,35 +146,17 @@ def _mechanisms(found: Results, parts: Parts) -> None:
     parts.details.append(frame_table("Every run", runs))
 
 
-def _audit(found: Results, parts: Parts) -> None:
-    from marketsched.show.commands.audit import audit_view
-
-    summary = found.table("summary.parquet")
-    parts.show(audit_view(SimpleNamespace(meta=found.meta, summary=lambda: summary)))  # type: ignore[arg-type]
-    parts.details.append(summary_table("All figures", summary, ("mechanism",)))
-    for name in found.names("certificates-*.parquet"):
-        parts.details.append(frame_table(name.removesuffix(".parquet"), found.table(name)))
-
-
-def _hard(found: Results, parts: Parts) -> None:
-    from marketsched.show.hard_results import hard_instances_view
-
-    summary = found.json("summary.json")
-    parts.name = "hard instances"
-    worst = {label: SimpleNamespace(**each) for label, each in summary.items()}
-    parts.show(hard_instances_view(worst, Path()))  # type: ignore[arg-type]
-    for label, each in summary.items():
-        parts.details.append(pairs_table(f"All figures of {label}", flat(each)))
-
-
-def _learning(found: Results, parts: Parts) -> None:
-    from marketsched.show.learning_results import learning_view
-    from marketsched.study.learning.curves import LearningCurves
-
-    curves, summary, runs = (found.table(f"{name}.parquet") for name in ("curves", "summary", "runs"))
-    parts.show(learning_view(LearningCurves(curves, summary, runs, found.meta, found.incomplete is None)))
-    for title, table in {"Learning curves": curves, "All figures": summary, "Every run": runs}.items():
-        parts.details.append(frame_table(title, table))
+def _by_kind(found: Results, parts: Parts) -> None:
+    """Show what the kind of a result says of it."""
+    result = load(found.path)
+    look = kind_of(result.kind)
+    parts.name = look.name(result)
+    parts.show(look.view(result))
+    for title, each in look.details(result).items():
+        if isinstance(each, Mapping):
+            parts.details.append(pairs_table(title, each.items()))
+        else:
+            parts.details.append(summary_table(title, each, look.by if title == "All figures" else ()))
 
 
 def _sweep(found: Results, parts: Parts) -> None:
@@ -253,14 +225,14 @@ def _results(found: Results, parts: Parts) -> None:
 
 
 _FILLERS: dict[str, Callable[[Results, Parts], None]] = {
-    "market": _market,
+    "market": _by_kind,
     "cluster": _cluster,
     "policies": _policies,
     "over": _over,
     "mechanisms": _mechanisms,
-    "audit": _audit,
-    "hard": _hard,
-    "learning": _learning,
+    "audit": _by_kind,
+    "hard": _by_kind,
+    "learning": _by_kind,
     "sweep": _sweep,
     "experiment": _experiment,
     "reproduced": _reproduced,

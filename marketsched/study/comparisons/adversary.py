@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import versions
+from marketsched.results.result import Result
 from marketsched.study.comparisons.annealing import Plan, Progress, Search, Stopped
 from marketsched.study.comparisons.birth_sequences import BirthSequence, MarketLimits, entries, sketched
 from marketsched.study.comparisons.instance_trial import Trial
@@ -89,6 +91,33 @@ class HardInstance:
 
         with whole_file(Path(path)) as partial:
             partial.write_text(self.instance.to_yaml(), encoding="utf-8")
+
+
+def hard_instances(found: Mapping[str, HardInstance], *, seed: int, asked: int | None = None) -> Result:
+    """Return what searches have found, by what their mechanisms are called, as one result.
+
+    Parameters
+    ----------
+    found : mapping of str to HardInstance
+    seed : int
+        Of the searches.
+    asked : int, optional
+        How many were to be made; None: these.
+
+    Returns
+    -------
+    Result
+        Of kind ``hard``: figures of each in the summary, and ``hard-LABEL.yaml``, its instance, which runs.
+    """
+    from marketsched.results.hard_kind import instance_file
+
+    figures = [field.name for field in fields(HardInstance) if field.name not in ("history", "instance")]
+    summary = {label: {name: getattr(each, name) for name in figures} for label, each in found.items()}
+    asked = len(found) if asked is None else asked
+    complete = len(found) == asked and all(each.stopped != "interrupt" for each in found.values())
+    meta = {"mechanisms": list(found), "mechanisms_asked_for": asked, "seed": seed, "versions": versions()}
+    texts = {instance_file(label): each.instance.to_yaml() for label, each in found.items()}
+    return Result("hard", {}, summary, {**meta, "complete": complete}, texts)
 
 
 def search_hard_instance(

@@ -10,7 +10,8 @@ from typing import Any
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.study.learning.curves import LearningCurves, Progress, learning_curves
+from marketsched.results.result import Result
+from marketsched.study.learning.curves import Progress, learning_curves
 from marketsched.study.learning.markets import BIRTHS, PATIENCE, contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.workers import cores
@@ -34,7 +35,7 @@ def compare_learning(
     workers: int | None = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> LearningCurves:
+) -> Result:
     """Let owners learn under several mechanisms, on the same days.
 
     Parameters
@@ -82,7 +83,7 @@ def compare_learning(
         progress=progress,
         keep_interrupted=keep_interrupted,
     )
-    about = {"mechanisms": list(markets), "learner": rule, "owners": owners, "nodes": nodes, "seeds_asked_for": runs}
+    about = {"mechanisms": list(markets), "learner": rule, "owners": owners, "nodes": nodes}
     return replace(found, meta={**about, **found.meta, "seconds": round(time.perf_counter() - begin, 1)})
 
 

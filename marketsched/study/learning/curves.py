@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
@@ -21,6 +20,8 @@ from scipy import stats
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import versions
+from marketsched.results.result import Result
 from marketsched.study.learning.markets import contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.learning.runs import LearningRun, learn
@@ -42,38 +43,6 @@ SUMMARY = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class LearningCurves:
-    """What was learned, over seeds.
-
-    Attributes
-    ----------
-    curves : DataFrame
-        One row per ``mechanism``, ``rule`` and ``episode`` (every few are averaged into the one that is
-        named): for ``truth_share`` (how likely owners are to tell the truth) and ``factor`` (what they
-        multiply values by): the mean over seeds, and ``.._low`` and ``.._high`` of its interval.
-    summary : DataFrame
-        One row per ``mechanism``, ``rule`` and ``figure``: ``mean``, ``low``, ``high``, ``n_seeds``.
-        Figures, of learned play (the last quarter of the episodes) if not said otherwise:
-        truth_share; factor; distance (to a coarse correlated equilibrium, credits per owner and
-        episode); distance_all (of all episodes); gain_of_truth (what always telling the truth would
-        have earned more, mean over owners); welfare_share (welfare / bound); truthful_welfare_share
-        (the same, had all told the truth on the same days); revenue_share (revenue / bound).
-    runs : DataFrame
-        The figures seed by seed: mechanism, rule, seed, and one column per figure.
-    meta : dict
-        Episodes, seeds, confidence, the share of episodes that is learned play.
-    complete : bool
-        False if it was interrupted: ``meta["seeds"]`` are then those that all mechanisms and rules have.
-    """
-
-    curves: pd.DataFrame
-    summary: pd.DataFrame
-    runs: pd.DataFrame
-    meta: dict[str, Any] = field(default_factory=dict)
-    complete: bool = True
-
-
 def learning_curves(
     markets: Mapping[str, RepeatedMarket] | None = None,
     rules: Sequence[str] = ("adahedge",),
@@ -87,7 +56,7 @@ def learning_curves(
     workers: int = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> LearningCurves:
+) -> Result:
     """Let owners learn in several markets, once per seed.
 
     Parameters
@@ -110,6 +79,21 @@ def learning_curves(
         Called after each run.
     keep_interrupted : bool
         On Ctrl-C return the seeds that are finished (at least two) instead of raising.
+
+    Returns
+    -------
+    Result
+        Of kind ``learning``. ``curves``: one row per ``mechanism``, ``rule`` and ``episode`` (every few are
+        averaged into the one that is named): for ``truth_share`` (how likely owners are to tell the
+        truth) and ``factor`` (what they multiply values by): the mean over seeds, and ``.._low`` and
+        ``.._high`` of its interval. ``summary``: one row per ``mechanism``, ``rule`` and ``figure``: ``mean``,
+        ``low``, ``high``, ``n_seeds``; figures, of learned play (the last quarter of the episodes) if not
+        said otherwise: truth_share; factor; distance (to a coarse correlated equilibrium, credits per
+        owner and episode); distance_all (of all episodes); gain_of_truth (what always telling the truth
+        would have earned more, mean over owners); welfare_share (welfare / bound);
+        truthful_welfare_share (the same, had all told the truth on the same days); revenue_share
+        (revenue / bound). ``runs``: the figures seed by seed, one column per figure. If it was interrupted,
+        ``meta["seeds"]`` are those that all mechanisms and rules have.
 
     Raises
     ------
@@ -152,9 +136,19 @@ def learning_curves(
     ]
     runs = pd.DataFrame([{**key, **played[i][0]} for i, key in enumerate(keys)])
     curves = pd.concat([played[i][1].assign(**key) for i, key in enumerate(keys)])
-    meta = {"episodes": episodes, "seeds": seeds[:done], "confidence": confidence, "learned": TAIL, "window": window}
-    complete = done == len(seeds)
-    return LearningCurves(_curves(curves, confidence), _summary(runs, confidence), runs, meta, complete)
+    meta = {
+        "name": "what owners learn",
+        "episodes": episodes,
+        "seeds": list(seeds[:done]),
+        "seeds_asked_for": len(seeds),
+        "confidence": confidence,
+        "learned": TAIL,
+        "window": window,
+        "versions": versions(),
+        "complete": done == len(seeds),
+    }
+    tables = {"curves": _curves(curves, confidence), "runs": runs}
+    return Result("learning", tables, _summary(runs, confidence), meta)
 
 
 def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:
@@ -174,7 +168,7 @@ def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:
 
 
 def figures_of(run: LearningRun, tail: float = TAIL) -> dict[str, float]:
-    """Return the figures of one run; see `LearningCurves.summary`. ``tail``: the share that is learned play."""
+    """Return the figures of one run; see `learning_curves`. ``tail``: the share that is learned play."""
     table = run.episodes
     first = round((1 - tail) * len(table)) + 1
     late = table[table["episode"] >= first]

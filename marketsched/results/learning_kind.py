@@ -1,4 +1,4 @@
-"""The picture of learning: what owners report as days go by, how near to equilibrium, and what it is worth."""
+"""What owners learned: their reports as days go by, how near to equilibrium, and what it is worth."""
 
 from __future__ import annotations
 
@@ -10,14 +10,75 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from rich.console import Group
+from rich.text import Text
 
-from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
-from marketsched.study.learning.curves import LearningCurves
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
+from marketsched.results.result import Result
+from marketsched.results.views import plain_table
 
+COLUMNS = {
+    "truth_share": "tells the\ntruth",
+    "factor": "reported /\ntrue value",
+    "gain_of_truth": "truth would\nearn more",
+    "distance": "distance to\nequilibrium",
+    "welfare_share": "welfare /\nbound",
+    "truthful_welfare_share": "the same,\nall truthful",
+    "revenue_share": "revenue /\nbound",
+}
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))  # one per rule
 
 
-def learning_figure(result: LearningCurves) -> Figure:
+@register_kind("learning")
+class _Learning(Kind):
+    """Tables ``curves`` and ``runs``; one row of the summary per mechanism, rule and figure."""
+
+    title = "market of learning owners"
+    by = ("mechanism", "rule", "figure")
+
+    def how_far(self, result: Result) -> str:
+        return f"after {len(result.meta['seeds'])} of {result.meta.get('seeds_asked_for', 'all')} seeds"
+
+    def view(self, result: Result) -> Group:
+        meta = result.meta
+        state = "" if result.complete else f", INTERRUPTED {result.how_far.upper()}"
+        sizes = [f"{meta[name]} {name}" for name in ("owners", "nodes") if name in meta]
+        sizes += [f"{meta['episodes']} days", f"{len(meta['seeds'])} seeds"]
+        rules = ", ".join(result.summary["rule"].unique())
+        head = Text(f"what owners learn to report ({rules}): {', '.join(sizes)}{state}", style="bold")
+        table = plain_table(*COLUMNS.values(), room=10)
+        for (mechanism, rule), own in result.summary.groupby(["mechanism", "rule"], sort=False):
+            figures = own.set_index("figure")
+            cells = [(figures["mean"][name], figures["high"][name]) for name in COLUMNS]
+            label = _label(mechanism, rule, "," in rules)
+            table.add_row(label, *(f"{mean:.3f}\n+- {high - mean:.3f}" for mean, high in cells))
+        interval = f"{meta['confidence']:.0%} interval over seeds"
+        remarks = (
+            f"of the last {meta['learned']:.0%} of the days; +- half of the {interval}",
+            "truth would earn more, distance to a coarse correlated equilibrium: credits per owner and day",
+            "bound: on the welfare of the best schedule of the day in hindsight",
+        )
+        return Group(head, table, *(Text(f"- {remark}") for remark in remarks))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        return {"figure": learning_figure(result)}
+
+    def summary_data(self, result: Result) -> dict[str, Any]:
+        by_mechanism: dict[str, Any] = {}
+        for row in result.records():
+            figures = by_mechanism.setdefault(row["mechanism"], {"rule": row["rule"]})
+            figures[row["figure"]] = {name: row[name] for name in ("mean", "low", "high")}
+        return by_mechanism
+
+    def data(self, result: Result) -> dict[str, Any]:
+        return self.summary_data(result)
+
+    def details(self, result: Result) -> dict[str, Any]:
+        return {"Learning curves": result.curves, **super().details(result)}
+
+
+def learning_figure(result: Result) -> Figure:
     """Draw learning curves of all mechanisms, and the figures of learned play.
 
     Left, over the episodes: the factor by which owners multiply values in what they report (1: the
@@ -29,7 +90,7 @@ def learning_figure(result: LearningCurves) -> Figure:
     Returns
     -------
     Figure
-        12 inches wide; write it with :func:`marketsched.results.panels.save_figure`.
+        12 inches wide.
     """
     pairs = list(dict.fromkeys(zip(result.curves["mechanism"], result.curves["rule"], strict=True)))
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in pairs))
@@ -119,7 +180,7 @@ def _label(mechanism: str, rule: str, several: bool) -> str:
 
 def _headline(
     figure: Figure,
-    result: LearningCurves,
+    result: Result,
     pairs: list[tuple[str, str]],
     labels: list[str],
     colours: dict[str, str],
@@ -130,7 +191,7 @@ def _headline(
     about = (
         f"{len(meta['seeds'])} seeds, {meta['confidence']:.0%} intervals; right: last {meta['learned']:.0%} of episodes"
     )
-    figure.text(0.975, 0.968, about, fontsize=11, va="top", ha="right", color="#555555")
+    figure.text(0.975, 0.968, about, fontsize=11, va="top", ha="right", color=MUTED)
     handles = [Line2D([], [], color=colours[m], linestyle=lines[r], linewidth=2) for m, r in pairs]
     figure.legend(
         handles,
