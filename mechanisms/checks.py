@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any, TypeGuard
 
@@ -123,6 +124,30 @@ def listed(name: str, expected: str, given: Any) -> list[Any]:
         return list(given)
     except TypeError:
         raise InvalidParameterError(place=name, value=given, legal=expected) from None
+
+
+def is_hashable(x: object) -> bool:
+    """Tell whether ``x`` can be looked up: a tuple that holds a list is ``Hashable``, and still cannot."""
+    if not isinstance(x, Hashable):
+        return False
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return ``rng``, or the generator of a seed.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``rng`` is neither a generator, nor a whole number >= 0, nor None.
+    """
+    if rng is not None and not isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
+        rng = whole_parameter("rng", rng, 0, 2**128 - 1)
+    return np.random.default_rng(rng)
 
 
 def float_array(

@@ -7,12 +7,16 @@ mechanisms.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Mapping
+from typing import TypeVar
 
+from marketsched.mechanisms.checks import is_hashable
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+Running = TypeVar("Running")
 
 
 class Rounds:
@@ -73,7 +77,7 @@ class Rounds:
 
     def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
         """Raise if the job cannot be submitted now, or its report is outside the announced limits."""
-        if not _hashable(job):
+        if not is_hashable(job):
             raise InvalidReportError(place="job", value=job, legal="a hashable name")
         self._check_open(f"submit of {job!r}")
         if job in self._names:
@@ -87,27 +91,22 @@ class Rounds:
     def _take_arrival(self, job: JobId, signal: Signal) -> None:
         """Note an arrival of the current round, or raise if it cannot be."""
         self._check_open(f"arrive of {job!r}")
-        if not _hashable(job) or job not in self._names:
+        if not is_hashable(job) or job not in self._names:
             raise EventError(f"arrive of {job!r}", legal="a job submitted before")
         if job in self._ready:
             raise EventError(f"arrive of {job!r}: it arrived before")
-        if not _hashable(signal):
+        if not is_hashable(signal):
             raise EventError(f"arrive of {job!r}: signal = {signal!r}", legal="a hashable signal")
         self._ready.add(job)
         self._any_arrival = True
+
+    def _that_ran(self, job: JobId, running: Mapping[JobId, Running]) -> Running:
+        """Return the running job of this name, or raise if there is none."""
+        if not is_hashable(job) or job not in running:
+            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
+        return running[job]
 
     def _check_closing(self) -> None:
         """Raise if rounds are left."""
         if self._round <= self.horizon:
             raise EventError(f"close in round {self._round}", legal=f"all rounds to {self.horizon} cleared first")
-
-
-def _hashable(x: object) -> bool:
-    """Tell whether ``x`` can be looked up: a tuple that holds a list is ``Hashable``, and still cannot."""
-    if not isinstance(x, Hashable):
-        return False
-    try:
-        hash(x)
-    except TypeError:
-        return False
-    return True

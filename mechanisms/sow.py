@@ -7,7 +7,6 @@ Section 2). The signal equal to the duration: *durations revealed*. No signal: *
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import whole_number
+from marketsched.mechanisms.checks import is_hashable, whole_number
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.values import ValueCurve
 
 Signal = Hashable  # an int (the duration, when revealed), None (hidden), or any label of the owner's
 
+LAST_REPORTED = 2**31 - 1  # no arrival or duration beyond it: products of two of them fit 64 bits
 MASS_TOLERANCE = 1e-9  # how far above 1 the probabilities of a report may add up
 
 
@@ -53,16 +53,17 @@ class Requirement:
     signal: Signal = THE_DURATION
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrival", whole_number("arrival", self.arrival, 1))
-        object.__setattr__(self, "duration", whole_number("duration", self.duration, 1))
+        object.__setattr__(self, "arrival", whole_number("arrival", self.arrival, 1, LAST_REPORTED))
+        object.__setattr__(self, "duration", whole_number("duration", self.duration, 1, LAST_REPORTED))
         p = self.probability
-        if isinstance(p, (bool, str)) or not isinstance(p, (int, float, np.integer, np.floating)):
-            raise InvalidReportError(place="probability", value=p, legal="a number in [0, 1]")
-        if not (math.isfinite(p) and 0 <= p <= 1 + MASS_TOLERANCE):
+        number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
+        if not number or not 0 <= p <= 1 + MASS_TOLERANCE:  # NaN is in no range
             raise InvalidReportError(place="probability", value=p, legal="a number in [0, 1]")
         object.__setattr__(self, "probability", float(p))
         if isinstance(self.signal, _DurationSignal):
             object.__setattr__(self, "signal", self.duration)
+        elif not is_hashable(self.signal):
+            raise InvalidReportError(place="signal", value=self.signal, legal="a number, a label, or None")
 
 
 class Law(NamedTuple):
@@ -208,15 +209,11 @@ class StatementOfWork:
             As the constructor.
         """
         a, d = _as_rounds("arrivals", arrivals), _as_rounds("durations", durations)
-        p = np.asarray(probabilities, dtype=np.float64).ravel()
+        p = _as_probabilities(probabilities)
         if not a.size == d.size == p.size or a.size == 0:
             raise InvalidReportError(
                 f"requirements have {a.size} arrivals, {d.size} durations and {p.size} probabilities: "
                 "expected the same number of each, at least one"
-            )
-        if a.min() < 1 or d.min() < 1:
-            raise InvalidReportError(
-                f"smallest arrival {a.min()}, smallest duration {d.min()}: expected rounds >= 1 and durations >= 1"
             )
         if not (np.isfinite(p).all() and (p >= 0).all()):  # before equal points are merged
             raise InvalidReportError(f"probabilities {p.tolist()}: expected finite numbers >= 0")
@@ -311,16 +308,31 @@ def _rebuild(birth: int, concurrency: int, value: ValueCurve, law: Law) -> State
 
 
 def _as_rounds(name: str, rounds: ArrayLike) -> NDArray[np.int64]:
-    """Return ``rounds`` as whole numbers, or say which entry is none."""
-    given = np.asarray(rounds).ravel()
-    if given.dtype.kind in "iu" or given.size == 0:
-        return given.astype(np.int64)
-    if given.dtype.kind != "f":
-        raise InvalidReportError(place=name, value=rounds, legal="whole numbers")
-    bad = np.flatnonzero(~np.isfinite(given) | (given != np.floor(given)))
-    if bad.size:
-        raise InvalidReportError(place=f"{name}[{bad[0]}]", value=given[bad[0]], legal="a whole number")
+    """Return ``rounds`` as whole numbers of an array of its own, or say which entry is none."""
+    given = _column(name, rounds, "iuf", "whole numbers")
+    legal = (given >= 1) & (given <= LAST_REPORTED) & (given == np.floor(given))  # NaN fails all of them
+    if not legal.all():
+        bad = int(np.flatnonzero(~legal)[0])
+        raise InvalidReportError(
+            place=f"{name}[{bad}]", value=given[bad].item(), legal=f"a whole number in [1, {LAST_REPORTED}]"
+        )
     return given.astype(np.int64)
+
+
+def _as_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """Return ``probabilities`` as an array of its own: whoever gave it may go on writing to theirs."""
+    return _column("probabilities", probabilities, "iuf", "numbers in [0, 1]").astype(np.float64)
+
+
+def _column(name: str, given: ArrayLike, kinds: str, legal: str) -> NDArray[Any]:
+    """Return one column of a law, flat; an empty one is of no kind yet."""
+    try:
+        column = np.asarray(given).ravel()
+    except ValueError:  # rows of different length
+        raise InvalidReportError(place=name, value=given, legal=legal) from None
+    if column.size and column.dtype.kind not in kinds:
+        raise InvalidReportError(place=name, value=given, legal=legal)
+    return column
 
 
 def _as_requirement(index: int, row: Sequence[Any]) -> Requirement:
@@ -338,4 +350,4 @@ def _as_requirement(index: int, row: Sequence[Any]) -> Requirement:
     try:
         return Requirement(*fields)
     except InvalidReportError as error:
-        raise InvalidReportError(f"requirements[{index}]: {error}") from None
+        raise error.at(f"requirements[{index}]") from None

@@ -107,8 +107,10 @@ def statement_laws(laws: Iterable[StatementLaw | StatementOfWork | Iterable[Sequ
     for j, law in enumerate(listed("laws", "laws over statements of work", laws)):
         try:
             checked.append(StatementLaw.of(law))
-        except (InvalidParameterError, TypeError) as error:
-            raise InvalidParameterError(f"laws[{j}]: {error}") from None
+        except InvalidParameterError as error:
+            raise error.at(f"laws[{j}]") from None
+        except TypeError as error:
+            raise InvalidParameterError(str(error)).at(f"laws[{j}]") from None
     return checked
 
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -106,11 +107,17 @@ class TableValue(_Curve):
                     f"values[{after}] = {table[after]!r} exceeds values[{before}] = {table[before]!r}: "
                     "expected values that do not increase with time"
                 )
-        object.__setattr__(self, "values", table)
+        object.__setattr__(self, "values", MappingProxyType(table))
 
     def __hash__(self) -> int:
         """Hash by content (the table is never changed)."""
         return hash(tuple(self.values.items()))
+
+    def __repr__(self) -> str:
+        return f"TableValue(values={dict(self.values)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _checked_table, (dict(self.values),)
 
     @cached_property
     def _dense(self) -> tuple[int, NDArray[np.float64]]:
@@ -135,6 +142,13 @@ class TableValue(_Curve):
         index = completion - first
         listed = (index >= 0) & (index < dense.size) & (index == np.floor(index))
         return np.where(listed, dense[np.where(listed, index, 0).astype(np.int64)], 0.0)
+
+
+def _checked_table(values: dict[int, float]) -> TableValue:
+    """Unpickle."""
+    curve = TableValue.__new__(TableValue)
+    object.__setattr__(curve, "values", MappingProxyType(values))
+    return curve
 
 
 @dataclass(frozen=True)

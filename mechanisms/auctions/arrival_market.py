@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
 from marketsched.mechanisms.rounds import Rounds
@@ -219,9 +218,7 @@ class ArrivalMarket(Rounds, ABC):
         EventError
             If the job is not running.
         """
-        x = self._running.get(job)
-        if x is None:
-            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
+        x = self._that_ran(job, self._running)
         self._leave(x)
         return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.charge(x))
 

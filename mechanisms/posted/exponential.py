@@ -127,7 +127,7 @@ class PostedPricing:
     def __post_init__(self) -> None:
         try:
             prices = np.atleast_1d(np.asarray(self.prices, dtype=np.float64)).ravel()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidParameterError(
                 place="pricing.prices", value=self.prices, legal="a list of numbers >= 0"
             ) from None

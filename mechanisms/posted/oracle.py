@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import generator, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.path_kernels import FRESH, REFRESH, SUBMIT, root_key, stamp_of
@@ -240,7 +240,7 @@ class MonteCarloOracle(FailureOracle):
                 place="refresh", value=refresh, legal="'submission', 'round', or a share of the paths in [0, 1]"
             )
         self.refresh: Refresh = refresh
-        self._own_rng = None if rng is None else np.random.default_rng(rng)
+        self._own_rng = None if rng is None else generator(rng)
         self._share = 1.0 if refresh == "round" else 0.0 if refresh == "submission" else float(refresh)
         self._owed = 0.0  # blocks still to be drawn afresh
         self._next_block = 0

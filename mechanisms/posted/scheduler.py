@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.checks import finite_parameter, generator
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
@@ -112,7 +112,7 @@ class PostedPriceMechanism(Rounds):
         self._only_counted = eviction == "running"
         relaxed = pricing.open((1 - self.epsilon) * self.capacity, self.limits)
         self._oracle = oracle
-        oracle.attach(self.limits, np.random.default_rng(rng), eviction)
+        oracle.attach(self.limits, generator(rng), eviction)
         self._planner = Planner(relaxed, oracle, self.limits, self.threshold)
         self._active: dict[JobId, ActiveJob] = {}  # in order of submission
         self._arriving: list[ActiveJob] = []  # arrived in this round
@@ -202,9 +202,7 @@ class PostedPriceMechanism(Rounds):
         EventError
             If the job is not running.
         """
-        active = self._running.get(job)
-        if active is None:
-            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
+        active = self._that_ran(job, self._running)
         assert active.start is not None and active.quote is not None
         payment = active.quote.price(active.start, self._round - active.start)
         self._remove(active)
