@@ -1,40 +1,161 @@
-"""The table of mechanisms by name: what scenarios, replays and sweeps look names up in.
+"""What has a name: mechanisms, policies, workloads and traces, those of the package, of plug-ins and of users.
 
-A new mechanism is one file and one entry. Entries of the package import their mechanism on first
-use, so that looking at the table costs nothing; users add their own with `register`.
+One table per kind is what scenarios, replays, sweeps and comparisons look names up in. Entries of the package
+are imported on first use, so that looking at a table costs nothing; users add their own with `register`. An
+installed package adds its own with an entry point of the group ``marketsched.plugins``, called
+``kind.name``::
+
+    [project.entry-points."marketsched.plugins"]
+    "policy.lottery" = "my_package.policies:Lottery"
+
+It is loaded when its name is looked up, in every process: worker processes of a sweep know it, too.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.ranges import takes_anything
 
 if TYPE_CHECKING:
-    from marketsched.mechanisms.auctions.first_come import FirstCome
-    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+    from importlib.metadata import EntryPoint
 
-Factory = Callable[..., Mechanism]
-F = TypeVar("F", bound=Factory)
+F = TypeVar("F")
 
-_SAYS_NOTHING = ({"kind": "exponential"}, {"kind": "exponential", "kappa": 1.0})  # pricing, where none was chosen
+GROUP = "marketsched.plugins"
+KINDS = ("mechanism", "policy", "workload", "trace")
 
-_PRICINGS = {
-    "exponential": "marketsched.mechanisms.posted.exponential:ExponentialPricing",
-    "posted": "marketsched.mechanisms.posted.exponential:PostedPricing",
-    "stochastic": "marketsched.relaxed_lp.stochastic:StochasticChoice",  # a name only: the room above loads on demand
+_ALIASES = {("mechanism", "reduction"): "posted-price"}
+
+# Names only: rooms above this one load on demand.
+_ALLOCATION = "marketsched.mechanisms.allocation"
+_TABLES: dict[str, dict[str, Any]] = {
+    "mechanism": {
+        "exponential": "marketsched.mechanisms.named:exponential",
+        "first-come": "marketsched.mechanisms.named:first_come",
+        "pay-as-bid": "marketsched.mechanisms.auctions.pay_as_bid:PayAsBid",
+        "posted-price": "marketsched.mechanisms.named:posted_price",
+        "spot": "marketsched.mechanisms.auctions.spot:Spot",
+        "stochastic": "marketsched.mechanisms.named:stochastic",
+        "vcg": "marketsched.mechanisms.auctions.vcg:Vcg",
+    },
+    "policy": {
+        "ogasched": "marketsched.config.policies:OgaSchedPolicy",
+        "drf": f"{_ALLOCATION}:Drf",
+        "fairness": f"{_ALLOCATION}:Fairness",
+        "binpacking": f"{_ALLOCATION}:BinPacking",
+        "spreading": f"{_ALLOCATION}:Spreading",
+        "esdp": f"{_ALLOCATION}:Esdp",
+        "highest-utility-first": f"{_ALLOCATION}:HighestUtilityFirst",
+        "lowest-cost-first": f"{_ALLOCATION}:LowestCostFirst",
+        "longest-waiting-first": f"{_ALLOCATION}:LongestWaitingFirst",
+        "cucb": f"{_ALLOCATION}:Cucb",
+        "thompson": f"{_ALLOCATION}:ThompsonSampling",
+        "follow-the-leader": f"{_ALLOCATION}:FollowTheLeader",
+        "opm": "marketsched.config.policies:OpmPolicy",
+        "fair": f"{_ALLOCATION}:FairScheduler",
+        "deadline-aware": f"{_ALLOCATION}:DeadlineAware",
+        "state-seeing-fair": f"{_ALLOCATION}:StateSeeingFair",
+    },
+    "workload": {
+        "google-recurring": "marketsched.worlds.learned:GoogleRecurring",
+        "synthetic-pipelines": "marketsched.worlds.synthetic:SyntheticParameters",
+        "jobs": "marketsched.config.job_list:JobList",
+        "mixtures": "marketsched.config.mixtures:Mixtures",
+    },
+    "trace": {},
 }
-_ORACLES = {
-    "exact": "marketsched.mechanisms.posted.oracle:ExactOracle",
-    "monte-carlo": "marketsched.mechanisms.posted.oracle:MonteCarloOracle",
-}
+_HOMES = {"trace": "marketsched.worlds.traces.catalogue"}  # registers the package's own of a kind when imported
+
+
+@overload
+def register(kind: str) -> Callable[[F], F]: ...
+@overload
+def register(kind: str, name: str) -> Callable[[F], F]: ...
+def register(kind: str, name: str | None = None) -> Callable[[F], F]:
+    """Give a class or function a name; to be used as a decorator.
+
+    ``@register("name")`` alone names a mechanism. A name stays with its owner, but the same class or function
+    may be registered again (a notebook cell that is run twice). Other processes know the name only if they
+    import the module, too, or if it is an entry point (see the module).
+
+    Parameters
+    ----------
+    kind : str
+        "mechanism" (see `marketsched.mechanisms.mechanism.Mechanism`); "policy" of an allocation core, whose
+        signature takes the core's own things by name (docs/scenarios.md); "workload", a function that returns a
+        `marketsched.worlds.Workload`; or "trace", a function that reads a file. Keyword parameters of any of
+        them can be set in a scenario file, and are checked against the signature.
+    name : str
+        What scenarios call it.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no such kind, ``name`` is not a non-empty string or is taken, or what is registered cannot
+        be called.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.auctions.first_come import FirstCome
+    >>> @register("free-for-all")
+    ... def free_for_all(**limits):
+    ...     return FirstCome(price=0.0, **limits)
+    >>> "free-for-all" in mechanism_names()
+    True
+    """
+    kind, called = ("mechanism", kind) if name is None else (kind, name)
+    table = _table(kind)
+    if not isinstance(called, str) or not called:
+        raise InvalidParameterError(f"name = {called!r}: expected a non-empty string")
+
+    def add(made: F) -> F:
+        if not callable(made):
+            raise InvalidParameterError(f"{kind} {called!r}: {made!r} cannot be called: expected a class or function")
+        present = table.get(canonical(kind, called))
+        if present is not None and _identity(present) != _identity(made):
+            raise InvalidParameterError(f"{kind} {called!r} is already in the table: expected another name")
+        table[called] = made
+        return made
+
+    return add
+
+
+def get(kind: str, name: str) -> Any:
+    """Return the class or function of that name, imported if need be.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such name; the message lists them.
+    InvalidParameterError
+        If there is no such kind, or the plug-in of that name cannot be loaded.
+    """
+    table = _table(kind)
+    own = canonical(kind, name)
+    entry = table.get(own) if isinstance(own, str) else None
+    if entry is None and isinstance(own, str) and own in _plugins(kind):
+        entry = _loaded_plugin(kind, own)
+        table.setdefault(own, entry)
+    if entry is None:
+        raise UnknownNameError(f"{kind} {name!r} is unknown: expected one of {', '.join(names(kind))}")
+    return _load(entry) if isinstance(entry, str) else entry
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Return the names of a kind, the package's first, aliases left out; nothing is loaded."""
+    return tuple(dict.fromkeys([*_table(kind), *_plugins(kind)]))
+
+
+def canonical(kind: str, name: str) -> str:
+    """Return what an alias stands for, and any other name as it is."""
+    return _ALIASES.get((kind, name), name) if isinstance(name, str) else name
 
 
 def get_mechanism(name: str, **parameters: Any) -> Mechanism:
@@ -43,9 +164,10 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     Parameters
     ----------
     name : str
-        One of `mechanism_names`.
+        One of `mechanism_names`; ``reduction`` is an old name of ``posted-price``.
     **parameters
-        What its factory takes; see `reduction` and `first_come` for those of the package.
+        What it takes, and nothing else; see `marketsched.mechanisms.named` for those of the package. ``rng`` is
+        offered to all: a mechanism that draws nothing goes without.
 
     Returns
     -------
@@ -65,281 +187,27 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     >>> get_mechanism("first-come", capacity=2, horizon=10, price=0.5, **limits).round
     1
     """
-    factory = _TABLE.get(name) if isinstance(name, str) else None
-    if factory is None:
-        raise UnknownNameError(f"mechanism {name!r} is unknown: expected one of {', '.join(mechanism_names())}")
-    mechanism: Mechanism = _call(f"mechanism {name!r}", factory, parameters)
+    maker = get("mechanism", name)
+    if "rng" in parameters and not takes_anything(maker) and "rng" not in inspect.signature(maker).parameters:
+        parameters.pop("rng")
+    mechanism: Mechanism = call_with(f"mechanism {name!r}", maker, parameters)
     return mechanism
 
 
 def mechanism_names() -> tuple[str, ...]:
-    """Return the names in the table, sorted."""
-    return tuple(sorted(_TABLE))
+    """Return the names of the mechanisms, sorted."""
+    return tuple(sorted(names("mechanism")))
 
 
-def register(name: str) -> Callable[[F], F]:
-    """Add a mechanism class, or a function that builds one, to the table; to be used as a decorator.
-
-    A name stays with its owner, but the same class or function may be registered again (a notebook
-    cell that is run twice). Other processes know the name only if they import the module, too.
+def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    """Call a class or function; parameters that it does not take, or misses, give one clear error.
 
     Raises
     ------
     InvalidParameterError
-        If ``name`` is not a non-empty string, is taken, or what is registered cannot be called.
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms.auctions.first_come import FirstCome
-    >>> @register("free-for-all")
-    ... def free_for_all(**limits):
-    ...     return FirstCome(price=0.0, **limits)
-    >>> "free-for-all" in mechanism_names()
-    True
+        It begins with ``what``.
     """
-    if not isinstance(name, str) or not name:
-        raise InvalidParameterError(f"name = {name!r}: expected a non-empty string")
-
-    def add(factory: F) -> F:
-        if not callable(factory):
-            raise InvalidParameterError(
-                f"mechanism {name!r}: {factory!r} cannot be called: expected a class or function"
-            )
-        present = _TABLE.get(name)
-        if present is not None and _identity(present) != _identity(factory):
-            raise InvalidParameterError(f"mechanism {name!r} is already in the table: expected another name")
-        _TABLE[name] = factory
-        return factory
-
-    return add
-
-
-def reduction(
-    *,
-    capacity: int,
-    horizon: int,
-    max_concurrency: int,
-    max_duration: int,
-    max_value: float,
-    max_delay: int,
-    epsilon: float = 0.0,
-    threshold: Any = 0.0,
-    pricing: Any = None,
-    oracle: Any = None,
-    eviction: Any = "all",
-    laws: Any = None,
-    seed: int | None = None,
-    rng: np.random.Generator | int | None = None,
-) -> PostedPriceMechanism:
-    """Build Algorithm 2 from plain data: the parameters are the keys of the replay contract.
-
-    Parameters
-    ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, epsilon, threshold, eviction
-        As for `PostedPriceMechanism`.
-    pricing : mapping or pricing object, optional
-        ``{"kind": "exponential", "kappa": ..., "floor": ..., "ceiling": ...}`` (the default, with
-        ``kappa`` 1), ``{"kind": "posted", "prices": [...]}``, or ``{"kind": "stochastic",
-        "price_end": ..., "starts_per_task": ..., "widen": ...}``, which needs ``laws``.
-    oracle : mapping or oracle object, optional
-        ``{"kind": "exact"}`` (the default) or ``{"kind": "monte-carlo", "samples": ..., "refresh": ...}``.
-    laws : iterable of StatementLaw or of their cases, optional
-        For stochastic prices: what is known about each job in advance.
-    seed : int, optional
-        Seed of the oracle's draws; or give ``rng``, not both.
-    rng : Generator or int, optional
-        Their generator.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter, or a key of a mapping, is unknown or out of range.
-    """
-    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
-
-    if seed is not None and rng is not None:
-        raise InvalidParameterError("seed and rng are both given: expected one of them")
-    return PostedPriceMechanism(
-        capacity,
-        horizon,
-        _build("pricing", _with_laws({"kind": "exponential"} if pricing is None else pricing, laws), _PRICINGS),
-        _build("oracle", {"kind": "exact"} if oracle is None else oracle, _ORACLES),
-        max_concurrency=max_concurrency,
-        max_duration=max_duration,
-        max_value=max_value,
-        max_delay=max_delay,
-        epsilon=epsilon,
-        threshold=threshold,
-        eviction=eviction,
-        rng=_generator(seed) if rng is None else rng,
-    )
-
-
-@wraps(reduction, assigned=())
-def exponential(*, pricing: Any = None, **parameters: Any) -> PostedPriceMechanism:
-    """Build Algorithm 2 over Algorithm 3: `reduction` with exponential prices, and no others.
-
-    Raises
-    ------
-    InvalidParameterError
-        As `reduction`, and if ``pricing`` is of another kind.
-    """
-    return reduction(pricing=_of_kind("exponential", pricing), **parameters)
-
-
-@wraps(reduction, assigned=())
-def stochastic(*, pricing: Any = None, **parameters: Any) -> PostedPriceMechanism:
-    """Build Algorithm 2 over the bundle menu of known laws: `reduction` with stochastic prices, and no others.
-
-    An exponential curve in its default form counts as not given, as configurations hold it where
-    nothing is said.
-
-    Raises
-    ------
-    InvalidParameterError
-        As `reduction`, if ``laws`` is missing, and if ``pricing`` is of another kind.
-    """
-    return reduction(pricing=_of_kind("stochastic", None if pricing in _SAYS_NOTHING else pricing), **parameters)
-
-
-def first_come(
-    *,
-    capacity: int,
-    horizon: int,
-    max_concurrency: int,
-    max_duration: int,
-    max_value: float,
-    max_delay: int,
-    price: float | None = None,
-    pricing: Any = None,
-    epsilon: Any = None,
-    threshold: Any = None,
-    oracle: Any = None,
-    eviction: Any = None,
-    seed: Any = None,
-    rng: Any = None,
-) -> FirstCome:
-    """Build first-come-first-served at a flat price.
-
-    One configuration serves all mechanisms: ``epsilon``, ``threshold``, ``oracle``, ``eviction``,
-    ``seed`` and ``rng`` are accepted and mean nothing here.
-
-    Parameters
-    ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        As for `FirstCome`.
-    price : float, optional
-        Credits per node and round; 0 if neither this nor ``pricing`` says otherwise.
-    pricing : mapping, optional
-        ``{"kind": "posted", "prices": [p]}`` is the same as ``price=p``. The exponential curve in its
-        default form counts as not given, as configurations hold it where nothing is said.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is unknown or out of range, or the prices are not one flat price.
-    """
-    from marketsched.mechanisms.auctions.first_come import FirstCome
-
-    return FirstCome(
-        capacity,
-        horizon,
-        _flat_price(price, pricing),
-        max_concurrency=max_concurrency,
-        max_duration=max_duration,
-        max_value=max_value,
-        max_delay=max_delay,
-    )
-
-
-def _round_auction(path: str) -> Factory:
-    """Return the factory of an auction held in every round; rules of other mechanisms mean nothing to it."""
-
-    def build(
-        *,
-        capacity: int,
-        horizon: int,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
-        pricing: Any = None,
-        epsilon: Any = None,
-        threshold: Any = None,
-        oracle: Any = None,
-        eviction: Any = None,
-        seed: Any = None,
-        rng: Any = None,
-    ) -> Mechanism:
-        auction: Mechanism = _load(path)(
-            capacity,
-            horizon,
-            max_concurrency=max_concurrency,
-            max_duration=max_duration,
-            max_value=max_value,
-            max_delay=max_delay,
-        )
-        return auction
-
-    return build
-
-
-def _flat_price(price: float | None, pricing: Any) -> float:
-    """Return the one price that ``price`` or ``pricing`` stands for."""
-    if pricing is None or pricing in _SAYS_NOTHING:
-        return 0.0 if price is None else price
-    if price is not None:
-        raise InvalidParameterError("price and pricing are both given: expected one of them")
-    described = isinstance(pricing, Mapping) and pricing.get("kind") == "posted" and set(pricing) <= {"kind", "prices"}
-    posted = pricing.get("prices", ()) if described else ()
-    if not isinstance(posted, (list, tuple)) or not posted or any(p != posted[0] for p in posted):
-        raise InvalidParameterError(
-            f"pricing = {pricing!r}: first-come takes one flat price, {{'kind': 'posted', 'prices': [p]}}"
-        )
-    found: float = posted[0]
-    return found
-
-
-def _of_kind(kind: str, pricing: Any) -> Any:
-    """Return ``pricing``, which may be left out, or say that it is of another kind."""
-    if pricing is None:
-        return {"kind": kind}
-    if isinstance(pricing, Mapping) and pricing.get("kind") != kind:
-        raise InvalidParameterError(f"pricing kind = {pricing.get('kind')!r}: mechanism {kind!r} expected {kind!r}")
-    return pricing
-
-
-def _with_laws(pricing: Any, laws: Any) -> Any:
-    """Return ``pricing`` with the laws it needs, or say that they are missing or not wanted."""
-    needed = isinstance(pricing, Mapping) and pricing.get("kind") == "stochastic"
-    if needed and laws is None:
-        raise InvalidParameterError("laws are missing: expected one law per job, for stochastic prices")
-    if laws is not None and not needed:
-        raise InvalidParameterError("laws are given: expected them with pricing kind 'stochastic' only")
-    return {**pricing, "laws": laws} if needed else pricing
-
-
-def _build(name: str, given: Any, kinds: Mapping[str, str]) -> Any:
-    """Return ``given`` itself, or the object that the mapping describes."""
-    if not isinstance(given, Mapping):
-        return given
-    settings = dict(given)
-    kind = settings.pop("kind", None)
-    path = kinds.get(kind) if isinstance(kind, str) else None
-    if path is None:
-        raise InvalidParameterError(f"{name} kind = {kind!r}: expected one of {', '.join(kinds)}")
-    return _call(f"{name} {kind!r}", _load(path), settings)
-
-
-def _load(path: str) -> Any:
-    """Return what ``module:attribute`` names."""
-    module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)
-
-
-def _call(what: str, factory: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """Call ``factory``; parameters that it does not take, or misses, give one clear error."""
-    known = inspect.signature(factory).parameters
+    known = inspect.signature(function).parameters
     legal = ", ".join(known) or "no parameters"
     takes_all = any(p.kind is p.VAR_KEYWORD for p in known.values())
     unknown = [] if takes_all else [name for name in parameters if name not in known]
@@ -352,29 +220,59 @@ def _call(what: str, factory: Callable[..., Any], parameters: Mapping[str, Any])
     ]
     if missing:
         raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
-    return factory(**parameters)
+    return function(**parameters)
 
 
-def _generator(seed: int | None) -> np.random.Generator:
-    """Return the generator of a seed, or say what is wrong with it."""
+def _table(kind: str) -> dict[str, Any]:
+    """Return the table of a kind, with the package's own entries in it."""
+    if kind not in KINDS:
+        raise InvalidParameterError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
+    home = _HOMES.pop(kind, None)
+    if home is not None:
+        import_module(home)
+    return _TABLES[kind]
+
+
+@lru_cache(maxsize=1)
+def _entry_points() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _plugins(kind: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a kind by the name that they give."""
+    prefix = f"{kind}."
+    return {name.removeprefix(prefix): point for name, point in _entry_points().items() if name.startswith(prefix)}
+
+
+def _loaded_plugin(kind: str, name: str) -> Any:
+    """Return what an entry point names, or say in one line why it cannot be had."""
+    point = _plugins(kind)[name]
     try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise InvalidParameterError(f"seed = {seed!r}: expected a whole number >= 0") from None
+        found = point.load()
+    except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises is one line here
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        package = point.dist.name if point.dist is not None else point.value
+        raise InvalidParameterError(
+            f"{kind} {name!r}: the plug-in {point.value} of the package {package} cannot be loaded ({reason}): "
+            "expected an installation that works"
+        ) from None
+    if not callable(found):
+        raise InvalidParameterError(f"{kind} {name!r}: the plug-in {point.value} is no class or function")
+    return found
 
 
-def _identity(factory: Factory) -> tuple[str, str]:
+def _load(path: str) -> Any:
+    """Return what ``module:attribute`` names."""
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _identity(made: Any) -> tuple[str, str]:
     """Return where a class or function is defined."""
-    kind = factory if hasattr(factory, "__qualname__") else type(factory)
+    if isinstance(made, str):
+        module, _, attribute = made.partition(":")
+        return module, attribute
+    kind = made if hasattr(made, "__qualname__") else type(made)
     return kind.__module__, kind.__qualname__
-
-
-_TABLE: dict[str, Factory] = {
-    "exponential": exponential,
-    "first-come": first_come,
-    "pay-as-bid": _round_auction("marketsched.mechanisms.auctions.pay_as_bid:PayAsBid"),
-    "reduction": reduction,
-    "spot": _round_auction("marketsched.mechanisms.auctions.spot:Spot"),
-    "stochastic": stochastic,
-    "vcg": _round_auction("marketsched.mechanisms.auctions.vcg:Vcg"),
-}

@@ -25,8 +25,8 @@ from marketsched.play.running import checked_seed, versions
 from marketsched.results.summarised import Summarised
 
 if TYPE_CHECKING:
-    from marketsched.clusters.policies import PolicyChoice
     from marketsched.clusters.world import World
+    from marketsched.config.policies import PolicyChoice
 
 Progress = Callable[[int, int, str], None]  # steps finished, steps in all, what is being done
 

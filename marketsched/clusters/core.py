@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, ClassVar
 
-from marketsched.clusters.policies import PolicyChoice, PolicyRules, policy_choices
 from marketsched.clusters.words import Words
+from marketsched.config.policies import PolicyChoice, policy_choices
 from marketsched.config.strict_yaml import Strict
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 class ClusterCore(Strict):
     """The section ``cluster`` of a scenario; a subclass for each core adds its parts, ``slots`` and ``policies``.
 
-    ``words``: what the core calls things when it speaks to a reader. ``known``: its policies, by name.
+    ``core`` is its name, ``words`` what it calls things when it speaks to a reader.
     """
 
     words: ClassVar[Words]
-    known: ClassVar[Mapping[str, type[PolicyRules]]]
+    core: str
 
     def choices(self, tokens: Sequence[str]) -> list[PolicyChoice]:
         """Return the policies that ``tokens`` name; see `policy_choices`."""
-        return policy_choices(tokens, self.known)
+        return policy_choices(tokens, self.core)
 
     @abstractmethod
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:

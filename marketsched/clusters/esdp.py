@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, StrictBool
 
 from marketsched.clusters.core import ClusterCore
-from marketsched.clusters.esdp_policies import ESDP_POLICIES
 from marketsched.clusters.parts import AnyArrivals, Bernoulli, Data
-from marketsched.clusters.policies import PolicyRules, policy_list
 from marketsched.clusters.words import ESDP, Words
-from marketsched.config.configuration import Count, Positive, PositiveShare
+from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.ranges import Count, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from marketsched.clusters.records import ChannelSamples
@@ -196,13 +195,12 @@ class EsdpCluster(ClusterCore):
     """Channels between ports and servers whose utility fluctuates and has to be learnt; defaults as in the paper."""
 
     words: ClassVar[Words] = ESDP
-    known: ClassVar[Mapping[str, type[PolicyRules]]] = ESDP_POLICIES
 
     core: Literal["esdp"]
     instance: AnyChannels = PublishedChannels(kind="published")
     arrivals: AnyArrivals = Bernoulli(kind="bernoulli", probability=0.9)
     slots: Count = 2000
-    policies: Annotated[tuple[str, ...], policy_list(ESDP_POLICIES)] = _DEFAULT_POLICIES
+    policies: Annotated[tuple[str, ...], policy_list("esdp")] = _DEFAULT_POLICIES
 
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
         """Draw the channels, arrivals and utilities of one seed; see `ClusterCore.world`."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marketsched.clusters.esdp_policies import ChannelRulesOf, KnownChannels
-from marketsched.clusters.policies import PolicyChoice
 from marketsched.clusters.world import Outcome, Reference
-from marketsched.config.strict_yaml import placed
+from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import placed
 from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
@@ -34,10 +32,8 @@ class EsdpWorld:
         streams = np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4)
         instance_rng, arrivals_rng, utilities_rng, self._policy_rng = streams
         self.slots = core.slots
-        try:
+        with placed("cluster.instance"):
             built = core.instance.build(instance_rng, data)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(placed("cluster.instance", str(error))) from None
         self.channels, self.servers, self.costs = built.channels, built.servers, built.costs
         self._utilities = built.utilities(utilities_rng)
         self._arrivals = core.arrivals.build(self.channels.n_ports, core.slots, arrivals_rng, data)
@@ -53,8 +49,16 @@ class EsdpWorld:
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy; those that draw have the same stream."""
-        known = KnownChannels(self.channels, self.costs, deepcopy(self._policy_rng))
-        return cast(ChannelRulesOf, choice.rules).build(known)
+        known = self.channels
+        return choice.build(
+            channels=known,
+            requests=known.requests,
+            capacities=known.capacities,
+            ports=known.ports,
+            n_ports=known.n_ports,
+            costs=self.costs,
+            rng=deepcopy(self._policy_rng),
+        )
 
     def reference(self, slots: int) -> Reference:
         """Return what the oracle of the true means expects of the first ``slots`` slots; exact."""

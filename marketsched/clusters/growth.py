@@ -56,7 +56,7 @@ def regret_rows(
     rows = []
     for each in played:
         for slots, best in references.items():
-            again = each.choice.rules.knows_horizon and slots < each.record.slots
+            again = each.choice.knows_horizon and slots < each.record.slots
             record = play(world, each.choice, slots).record if again else each.record
             rows.append(
                 {

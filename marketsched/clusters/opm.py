@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -12,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator, Field
 
 from marketsched.clusters.core import ClusterCore
-from marketsched.clusters.opm_policies import OPM_POLICIES
 from marketsched.clusters.parts import Data, PositiveRange, ShareRange
-from marketsched.clusters.policies import PolicyRules, policy_list
 from marketsched.clusters.words import OPM, Words
-from marketsched.config.configuration import Amount, Count, Positive, PositiveShare
-from marketsched.config.strict_yaml import Strict, number
+from marketsched.config.policies import policy_list
+from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from marketsched.clusters.world import World
@@ -35,7 +33,7 @@ class BuiltMachines:
 
 
 def _law(x: object) -> tuple[float, float]:
-    check, pair = number("(0, inf)"), x if isinstance(x, (list, tuple)) else ()
+    check, pair = Finite("(0, inf)"), x if isinstance(x, (list, tuple)) else ()
     try:
         (shape, scale) = pair
         return check(shape), check(scale)
@@ -239,13 +237,12 @@ class OpmCluster(ClusterCore):
     """Budgeted jobs on machines of unknown, fluctuating speed; sizes as in the OPM paper."""
 
     words: ClassVar[Words] = OPM
-    known: ClassVar[Mapping[str, type[PolicyRules]]] = OPM_POLICIES
 
     core: Literal["opm"]
     machines: AnyMachines = GammaMachines(kind="gamma")
     jobs: AnyJobs = DrawnJobs(kind="drawn")
     slots: Count = 50_000
-    policies: Annotated[tuple[str, ...], policy_list(OPM_POLICIES)] = _DEFAULT_POLICIES
+    policies: Annotated[tuple[str, ...], policy_list("opm")] = _DEFAULT_POLICIES
 
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
         """Draw the machines, jobs and speeds of one seed; see `ClusterCore.world`."""

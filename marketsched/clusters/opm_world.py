@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from copy import deepcopy
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.clusters.opm_policies import KnownMachines, MachineRulesOf
-from marketsched.clusters.policies import PolicyChoice
 from marketsched.clusters.world import Outcome, Reference
-from marketsched.config.strict_yaml import placed
+from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum
 from marketsched.mechanisms.allocation.opm.opm import Opm
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import placed
 from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
@@ -42,14 +40,10 @@ class OpmWorld:
         streams = np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4)
         machines_rng, jobs_rng, self._speeds_rng, self._policy_rng = streams
         self.slots = core.slots
-        try:
+        with placed("cluster.machines"):
             built = core.machines.build(core.slots, machines_rng, data)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(placed("cluster.machines", str(error))) from None
-        try:
+        with placed("cluster.jobs"):
             self.jobs = core.jobs.build(core.slots, jobs_rng, data)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(placed("cluster.jobs", str(error))) from None
         self._availability, self._share = built.availability, built.share
         self._speeds = (core.machines.available, core.machines.unavailable)
         self.rates = core.machines.rates(built.share)
@@ -62,8 +56,8 @@ class OpmWorld:
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
-        known = KnownMachines(self.prices, slots, self.rates, deepcopy(self._policy_rng))
-        return cast(MachineRulesOf, choice.rules).build(known)
+        rng = deepcopy(self._policy_rng)
+        return choice.build(prices=self.prices, horizon=slots, rates=self.rates, rng=rng)
 
     def reference(self, slots: int) -> Reference:
         """Return the optimum of OPM (7) at mean rates; NaN if its program would be too large.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from marketsched.config.configuration import Count, Positive, PositiveShare, Share
-from marketsched.config.strict_yaml import Strict, number
+from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Count, Finite, Positive, PositiveShare, Share
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
@@ -22,7 +22,7 @@ MEMORY_UNIT_GIB = 4.0  # on most recorded machines about as much as there is for
 
 def _degree(x: object) -> float:
     """Return a mean number of ports, as a whole number where it is one."""
-    mean = number("[1, inf)")(x)
+    mean = Finite("[1, inf)")(x)
     return int(mean) if mean.is_integer() else mean
 
 
@@ -32,7 +32,7 @@ Gain = Literal["mixed", "linear", "log", "reciprocal", "poly"]
 
 def _range(interval: str) -> Any:
     """Return a validator of pairs ``[low, high]`` of numbers in ``interval``; one number stands for both."""
-    check = number(interval)
+    check = Finite(interval)
 
     def read(x: object) -> tuple[float, float]:
         legal = f"[low, high], two finite numbers in {interval}, the lower first"
@@ -173,7 +173,7 @@ AnyInstance = Annotated[Published | PaiMix | SmallInteger | Recorded, Field(disc
 
 
 def _probabilities(x: object) -> float | tuple[float, ...]:
-    check = number("[0, 1]")
+    check = Finite("[0, 1]")
     try:
         return tuple(map(check, x)) if isinstance(x, (list, tuple)) else check(x)
     except ValueError:

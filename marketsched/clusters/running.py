@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from marketsched.clusters.policies import PolicyChoice
 from marketsched.clusters.scenario import ClusterScenario
 from marketsched.clusters.tables import slots_table, with_ratios
+from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
 from marketsched.play.running import checked_seed, versions
 from marketsched.results.summarised import Summarised

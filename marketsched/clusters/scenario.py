@@ -20,15 +20,18 @@ from marketsched.clusters.core import ClusterCore
 from marketsched.clusters.esdp import EsdpCluster
 from marketsched.clusters.opm import OpmCluster
 from marketsched.clusters.parts import AnyArrivals, AnyInstance, Bernoulli, Published
-from marketsched.clusters.policies import OGASCHED_POLICIES, PolicyChoice, PolicyRules, policy_list
 from marketsched.clusters.words import OGASCHED, Words
-from marketsched.config.configuration import Count
+from marketsched.config.policies import PolicyChoice, policy_list
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import ScenarioFile
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Count
 
 if TYPE_CHECKING:
     from marketsched.clusters.world import World
+
+
+_DEFAULT_POLICIES = ("ogasched", "drf", "fairness", "binpacking", "spreading")
 
 
 class OgaSchedCluster(ClusterCore):
@@ -38,13 +41,12 @@ class OgaSchedCluster(ClusterCore):
     """
 
     words: ClassVar[Words] = OGASCHED
-    known: ClassVar[Mapping[str, type[PolicyRules]]] = OGASCHED_POLICIES
 
     core: Literal["ogasched"] = "ogasched"
     instance: AnyInstance = Published(kind="published")
     arrivals: AnyArrivals = Bernoulli(kind="bernoulli")
     slots: Count = 2000
-    policies: Annotated[tuple[str, ...], policy_list(OGASCHED_POLICIES)] = tuple(OGASCHED_POLICIES)
+    policies: Annotated[tuple[str, ...], policy_list("ogasched")] = _DEFAULT_POLICIES
 
     def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
         """Draw the cluster and the arrivals of one seed; see `ClusterCore.world`."""

@@ -129,7 +129,7 @@ def comparison_remarks(found: ClusterComparison) -> list[str]:
     grown = [row["policy"] for row in rows if math.isfinite(row["growth"])]
     if grown:
         told = ", ".join(f"{slots:,}" for slots in meta["horizons"])
-        knowing = any(choice.rules.knows_horizon for choice in found.scenario.choices(meta["policies"]))
+        knowing = any(choice.knows_horizon for choice in found.scenario.choices(meta["policies"]))
         anew = ", each played with the step of its own horizon" if knowing else ""
         remarks.append(
             f"x is fitted seed by seed over horizons of {told} slots{anew} "

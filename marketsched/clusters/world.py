@@ -9,17 +9,16 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.clusters.policies import OgaSchedRules, PolicyChoice, Rules
-from marketsched.config.strict_yaml import placed
+from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
 from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import placed
 from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
@@ -110,10 +109,8 @@ class OgaSchedWorld:
             np.random.SeedSequence(checked_seed(seed))
         ).spawn(3)
         self.slots = core.slots
-        try:
+        with placed("cluster.instance"):
             self.cluster: BipartiteCluster = core.instance.build(instance_rng, data)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(placed("cluster.instance", str(error))) from None
         arrivals: ArrivalProcess = core.arrivals.build(self.cluster.n_ports, core.slots, self._arrivals_rng, data)
         if arrivals.most.max() > 1:  # every job of a port gets a port of its own (Section 3.4 of the paper)
             copies = PortCopies(arrivals.most)
@@ -127,7 +124,7 @@ class OgaSchedWorld:
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots."""
-        return cast(Rules, choice.rules).build(self.cluster, slots)
+        return choice.build(cluster=self.cluster, horizon=slots, rng=deepcopy(self._policy_rng))
 
     def arrival_counts(self, slots: int) -> NDArray[np.int64]:
         """Return how many jobs came to each port in the first ``slots`` slots, shape (n_ports,)."""
@@ -153,7 +150,7 @@ class OgaSchedWorld:
 
     def regret_bound(self, choice: PolicyChoice, slots: int) -> float:
         """Return the bound of OgaSched (14) for OgaSched with the step of the theory; NaN for all others."""
-        proven = isinstance(choice.rules, OgaSchedRules) and choice.rules.step == "theory" and not choice.rules.peek
+        proven = choice.name == "ogasched" and choice.rules.step == "theory" and not choice.rules.peek
         return self.cluster.regret_bound(slots) if proven else float("nan")
 
     def sizes(self) -> dict[str, Any]:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
+import numpy as np
+from pydantic import AfterValidator, Field, StrictBool, model_validator
 
-from marketsched.config.strict_yaml import Strict, number, whole
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.named import PriceKinds
+from marketsched.mechanisms.ranges import (
+    Amount,
+    BelowOne,
+    Count,
+    Finite,
+    Maybe,
+    Named,
+    Positive,
+    PositiveShare,
+    Seed,
+    parameters_of,
+    takes_anything,
+)
+from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
 
-Count = Annotated[int, BeforeValidator(whole(1))]
-Amount = Annotated[float, BeforeValidator(number("[0, inf)"))]
-Positive = Annotated[float, BeforeValidator(number("(0, inf)"))]
-Share = Annotated[float, BeforeValidator(number("[0, 1]"))]
-PositiveShare = Annotated[float, BeforeValidator(number("(0, 1]"))]
-BelowOne = Annotated[float, BeforeValidator(number("(-inf, 1)"))]
+if TYPE_CHECKING:
+    from marketsched.mechanisms.mechanism import Mechanism
 
 
 class ExponentialPrices(Strict):
@@ -31,7 +43,8 @@ class ExponentialPrices(Strict):
     @model_validator(mode="after")
     def _ends_in_order(self) -> Self:
         if self.floor is not None and self.ceiling is not None and self.ceiling <= self.floor:
-            raise InvalidParameterError(f"ceiling = {self.ceiling!r}: expected a number above the floor {self.floor!r}")
+            legal = f"a number above the floor {self.floor!r}"
+            raise InvalidParameterError(place="ceiling", value=self.ceiling, legal=legal)
         return self
 
 
@@ -61,15 +74,6 @@ class Exact(Strict):
     kind: Literal["exact"]
 
 
-def _refresh(x: object) -> str | float:
-    if isinstance(x, str) and x in ("submission", "round"):
-        return x
-    try:
-        return number("[0, 1]")(x)
-    except ValueError:
-        raise ValueError("'submission', 'round' or a share in [0, 1]") from None
-
-
 class MonteCarlo(Strict):
     """The sampling oracle; ``refresh`` says how long its paths are kept, None leaves it to the oracle.
 
@@ -78,7 +82,7 @@ class MonteCarlo(Strict):
 
     kind: Literal["monte-carlo"]
     samples: Count = 1000
-    refresh: Annotated[str | float | None, BeforeValidator(lambda x: None if x is None else _refresh(x))] = None
+    refresh: Annotated[str | float | None, Maybe(Named(("submission", "round"), Finite("[0, 1]")))] = None
     probe_every: Count | None = None
 
 
@@ -87,36 +91,71 @@ AnyPricing = Annotated[ExponentialPrices | PostedPrices | StochasticPrices, Fiel
 Oracle = Annotated[Exact | MonteCarlo, Field(discriminator="kind")]
 
 
-def _threshold(x: object) -> str | float:
-    if x == "auto" and isinstance(x, str):
-        return x
-    try:
-        return number("[0, 1]")(x)
-    except ValueError:
-        raise ValueError("'auto' or a number in [0, 1]") from None
-
-
 class Rules(Strict):
     """What a posted-price mechanism needs beside the size of its market."""
 
     epsilon: BelowOne = 0.0
-    threshold: Annotated[str | float, BeforeValidator(_threshold)] = 0.0
+    threshold: Annotated[str | float, Named(("auto",), Finite("[0, 1]"))] = 0.0
     pricing: AnyPricing = ExponentialPrices(kind="exponential")
     oracle: Oracle = Exact(kind="exact")
     eviction: Literal["all", "running"] = "all"
 
     def rule_parameters(self) -> dict[str, Any]:
-        """Return the rules as plain data, as ``get_mechanism`` takes them."""
+        """Return all rules as plain data."""
         data = self.model_dump(include=set(Rules.model_fields))
         for part in ("pricing", "oracle"):
             data[part] = {key: value for key, value in data[part].items() if value is not None}
         return data
 
+    def rules_for(self, name: str) -> dict[str, Any]:
+        """Return the rules that a mechanism takes, as plain data; what is not its own must not be set.
+
+        A rule in its default form says nothing: a resolved scenario holds all of them, whatever its mechanism.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a rule that means nothing for the mechanism is set, or prices are of a kind that it does not take.
+        """
+        maker = get("mechanism", name)
+        known, rules = parameters_of(maker), self.rule_parameters()
+        for rule, value in list(rules.items()):
+            legal = known[rule].range if rule in known else None
+            said_nothing = getattr(self, rule) == Rules.model_fields[rule].default
+            if rule not in known and takes_anything(maker):
+                continue
+            if rule not in known and not said_nothing:
+                own = ", ".join(each for each in Rules.model_fields if each in known) or "none of these rules"
+                raise InvalidParameterError(place=rule, value=value, legal=f"nothing: {name!r} takes {own}")
+            if isinstance(legal, PriceKinds) and value["kind"] not in legal.kinds and not said_nothing:
+                kinds = " or ".join(map(repr, legal.kinds))
+                raise InvalidParameterError(
+                    place="pricing.kind", value=value["kind"], legal=f"{kinds} with the name {name!r}"
+                )
+            if rule not in known or (isinstance(legal, PriceKinds) and value["kind"] not in legal.kinds):
+                del rules[rule]
+        return rules
+
+
+SIZES = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
+
+
+def registered_mechanism(name: str) -> str:
+    """Return the name of a mechanism, an alias resolved; raise ``ValueError(what is legal)`` if there is none."""
+    try:
+        get("mechanism", name)
+    except UnknownNameError:
+        raise ValueError(f"one of {', '.join(mechanism_names())}") from None
+    return canonical("mechanism", name)
+
+
+MechanismName = Annotated[str, AfterValidator(registered_mechanism)]
+
 
 class ReplayConfig(Rules):
     """The configuration of ``marketsched replay``: every key of the replay contract, no other."""
 
-    mechanism: str = "reduction"
+    mechanism: MechanismName = "posted-price"
     pricing: Pricing = ExponentialPrices(kind="exponential")  # a log brings no laws for stochastic prices
     capacity: Count
     max_concurrency: Count
@@ -124,13 +163,20 @@ class ReplayConfig(Rules):
     max_value: Positive
     max_delay: Count
     horizon: Count
-    seed: Annotated[int, BeforeValidator(whole(0))] = 0
+    seed: Seed = 0
 
-    @field_validator("mechanism")
-    @classmethod
-    def _registered(cls, name: str) -> str:
-        from marketsched.mechanisms.registry import mechanism_names
+    @model_validator(mode="after")
+    def _rules_of_the_mechanism(self) -> Self:
+        self.rules_for(self.mechanism)
+        return self
 
-        if name not in mechanism_names():
-            raise ValueError(f"one of {', '.join(mechanism_names())}")
-        return name
+    def build(self, rng: np.random.Generator) -> Mechanism:
+        """Return the mechanism, whose own draws come from ``rng``.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the mechanism refuses a parameter.
+        """
+        sizes = {name: getattr(self, name) for name in SIZES}
+        return get_mechanism(self.mechanism, **sizes, **self.rules_for(self.mechanism), rng=rng)

@@ -7,13 +7,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from marketsched.agents.job import Job
-from marketsched.config.configuration import Count, Positive
+from marketsched.config.sections import WorkloadSection
 from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, signals_left_out, sow_from_json
-from marketsched.config.strict_yaml import Strict, placed, whole
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.errors import InvalidReportError, placed
+from marketsched.mechanisms.ranges import Count, Maybe, Positive, Whole
 from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class JobEntry(Strict):
     concurrency: Any
     value: Any
     requirements: Any
-    arrival: Annotated[int | None, BeforeValidator(lambda x: None if x is None else whole(1)(x))] = None
-    duration: Annotated[int | None, BeforeValidator(lambda x: None if x is None else whole(1)(x))] = None
+    arrival: Annotated[int | None, Maybe(Whole(1))] = None
+    duration: Annotated[int | None, Maybe(Whole(1))] = None
     signal: int | float | str | None = None
 
     @model_serializer(mode="wrap")
@@ -62,13 +63,15 @@ class JobEntry(Strict):
         """Raise ``InvalidReportError`` if the entry is malformed or beyond the market's limits."""
         truth = self.statement(limits)
         if self.arrival is not None and self.arrival < truth.birth:
-            raise InvalidReportError(f"arrival = {self.arrival}: expected not before the birth {truth.birth}")
+            raise InvalidReportError(place="arrival", value=self.arrival, legal=f"not before the birth {truth.birth}")
         if self._happens("duration") and not self._happens("arrival"):
             raise InvalidReportError("duration without arrival: expected both, or arrival alone, or neither")
         drawn = self.arrival is not None and not self._happens("duration")
         if drawn and not (truth.law.probabilities[truth.law.arrivals == self.arrival] > 0).any():
             raise InvalidReportError(
-                f"duration is missing, and requirements give none for arrival {self.arrival}: expected one of them"
+                f"is missing, and requirements give none for arrival {self.arrival}",
+                place="duration",
+                legal="one of them",
             )
 
     def statement(self, limits: ReportLimits = NO_LIMITS) -> StatementOfWork:
@@ -103,10 +106,9 @@ class JobEntry(Strict):
         return told.pop() if len(told) == 1 else None
 
 
-class ListedMarket(Strict):
+class ListedMarket(WorkloadSection):
     """A market whose jobs are written out in the scenario file: what both kinds of list have."""
 
-    kind: str
     capacity: Count
     horizon: Count
     max_concurrency: Count
@@ -156,22 +158,12 @@ class JobList(ListedMarket):
         seen: set[str] = set()
         for i, entry in enumerate(self.jobs):
             if entry.name in seen:
-                raise InvalidReportError(f"jobs[{i}].name = {entry.name!r}: expected a name of its own")
+                raise InvalidReportError(place=f"jobs[{i}].name", value=entry.name, legal="a name of its own")
             seen.add(entry.name)
-            try:
+            with placed(f"jobs[{i}]"):
                 entry.check(self.limits)
-            except InvalidReportError as error:
-                raise InvalidReportError(placed(f"jobs[{i}]", str(error))) from None
         return self
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
         """Return the workload; what the entries leave open is drawn from ``rng``, ``data`` is not used."""
         return self.workload(sorted((entry.job(rng) for entry in self.jobs), key=lambda job: job.truth.birth))
-
-    def statement_laws(
-        self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
-    ) -> list[StatementLaw]:
-        """Return the most favourable knowledge: every true statement is known for certain in advance."""
-        from marketsched.worlds.workload import certain_laws
-
-        return certain_laws(workload)

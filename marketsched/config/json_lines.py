@@ -7,10 +7,14 @@ change the meaning of a log silently.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from marketsched.mechanisms.errors import EventError
+
+MOST_LEVELS = 60  # of tables and lists inside each other
 
 
 def parse_line(line: str | bytes) -> Any:
@@ -23,17 +27,25 @@ def parse_line(line: str | bytes) -> Any:
     """
     try:
         text = line.decode("utf-8") if isinstance(line, bytes) else line
+        if _levels(text) > MOST_LEVELS:
+            raise EventError(f"not JSON that can be read, more than {MOST_LEVELS} levels", legal="one JSON object")
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_twins)
     except UnicodeDecodeError as error:
         raise EventError(f"byte {error.start + 1} is not UTF-8: expected one JSON object") from None
     except json.JSONDecodeError as error:
         raise EventError(f"not JSON, column {error.colno}: {error.msg}: expected one JSON object") from None
-    except RecursionError:
-        raise EventError("not JSON that can be read, nested too deeply: expected one JSON object") from None
     except EventError:
         raise
     except ValueError as error:  # a number of thousands of digits
         raise EventError(f"not JSON that can be read: {error}") from None
+
+
+def _levels(text: str) -> int:
+    """Return how deep brackets are inside each other; those in texts do not count."""
+    if text.count("[") + text.count("{") <= MOST_LEVELS:
+        return 0
+    steps = re.findall(r"[\[\]{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text))
+    return max(accumulate(1 if step in "[{" else -1 for step in steps), default=0)
 
 
 def _no_constant(name: str) -> float:
@@ -60,9 +72,3 @@ def field(fields: Mapping[str, Any], name: str) -> Any:
     if name not in fields:
         raise EventError(f"{name} is missing")
     return fields[name]
-
-
-def shown(x: object) -> str:
-    """Return ``x`` as an error line shows it: its repr, cut at 60 characters."""
-    text = repr(x)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -7,25 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from marketsched.config.configuration import Count, Positive, PostedPrices, Rules
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.config.configuration import SIZES as SIZES
+from marketsched.config.configuration import MechanismName, PostedPrices, Rules
+from marketsched.config.sections import section_class
+from marketsched.config.strict_yaml import validated
+from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.named import PriceKinds
+from marketsched.mechanisms.ranges import Count, Parameter, Positive, parameters_of, takes_anything
+from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.mechanism import Mechanism
     from marketsched.mechanisms.statement_law import StatementLaw
     from marketsched.worlds.workload import Workload
-
-SIZES = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
-
-# Kinds of prices that a mechanism of the package takes, its own first; a user's mechanism takes any.
-_KINDS = {
-    "exponential": ("exponential",),
-    "first-come": ("exponential", "posted"),  # exponential: nothing was said, the price is 0
-    "reduction": ("exponential", "posted", "stochastic"),
-    "stochastic": ("stochastic",),
-}
 
 
 class MechanismChoice(Rules):
@@ -35,7 +31,7 @@ class MechanismChoice(Rules):
     they are for mechanisms that take others than the replay contract's.
     """
 
-    name: str = "reduction"
+    name: MechanismName = "posted-price"
     capacity: Count | None = None
     horizon: Count | None = None
     max_concurrency: Count | None = None
@@ -47,27 +43,18 @@ class MechanismChoice(Rules):
     @model_validator(mode="before")
     @classmethod
     def _prices_of_the_name(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and data.get("name") == "stochastic" and "pricing" not in data:
+        if isinstance(data, Mapping) and "pricing" not in data and _kinds_of(data.get("name"))[:1] == ("stochastic",):
             return {**data, "pricing": {"kind": "stochastic"}}
         return data
 
-    @field_validator("name")
-    @classmethod
-    def _registered(cls, name: str) -> str:
-        from marketsched.mechanisms.registry import mechanism_names
-
-        if name not in mechanism_names():
-            raise ValueError(f"one of {', '.join(mechanism_names())}")
-        return name
-
     @model_validator(mode="after")
-    def _prices_it_takes(self) -> Self:
-        kinds = _KINDS.get(self.name, (self.pricing.kind,))
-        if self.pricing.kind not in kinds:
-            legal = " or ".join(map(repr, kinds))
-            raise InvalidParameterError(
-                f"pricing.kind = {self.pricing.kind!r}: expected {legal} with the name {self.name!r}"
-            )
+    def _what_the_mechanism_takes(self) -> Self:
+        self.rules_for(self.name)
+        maker = get("mechanism", self.name)
+        if not takes_anything(maker):
+            given = frozenset({*SIZES, *Rules.model_fields, "rng", "laws", "seed"})
+            with placed("parameters"):
+                validated(section_class(maker, ("mechanism", self.name), given), self.parameters)
         return self
 
     def build(
@@ -93,18 +80,14 @@ class MechanismChoice(Rules):
             If the mechanism refuses a parameter; if prices are stochastic and a job hides its
             duration, or there are no laws.
         """
-        from marketsched.mechanisms.registry import get_mechanism
-
         own = {name: getattr(self, name) for name in SIZES}
         sizes = {name: getattr(workload, name) if size is None else size for name, size in own.items()}
-        parameters = {**sizes, **self.rule_parameters(), "rng": rng, **self.parameters}
+        parameters = {**sizes, **self.rules_for(self.name), **self.parameters}
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}
-        try:
-            return get_mechanism(self.name, **parameters)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"mechanism: {error}") from None
+        with placed("mechanism"):
+            return get_mechanism(self.name, **{"rng": rng, **parameters})
 
     def under_another_name(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return, as plain unchecked data, these rules with another mechanism and ``changes`` made to them.
@@ -128,10 +111,13 @@ class MechanismChoice(Rules):
         own = self.model_dump(mode="python")
         data = {key: copy.deepcopy(value) for key, value in own.items() if value is not None}
         data |= self.rule_parameters() | {"name": name}
-        if name != self.name:
+        if canonical("mechanism", name) != self.name:
             data.pop("parameters")
+            taken = _rules_of(name)
+            data = {key: value for key, value in data.items() if key not in Rules.model_fields or key in taken}
             if not self._prices_suit(name):
-                data["pricing"] = {"kind": _KINDS.get(name, ("exponential",))[0]}
+                kinds = _kinds_of(name)[:1]
+                data["pricing"] = {"kind": "exponential" if kinds in ((), ("posted",)) else kinds[0]}
         for path, value in changes.items():
             *above, last = path.split(".")
             here: Any = data
@@ -143,9 +129,24 @@ class MechanismChoice(Rules):
         return data
 
     def _prices_suit(self, name: str) -> bool:
-        if name == "first-come":  # knows one flat price; a curve is not its own
+        if name == "first-come":  # knows one flat price
             return isinstance(self.pricing, PostedPrices) and len(set(self.pricing.prices)) == 1
-        return self.pricing.kind in _KINDS.get(name, ("exponential", "posted"))
+        return self.pricing.kind in (_kinds_of(name) or ("exponential", "posted"))
+
+
+def _rules_of(name: object) -> Mapping[str, Any]:
+    """Return the parameters of a mechanism by name, or every rule if it takes whatever it is given."""
+    if not isinstance(name, str) or canonical("mechanism", name) not in mechanism_names():
+        return Rules.model_fields
+    maker = get("mechanism", name)
+    return Rules.model_fields if takes_anything(maker) else parameters_of(maker)
+
+
+def _kinds_of(name: object) -> tuple[str, ...]:
+    """Return the kinds of prices that a mechanism takes, its own first; none: it does not say."""
+    pricing = _rules_of(name).get("pricing")
+    legal = pricing.range if isinstance(pricing, Parameter) else None
+    return legal.kinds if isinstance(legal, PriceKinds) else ()
 
 
 def _check_revealed(workload: Workload) -> None:

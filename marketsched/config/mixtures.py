@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import (
-    BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
     StrictBool,
@@ -25,11 +24,11 @@ from pydantic import (
 )
 
 from marketsched.agents.job import Job
-from marketsched.config.configuration import Amount, Count, Share
 from marketsched.config.job_list import ListedMarket, drawn_point
 from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, sow_from_json
-from marketsched.config.strict_yaml import Strict, placed, whole
-from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
+from marketsched.mechanisms.ranges import Amount, Count, Share, Whole
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.statement_law import MASS_TOLERANCE, StatementLaw
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
@@ -60,9 +59,9 @@ class StatementCase(Strict):
         for name in _STATEMENT:
             given = name in self.model_fields_set
             if self.nothing and given:
-                raise InvalidReportError(f"{name} beside nothing: true: expected the probability alone")
+                raise InvalidReportError("beside nothing: true", place=name, legal="the probability alone")
             if not self.nothing and not given:
-                raise InvalidReportError(f"{name} is missing: expected {', '.join(_STATEMENT)}, or nothing: true")
+                raise InvalidReportError("is missing", place=name, legal=f"{', '.join(_STATEMENT)}, or nothing: true")
         return self
 
     @model_serializer(mode="wrap")
@@ -88,20 +87,20 @@ class MixtureEntry(Strict):
     name: Annotated[str, Field(min_length=1)]
     owner: Annotated[str, Field(min_length=1)] | None = None
     birth: Count
-    copies: Annotated[int, BeforeValidator(whole(1, MOST_COPIES))] = 1
+    copies: Annotated[int, Whole(1, MOST_COPIES)] = 1
     every: Amount = 0.0
     statements: Annotated[tuple[StatementCase, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _adds_up_to_one(self) -> Self:
         if all(case.nothing for case in self.statements):
-            raise InvalidParameterError("statements: nothing but nothing: expected at least one statement of work")
+            raise InvalidParameterError("nothing but nothing", legal="at least one statement of work").at("statements")
         total = math.fsum(case.probability for case in self.statements)
         if abs(total - 1) > MASS_TOLERANCE:
             raise InvalidParameterError(
-                f"statements: probabilities add up to {total:.12g}: expected 1 (of a job that may not appear, "
-                f"one case is {{probability: ..., nothing: true}})"
-            )
+                f"probabilities add up to {total:.12g}",
+                legal="1 (of a job that may not appear, one case is {probability: ..., nothing: true})",
+            ).at("statements")
         return self
 
     @property
@@ -121,15 +120,14 @@ class MixtureEntry(Strict):
     def check(self, limits: ReportLimits, horizon: int) -> None:
         """Raise an error of the family if the entry is malformed or beyond the market's limits."""
         if self.last_birth > horizon:
-            what = f"birth = {self.birth}"
-            if self.birth <= horizon:
-                what = f"copies = {self.copies}: the last is born in round {self.last_birth}"
-            raise InvalidParameterError(f"{what}: expected births up to the horizon {horizon}")
+            legal = f"births up to the horizon {horizon}"
+            if self.birth > horizon:
+                raise InvalidParameterError(place="birth", value=self.birth, legal=legal)
+            last = f"the last is born in round {self.last_birth}"
+            raise InvalidParameterError(last, place="copies", value=self.copies, legal=legal)
         for i, case in enumerate(self.statements):
-            try:
+            with placed(f"statements[{i}]"):
                 case.statement(self.birth, limits)
-            except InvalidReportError as error:
-                raise InvalidReportError(placed(f"statements[{i}]", str(error))) from None
 
     def laws(self) -> list[StatementLaw]:
         """Return the law of each copy; its cases are in the order of the file."""
@@ -152,13 +150,12 @@ class Mixtures(ListedMarket):
         for i, entry in enumerate(self.jobs):
             for name in entry.names:
                 if name in seen:
-                    copy = "" if name == entry.name else f", copy {name!r}"
-                    raise InvalidParameterError(f"jobs[{i}].name = {entry.name!r}{copy}: expected a name of its own")
+                    copy = "" if name == entry.name else f"copy {name!r}"
+                    place = f"jobs[{i}].name"
+                    raise InvalidParameterError(copy, place=place, value=entry.name, legal="a name of its own")
                 seen.add(name)
-            try:
+            with placed(f"jobs[{i}]"):
                 entry.check(self.limits, self.horizon)
-            except (InvalidParameterError, InvalidReportError) as error:
-                raise type(error)(placed(f"jobs[{i}]", str(error))) from None
         return self
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
@@ -186,12 +183,6 @@ class Mixtures(ListedMarket):
                 "statements": len(appeared),
             },
         )
-
-    def statement_laws(
-        self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
-    ) -> list[StatementLaw]:
-        """Return the laws as written: those of all jobs, also of those that have drawn ``nothing``."""
-        return list(workload.laws or ())
 
 
 def moved(sow: StatementOfWork, rounds: int) -> StatementOfWork:

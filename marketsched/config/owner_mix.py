@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from marketsched.config.configuration import Amount, Positive, Share
-from marketsched.config.strict_yaml import Strict, whole
+from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.ranges import Amount, Positive, Share, Whole
 
 if TYPE_CHECKING:
     from marketsched.agents.job import Job
     from marketsched.agents.learning import Learning
     from marketsched.agents.strategies import Strategy
 
-Rounds = Annotated[int, BeforeValidator(whole(-10_000, 10_000))]
+Rounds = Annotated[int, Whole(-10_000, 10_000)]
 
 
 class TruthfulChoice(Strict):
@@ -87,7 +87,7 @@ class DelaySubmissionChoice(Strict):
     """The statement is submitted ``delay`` rounds after birth."""
 
     kind: Literal["delay-submission"]
-    delay: Annotated[int, BeforeValidator(whole(0, 10_000))]
+    delay: Annotated[int, Whole(0, 10_000)]
 
     def strategy(self) -> Strategy:
         """Return the strategy."""

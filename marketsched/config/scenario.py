@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool
 
-from marketsched.config.job_list import JobList
 from marketsched.config.mechanism_choice import MechanismChoice
-from marketsched.config.mixtures import Mixtures
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import ScenarioFile
-from marketsched.config.strict_yaml import number, validated
-from marketsched.config.trace_workloads import GoogleRecurring, SyntheticPipelines
+from marketsched.config.sections import RegisteredWorkload
+from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Finite
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
-
-AnyWorkload = Annotated[GoogleRecurring | SyntheticPipelines | JobList | Mixtures, Field(discriminator="kind")]
 
 
 def _expected(x: object) -> tuple[float, float]:
@@ -35,7 +32,7 @@ def _expected(x: object) -> tuple[float, float]:
     pair = x if isinstance(x, (list, tuple)) else [x, 0.0]
     if len(pair) != 2:
         raise ValueError("a number, or [mean, standard deviation]")
-    return number("(-inf, inf)")(pair[0]), number("[0, inf)")(pair[1])
+    return Finite("(-inf, inf)")(pair[0]), Finite("[0, inf)")(pair[1])
 
 
 class Scenario(ScenarioFile):
@@ -45,14 +42,14 @@ class Scenario(ScenarioFile):
     --------
     >>> scenario = Scenario.load("synthetic-pipelines")
     >>> scenario.name, scenario.workload.kind, scenario.mechanism.name
-    ('synthetic-pipelines', 'synthetic-pipelines', 'reduction')
+    ('synthetic-pipelines', 'synthetic-pipelines', 'posted-price')
     >>> Scenario.from_dict({"name": "x", "workload": {"kind": "synthetic-pipelines", "capacity": 1}})
     Traceback (most recent call last):
     ...
     marketsched.mechanisms.errors.InvalidParameterError: scenario: workload.capacity = 1: expected a whole number >= 2
     """
 
-    workload: AnyWorkload
+    workload: RegisteredWorkload
     mechanism: MechanismChoice = MechanismChoice()
     owners: OwnerMix = OwnerMix()
     resubmit: StrictBool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -13,9 +14,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from marketsched.config.json_lines import shown
 from marketsched.config.strict_yaml import Strict, dump_yaml, parse_yaml, read_yaml, validated
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, shown
 
 
 class ScenarioFile(Strict):
@@ -163,10 +163,10 @@ def with_changes(data: Any, changes: Sequence[str]) -> Any:
 def _inside(here: Any, step: str, change: str) -> Any:
     if isinstance(here, dict):
         return here.setdefault(step, {})
-    if isinstance(here, list) and step.isdigit() and int(step) < len(here):
+    if isinstance(here, list) and re.fullmatch("[0-9]{1,9}", step) and int(step) < len(here):
         return here[int(step)]
     legal = f"a place in 0 .. {len(here) - 1}" if isinstance(here, list) else "no more parts here"
-    raise InvalidParameterError(f"--set {change}: {step!r}: expected {legal}")
+    raise InvalidParameterError(f"--set {shown(change)[1:-1]}: {shown(step)}: expected {legal}")
 
 
 def _folder() -> Traversable:

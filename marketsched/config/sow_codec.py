@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marketsched.config.json_lines import shown
 from marketsched.mechanisms.checks import whole_number
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, placed, shown
 from marketsched.mechanisms.sow import THE_DURATION, Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
@@ -61,10 +60,10 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     concurrency = whole_number("concurrency", table["concurrency"], 1, limits.max_concurrency)
     value = value_from_json(table["value"])
     if value.highest > limits.max_value:
-        raise InvalidReportError(f"value = {value.highest!r}: expected values in [0, {limits.max_value!r}]")
+        raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
     rows = table["requirements"]
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise InvalidReportError(f"requirements = {shown(rows)}: expected a list")
+        raise InvalidReportError(place="requirements", value=rows, legal="a list")
     points = [_requirement(f"requirements[{i}]", row, birth, limits.max_duration) for i, row in enumerate(rows)]
     return StatementOfWork(birth, concurrency, value, points)
 
@@ -83,13 +82,15 @@ def value_from_json(fields: object) -> ValueCurve:
         If a field is missing, unknown, malformed or outside its range; the message names its place.
     """
     if not isinstance(fields, Mapping):
-        raise InvalidReportError(f"value = {shown(fields)}: expected an object with a kind")
+        raise InvalidReportError(place="value", value=fields, legal="an object with a kind")
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in _VALUE_FIELDS:
-        seen = f"value.kind = {shown(kind)}" if "kind" in fields else "value.kind is missing"
-        raise InvalidReportError(f"{seen}: expected one of {', '.join(_VALUE_FIELDS)}")
+        legal = f"one of {', '.join(_VALUE_FIELDS)}"
+        if "kind" not in fields:
+            raise InvalidReportError("is missing", place="value.kind", legal=legal)
+        raise InvalidReportError(place="value.kind", value=kind, legal=legal)
     table = _table("value", fields, ("kind", *_VALUE_FIELDS[kind]))
-    try:
+    with placed("value"):
         if kind == "table":
             return TableValue(_times(table["values"]))
         deadline = whole_number("deadline", table["deadline"], 0, LAST_ROUND)
@@ -97,8 +98,6 @@ def value_from_json(fields: object) -> ValueCurve:
             return DeadlineValue(table["value"], deadline)
         start = whole_number("from", table["from"], 0, LAST_ROUND)
         return LinearValue(table["value"], start, table["slope"], deadline)
-    except InvalidReportError as error:
-        raise InvalidReportError(f"value: {error}") from None
 
 
 def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
@@ -138,13 +137,14 @@ def value_to_json(value: ValueCurve) -> dict[str, Any]:
 def _table(place: str, fields: object, names: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, Any]:
     """Return ``fields`` if it has exactly the keys ``names`` (and perhaps ``optional``)."""
     if not isinstance(fields, Mapping):
-        raise InvalidReportError(f"{place} = {shown(fields)}: expected an object with {', '.join(names)}")
+        raise InvalidReportError(place=place, value=fields, legal=f"an object with {', '.join(names)}")
     for name in names:
         if name not in fields:
-            raise InvalidReportError(f"{place}.{name} is missing: expected {', '.join(names)}")
+            raise InvalidReportError("is missing", place=f"{place}.{name}", legal=", ".join(names))
     for name in fields:
         if name not in names and name not in optional:
-            raise InvalidReportError(f"{place}.{name}: unknown field: known here are {', '.join([*names, *optional])}")
+            known = ", ".join([*names, *optional])
+            raise InvalidReportError(f": unknown field: known here are {known}", place=f"{place}.{shown(name)[1:-1]}")
     return fields
 
 
@@ -152,27 +152,27 @@ def _requirement(place: str, row: object, birth: int, max_duration: int) -> Requ
     fields = _table(place, row, ("arrival", "duration", "probability"), ("signal",))
     signal = fields.get("signal", THE_DURATION)
     if isinstance(signal, (Mapping, list, bool)):
-        raise InvalidReportError(f"{place}.signal = {shown(signal)}: expected a number, a string or null")
-    try:
+        raise InvalidReportError(place=f"{place}.signal", value=signal, legal="a number, a string or null")
+    with placed(place):
         arrival = whole_number("arrival", fields["arrival"], birth, LAST_ROUND)
         duration = whole_number("duration", fields["duration"], 1, max_duration)
         return Requirement(arrival, duration, fields["probability"], signal)
-    except InvalidReportError as error:
-        raise InvalidReportError(f"{place}.{error}") from None
 
 
 def _times(values: object) -> dict[int, float]:
     """Return a table with whole-number keys; in JSON the keys are strings."""
     if not isinstance(values, Mapping):
-        raise InvalidReportError(f"values = {shown(values)}: expected an object {{completion time: value}}")
+        raise InvalidReportError(place="values", value=values, legal="an object {completion time: value}")
     table: dict[int, float] = {}
     for key, value in values.items():
         # Longer than any legal time, a text is no number: Python refuses to read one of thousands of digits.
         digits = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) <= MOST_DIGITS
         time = int(key) if digits else key
         if isinstance(time, bool) or not isinstance(time, int) or not 0 <= time <= LAST_ROUND:
-            raise InvalidReportError(f"values has the key {shown(key)}: expected completion times in [0, {LAST_ROUND}]")
+            raise InvalidReportError(
+                f"has the key {shown(key)}", place="values", legal=f"completion times in [0, {LAST_ROUND}]"
+            )
         if time in table:
-            raise InvalidReportError(f"values lists the completion time {time} twice")
+            raise InvalidReportError(f"lists the completion time {time} twice", place="values")
         table[time] = value
     return table

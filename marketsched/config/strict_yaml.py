@@ -8,7 +8,6 @@ the second of two equal keys win silently. Here numbers are decimal numbers, onl
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
@@ -19,10 +18,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from marketsched.config.json_lines import shown
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, shown
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # six times faster where libyaml is built in
+
+MOST_LEVELS = 60  # of tables and lists inside each other
+MOST_NODES = 5_000_000  # of a file, aliases written out: a few gigabytes of objects
 
 _NUMBERS = {
     "tag:yaml.org,2002:bool": r"true|True|TRUE|false|False|FALSE",
@@ -36,36 +37,61 @@ _NUMBERS = {
 }
 
 
+_SCALARS = ("bool", "float", "int", "null", "str")
+_TAG = "tag:yaml.org,2002:"
+
+
 class _StrictLoader(_Base):
     yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {  # no times, sets or binaries: an explicit tag is an error
+        tag: build
+        for tag, build in _Base.yaml_constructors.items()
+        if tag is None or tag.removeprefix(_TAG) in (*_SCALARS, "seq", "map")
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise _no("a table of keys", node)
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
+            if key_node.tag == f"{_TAG}merge":
                 continue  # keys written here win over merged ones, as everywhere in YAML
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a plain word", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"the key {shown(key)} twice", key_node.start_mark)
             seen.add(key)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 
 
-def _decimal(loader: Any, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
+def _no(what: str, node: yaml.Node) -> yaml.YAMLError:
+    seen = shown(node.value) if isinstance(node, yaml.ScalarNode) else "this"
+    return yaml.constructor.ConstructorError(None, None, f"{seen} is not {what}", node.start_mark)
 
 
-def _float(loader: Any, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node).lower().replace(".inf", "inf").replace(".nan", "nan"))
+def _scalar(what: str, read: Callable[[str], Any]) -> Callable[[Any, yaml.Node], Any]:
+    """Return the constructor of a tag; what ``read`` does not take is an error at its line."""
+
+    def construct(loader: Any, node: yaml.Node) -> Any:
+        try:
+            return read(loader.construct_scalar(node))
+        except (ValueError, KeyError):
+            raise _no(what, node) from None
+
+    return construct
 
 
 for _tag, _pattern in _NUMBERS.items():
     _StrictLoader.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern})$"), None)
-_StrictLoader.add_constructor("tag:yaml.org,2002:int", _decimal)
-_StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
+for _name, _what, _read in (
+    ("int", "a decimal number of at most 4,300 digits", int),
+    ("float", "a decimal number", lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))),
+    ("bool", "true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    ("null", "null", lambda text: {"": None, "~": None, "null": None}[text.lower()]),
+):
+    _StrictLoader.add_constructor(f"{_TAG}{_name}", _scalar(_what, _read))
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -74,22 +100,53 @@ def parse_yaml(text: str, source: str) -> Any:
     Parameters
     ----------
     text : str
-        One YAML document.
+        One YAML document, at most `MOST_LEVELS` deep and, with all its aliases written out, of `MOST_NODES` parts.
     source : str
         What to call the text in an error line.
 
     Raises
     ------
     InvalidParameterError
-        If the text is not YAML or says a key twice; the message names line and column.
+        If the text is not YAML, is too large, or says a key twice; the message names line and column.
     """
     try:
+        _check_size(text)
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
-        raise InvalidParameterError(f"{source}: {where}{what}: expected a YAML document{_advice(what)}") from None
+        raise InvalidParameterError(f"{where}{what}", legal=f"a YAML document{_advice(what)}", source=source) from None
+
+
+def _check_size(text: str) -> None:
+    """Count levels and, with aliases written out, parts, before anything is built."""
+    sizes: dict[str, int] = {}  # of what has been given a name
+    open_parts: list[tuple[str | None, int]] = []  # name, and parts before it
+    parts = 0
+    for event in yaml.parse(text, Loader=_Base):
+        name = getattr(event, "anchor", None)
+        if isinstance(event, yaml.AliasEvent):
+            if name in [each for each, _ in open_parts]:
+                raise _too_large("the alias stands inside what it repeats", event)
+            parts += sizes.get(str(name), 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            name, before = open_parts.pop()
+            sizes |= {} if name is None else {name: parts - before}
+        elif isinstance(event, yaml.NodeEvent):
+            parts += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_parts.append((name, parts - 1))
+            elif name is not None:
+                sizes[name] = 1
+        if len(open_parts) > MOST_LEVELS:
+            raise _too_large(f"more than {MOST_LEVELS} levels inside each other", event)
+        if parts > MOST_NODES:
+            raise _too_large(f"more than {MOST_NODES:,} parts, aliases written out", event)
+
+
+def _too_large(what: str, event: yaml.Event) -> yaml.YAMLError:
+    return yaml.MarkedYAMLError(None, None, what, event.start_mark)  # type: ignore[arg-type]
 
 
 def _advice(what: str) -> str:
@@ -118,37 +175,6 @@ def read_yaml(path: str | PathLike[str]) -> Any:
     return parse_yaml(text, str(path))
 
 
-def whole(lowest: int, highest: int | None = None) -> Callable[[object], int]:
-    """Return a validator of whole numbers in ``[lowest, highest]``; ``5.0`` counts, ``True`` does not."""
-    legal = f"a whole number >= {lowest}" if highest is None else f"a whole number in [{lowest}, {highest}]"
-
-    def check(x: object) -> int:
-        if isinstance(x, bool) or not isinstance(x, (int, float)) or not math.isfinite(x) or int(x) != x:
-            raise ValueError(legal)
-        if x < lowest or (highest is not None and x > highest):
-            raise ValueError(legal)
-        return int(x)
-
-    return check
-
-
-def number(interval: str) -> Callable[[object], float]:
-    """Return a validator of finite numbers in ``interval``, written as in ``"[0, 1)"`` or ``"(0, inf)"``."""
-    low, high = (float(end) for end in interval.strip("[]()").split(","))
-    legal = f"a finite number in {interval}"
-
-    def check(x: object) -> float:
-        if isinstance(x, bool) or not isinstance(x, (int, float)) or not math.isfinite(x):
-            raise ValueError(legal)
-        above = x >= low if interval[0] == "[" else x > low
-        below = x <= high if interval[-1] == "]" else x < high
-        if not (above and below):
-            raise ValueError(legal)
-        return float(x)
-
-    return check
-
-
 class Strict(BaseModel):
     """Base of every typed part of a configuration: frozen, no unknown keys, no NaN."""
 
@@ -174,7 +200,7 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(model: type[Model], data: object, source: str) -> Model:
+def validated(model: type[Model], data: object, source: str = "") -> Model:
     """Return ``data`` as a ``model``.
 
     Raises
@@ -185,11 +211,11 @@ def validated(model: type[Model], data: object, source: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise InvalidParameterError(one_line(error, data, source)) from None
+        raise _first_fault(error, data).within(source) from None
 
 
-def one_line(error: ValidationError, data: object, source: str) -> str:
-    """Return the first fault in one line, and how many more there are."""
+def _first_fault(error: ValidationError, data: object) -> MarketschedError:
+    """Return the first fault, and how many more there are."""
     faults = error.errors(include_url=False)
     # A list with a bad entry is said to be too short as well: that is no fault of its own.
     places = [fault["loc"] for fault in faults]
@@ -198,47 +224,52 @@ def one_line(error: ValidationError, data: object, source: str) -> str:
         for fault in faults
         if fault["type"] != "too_short" or not any(p[: len(fault["loc"])] == fault["loc"] != p for p in places)
     ]
-    first, more = faults[0], len(faults) - 1
-    line = f"{source}: {_describe(first, data)}"
-    return line + (f" (and {more} more)" if more else "")
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return _fault(faults[0], data, more)
 
 
-def _describe(fault: Any, data: object) -> str:
+def _fault(fault: Any, data: object, more: str) -> MarketschedError:
     path = _path(fault["loc"], data)
     context = fault.get("ctx") or {}
-    kind = fault["type"]
+    kind, place = fault["type"], _join(path)
     if kind == "unknown_key":
-        return f"{_join([*path, context['key']])}: {fault['msg']}"
-    name = _join(path) or "the document"
+        what = f"unknown key{context['hint']}: known here are {context['known']}{more}"
+        return InvalidParameterError(what).at(_join([*path, context["key"]]))
     if kind == "missing":
-        return f"{name} is missing"
+        return InvalidParameterError(f"is missing{more}", place=place or "the document")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        seen = f" = {shown(context['tag'])}" if "tag" in context else " is missing"
-        legal = f"one of {context['expected_tags']}" if "expected_tags" in context else "it to say which"
-        return f"{_join([*path, context['discriminator'].strip(chr(39))])}{seen}: expected {legal}"
-    if kind == "value_error" and isinstance(context["error"], MarketschedError):
-        return placed(name, str(context["error"])) if path else str(context["error"])  # names what was seen itself
+        place = _join([*path, context["discriminator"].strip("'")])
+        if "tag" not in context:
+            return InvalidParameterError("is missing", place=place, legal=f"it to say which{more}")
+        return InvalidParameterError(
+            place=place, value=context["tag"], legal=f"one of {context['expected_tags']}{more}"
+        )
+    own = context.get("error")
+    if isinstance(own, MarketschedError):  # names what was seen itself
+        if own.source:  # it lies in something that has a name of its own, such as a policy
+            own = InvalidParameterError(str(own))
+        return own.turned(InvalidParameterError).at(place) if place else own.turned(InvalidParameterError)
+    return InvalidParameterError(
+        place=place or "the document", value=fault["input"], legal=_legal(fault, context, path) + more
+    )
+
+
+def _legal(fault: Any, context: Mapping[str, Any], path: Sequence[int | str]) -> str:
+    """Return what is legal where a fault is, in words."""
+    kind = fault["type"]
     if kind == "value_error":
-        legal = str(context["error"])
-    elif kind == "string_too_short":
-        legal = f"at least {context['min_length']} character"
-    elif kind == "too_short":
-        legal = f"at least {context['min_length']} entry"
-    elif kind == "literal_error":
-        legal = str(context["expected"])
-    elif kind in ("model_type", "dict_type", "model_attributes_type"):
+        return str(context["error"])
+    if kind in ("string_too_short", "too_short"):
+        return f"at least {context['min_length']} {'character' if kind == 'string_too_short' else 'entry'}"
+    if kind == "literal_error":
+        return str(context["expected"])
+    if kind in ("model_type", "dict_type", "model_attributes_type"):
         legal = "a table of keys"
         if path and isinstance(fault["input"], str):  # the commonest slip: only the name
-            legal += f", such as {path[-1]}: {{{'name' if path[-1] == 'mechanism' else 'kind'}: {fault['input']}}}"
-    else:
-        legal = fault["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-    return f"{name} = {shown(fault['input'])}: expected {legal}"
-
-
-def placed(place: str, message: str) -> str:
-    """Return ``message`` with ``place`` before it, joined to the place inside that it may begin with."""
-    inside = re.match(r"[a-z_]+(\[\d+\])*( =|:|\.| is missing)", message)
-    return f"{place}{'.' if inside else ': '}{message}"
+            key = "name" if path[-1] == "mechanism" else "kind"
+            legal += f", such as {path[-1]}: {{{key}: {shown(fault['input'])[1:-1]}}}"
+        return legal
+    return str(fault["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
 
 
 def _path(location: Sequence[int | str], data: object) -> list[int | str]:
@@ -247,7 +278,7 @@ def _path(location: Sequence[int | str], data: object) -> list[int | str]:
     here, tag_taken = data, False
     for step in location:
         if isinstance(here, Mapping):
-            if not tag_taken and step in (here.get("kind"), here.get("core")):
+            if not tag_taken and step not in here and step in (here.get("kind"), here.get("core")):
                 tag_taken = True
                 continue
             path.append(step)

@@ -31,11 +31,11 @@ import numpy as np
 
 from marketsched.agents.loop import NEVER, MarketLoop
 from marketsched.config.configuration import ReplayConfig
-from marketsched.config.json_lines import field, parse_line, shown
+from marketsched.config.json_lines import field, parse_line
 from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
 from marketsched.config.strict_yaml import read_yaml, validated
 from marketsched.mechanisms.checks import whole_number
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, shown
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 from marketsched.mechanisms.sow import Signal
 
@@ -341,15 +341,7 @@ def build_mechanism(config: ReplayConfig) -> Mechanism:
     InvalidParameterError
         If the mechanism refuses a parameter.
     """
-    from marketsched.mechanisms.registry import get_mechanism
-
-    sizes = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
-    return get_mechanism(
-        config.mechanism,
-        **{name: getattr(config, name) for name in sizes},
-        **config.rule_parameters(),
-        rng=np.random.default_rng(np.random.SeedSequence(config.seed)),
-    )
+    return config.build(np.random.default_rng(np.random.SeedSequence(config.seed)))
 
 
 def _plan(t: int, plan: LaunchPlan) -> Decision:

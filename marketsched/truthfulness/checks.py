@@ -102,7 +102,7 @@ def check_mechanism(
     Examples
     --------
     >>> from marketsched.mechanisms import get_mechanism
-    >>> report = check_mechanism(lambda **sizes: get_mechanism("reduction", **sizes), n_markets=3)
+    >>> report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=3)
     >>> len(report.failed), report["capacity is held"].outcome
     (0, 'passed')
     """

@@ -13,14 +13,15 @@ What the jobs ask for and what they are worth is in part a model, not data: see
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from marketsched.agents.job import Job
+from marketsched.mechanisms.ranges import Count, Positive, Whole
 from marketsched.worlds.demand import demand_of
 from marketsched.worlds.owners import HIGHEST_DENSITY, Owners, value_densities
 from marketsched.worlds.prediction import History, Prediction, PredictionRule, predict
@@ -35,22 +36,20 @@ SLACK_S = (14_400, 7_200, 1_800, 900)  # by latency class
 MIN_RUNS, MIN_REGULAR_SHARE = 20, 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class GoogleParameters:
-    """What can be chosen; the values are those of ``google-recurring``.
+@dataclass(frozen=True)
+class GoogleParameters(PredictionRule):
+    """What can be chosen beside the prediction rule; the values are those of ``google-recurring``.
 
     Parameters
     ----------
     first_day, days : int
         The window: jobs are born from ``first_day`` days after the trace's time 0, for ``days``.
-    revealed : bool
-        True: a job's duration is seen when it arrives. False: only when it ends.
+    durations : "revealed" or "hidden"
+        Whether a job's duration is seen when it arrives, or only when it ends.
     capacity, max_concurrency : int
         C and c_max, nodes.
-    longest_run_s : float
+    longest_run_seconds : float
         Recurring jobs whose 95 % run is longer are left out.
-    rule : PredictionRule
-        Round, lead, D_max and the rest of the prediction.
 
     Raises
     ------
@@ -58,41 +57,43 @@ class GoogleParameters:
         If a parameter is out of range.
     """
 
-    first_day: int = 14
-    days: int = 2
-    revealed: bool = True
-    capacity: int = 125
-    max_concurrency: int = 4
-    longest_run_s: float = 14_400.0
-    rule: PredictionRule = field(default_factory=PredictionRule)
+    first_day: Annotated[int, Whole(0, 28)] = 14
+    days: Annotated[int, Whole(1, 29)] = 2
+    durations: Literal["revealed", "hidden"] = "revealed"
+    capacity: Count = 125
+    max_concurrency: Count = 4
+    longest_run_seconds: Positive = 14_400.0
 
     def __post_init__(self) -> None:
-        require(self.first_day >= 0, f"first_day = {self.first_day!r}: expected a day >= 0")
-        require(self.days >= 1, f"days = {self.days!r}: expected at least 1 day")
-        require(self.max_concurrency >= 1, f"max_concurrency = {self.max_concurrency!r}: expected at least 1 node")
+        """Check the fields."""
+        PredictionRule.__post_init__(self)
         legal = f"expected at least max_concurrency = {self.max_concurrency}"
         require(self.capacity >= self.max_concurrency, f"capacity = {self.capacity!r}: {legal}")
-        require(self.longest_run_s > 0, f"longest_run_s = {self.longest_run_s!r}: expected seconds > 0")
+
+    @property
+    def revealed(self) -> bool:
+        """Whether a job's duration is seen when it arrives."""
+        return self.durations == "revealed"
 
     @property
     def birth_rounds(self) -> int:
         """Rounds in which jobs are born."""
-        return math.ceil(self.days * DAY_S / self.rule.round_seconds)
+        return math.ceil(self.days * DAY_S / self.round_seconds)
 
     @property
     def slack_rounds(self) -> tuple[int, ...]:
         """Slack of the deadlines by latency class, rounds."""
-        return tuple(math.ceil(s / self.rule.round_seconds) for s in SLACK_S)
+        return tuple(math.ceil(s / self.round_seconds) for s in SLACK_S)
 
     @property
     def max_delay(self) -> int:
         """S: lead, longest run, one round, longest slack, and the round in which the value is 0."""
-        return self.rule.lead_rounds + self.rule.max_duration + 1 + max(self.slack_rounds) + 1
+        return self.lead_rounds + self.max_duration + 1 + max(self.slack_rounds) + 1
 
     @property
     def horizon(self) -> int:
         """T: half a day after the last birth, or ``max_delay`` if that is later."""
-        return self.birth_rounds + max(math.ceil(TAIL_S / self.rule.round_seconds), self.max_delay)
+        return self.birth_rounds + max(math.ceil(TAIL_S / self.round_seconds), self.max_delay)
 
 
 def google_recurring(
@@ -137,7 +138,7 @@ def saturated(
     return _build("saturated", source, rng, parameters or SATURATED)
 
 
-SATURATED = GoogleParameters(capacity=66, revealed=False, rule=PredictionRule(lead_seconds=0.0))
+SATURATED = GoogleParameters(capacity=66, durations="hidden", lead_seconds=0.0)
 
 
 def recurring_groups(jobs: pd.DataFrame, longest_run_s: float) -> pd.DataFrame:
@@ -182,24 +183,23 @@ def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleP
     whether or not it has a run there.
     """
     jobs = trace.read_jobs(source)
-    groups = recurring_groups(jobs, parameters.longest_run_s)
+    groups = recurring_groups(jobs, parameters.longest_run_seconds)
     values_rng, demand_rng = rng.spawn(2)
     demand = demand_of(groups, trace.read_demand(source), parameters.max_concurrency, demand_rng)
     densities = value_densities(demand.band, values_rng)
     owners = Owners(groups, demand, densities, parameters.slack_rounds, parameters.max_delay, parameters.revealed)
     last = float(jobs["submit_s"].max())
-    return RecurringJobs(histories(jobs, groups, parameters.rule), owners, int(demand.borrowed.sum()), last)
+    return RecurringJobs(histories(jobs, groups, parameters), owners, int(demand.borrowed.sum()), last)
 
 
 def _build(name: str, source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> Workload:
-    rule = parameters.rule
     known = recurring_jobs(source, rng, parameters)
     origin = float(parameters.first_day * DAY_S)
     made: list[tuple[float, Job]] = []
     too_late = 0
     for g, past in enumerate(known.histories):
         for run, prediction in born_in_window(past, parameters, origin):
-            arrival = math.floor((past.submits[run] - origin) / rule.round_seconds) + 1
+            arrival = math.floor((past.submits[run] - origin) / parameters.round_seconds) + 1
             if arrival > parameters.horizon:
                 too_late += 1
                 continue
@@ -219,10 +219,10 @@ def _build(name: str, source: Source, rng: np.random.Generator, parameters: Goog
         birth_rounds=parameters.birth_rounds,
         horizon=parameters.horizon,
         max_concurrency=parameters.max_concurrency,
-        max_duration=rule.max_duration,
-        max_value=HIGHEST_DENSITY * parameters.max_concurrency * rule.max_duration,
+        max_duration=parameters.max_duration,
+        max_value=HIGHEST_DENSITY * parameters.max_concurrency * parameters.max_duration,
         max_delay=parameters.max_delay,
-        round_seconds=rule.round_seconds,
+        round_seconds=parameters.round_seconds,
         notes=_notes(ordered, len(known.histories), known.borrowed, too_late),
     )
 
@@ -237,7 +237,7 @@ def born_in_window(past: History, parameters: GoogleParameters, origin: float) -
             continue
         if past.submits[run - 1] >= end:
             break
-        prediction = predict(past, run, parameters.rule, origin)
+        prediction = predict(past, run, parameters, origin)
         if prediction is not None and origin <= prediction.birth_s < end:
             born.append((run, prediction))
     return born

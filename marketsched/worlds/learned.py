@@ -20,16 +20,29 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.worlds.google import DAY_S, GoogleParameters, born_in_window, recurring_jobs
+from marketsched.worlds.google import DAY_S, GoogleParameters, born_in_window, google_recurring, recurring_jobs
 from marketsched.worlds.prediction import History, Prediction, PredictionRule
 from marketsched.worlds.traces.folder import Source
-from marketsched.worlds.workload import require
+from marketsched.worlds.workload import Workload, require
+
+
+@dataclass(frozen=True)
+class GoogleRecurring(GoogleParameters):
+    """The workload ``google-recurring``: its parameters, its jobs, and what the days before teach of them."""
+
+    def build(self, rng: np.random.Generator, data: Source) -> Workload:
+        """Return the workload; see `google_recurring`."""
+        return google_recurring(data, rng=rng, parameters=self)
+
+    def statement_laws(self, workload: Workload, rng: np.random.Generator, data: Source) -> list[StatementLaw]:
+        """Return what the days before the window teach: its runs, each expected once more; see `learned_laws`."""
+        return learned_laws(data, rng=rng, parameters=self)
 
 
 def learned_laws(
@@ -73,7 +86,7 @@ def learned_laws(
     for g, history in enumerate(known.histories):
         so_far = known_by(history, now)
         for run, prediction in born_in_window(so_far, past, origin):
-            case = _expected(so_far, run, prediction, origin, now, past.rule)
+            case = _expected(so_far, run, prediction, origin, now, past)
             if case is None or case[0] > past.horizon:  # too late: left out of the market, too
                 continue
             arrival, duration = case

@@ -15,12 +15,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, check_fields
 
 SIDE, MIDDLE = 0.1, 0.8  # the kernel: a tenth of each past value goes to either side
 
@@ -83,25 +84,18 @@ class PredictionRule:
         If a parameter is out of range.
     """
 
-    round_seconds: float = 300.0
-    lead_seconds: float = 7200.0
-    history: int = 20
-    min_gaps: int = 5
-    max_duration: int = 48
-    filling: float = 0.05
-    widest_filled: int = 40
-    max_points: int = 600
+    round_seconds: Positive = 300.0
+    lead_seconds: Amount = 7200.0
+    history: Count = 20
+    min_gaps: Count = 5
+    max_duration: Count = 48
+    filling: Annotated[float, Finite("[0, 1)")] = 0.05
+    widest_filled: Count = 40
+    max_points: Count = 600
 
     def __post_init__(self) -> None:
-        for name in ("history", "min_gaps", "max_duration", "max_points"):
-            if getattr(self, name) < 1:
-                raise InvalidParameterError(f"{name} = {getattr(self, name)!r}: expected a whole number >= 1")
-        if not 0 < self.round_seconds < math.inf:
-            raise InvalidParameterError(f"round_seconds = {self.round_seconds!r}: expected seconds > 0")
-        if not 0 <= self.lead_seconds < math.inf:
-            raise InvalidParameterError(f"lead_seconds = {self.lead_seconds!r}: expected seconds >= 0")
-        if not 0 <= self.filling < 1:
-            raise InvalidParameterError(f"filling = {self.filling!r}: expected a share in [0, 1)")
+        """Check the fields."""
+        check_fields(self)
         if self.min_gaps > self.history:
             raise InvalidParameterError(f"min_gaps = {self.min_gaps}: expected at most history = {self.history}")
 

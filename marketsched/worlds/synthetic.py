@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.resubmission import covered
+from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.worlds.demand import BANDS
@@ -43,7 +45,7 @@ LEAD = (3, 12, 36)  # rounds
 SLACK = (48, 6, 1)  # rounds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SyntheticParameters:
     """What can be chosen.
 
@@ -57,8 +59,8 @@ class SyntheticParameters:
         The capacity is the expected work divided by this and by the rounds.
     capacity : int, optional
         C, nodes, instead of the one that follows from ``utilisation``.
-    revealed : bool
-        True: a job's duration is seen when it arrives. False: only when it ends.
+    durations : "revealed" or "hidden"
+        Whether a job's duration is seen when it arrives, or only when it ends.
     max_duration : int
         D_max, rounds; longer runs are clipped.
     round_seconds : float
@@ -70,20 +72,26 @@ class SyntheticParameters:
         If a parameter is out of range.
     """
 
-    recurring_jobs: int = 400
-    birth_rounds: int = 288
-    utilisation: float = 0.85
-    capacity: int | None = None
-    revealed: bool = True
-    max_duration: int = 48
-    round_seconds: float = 300.0
+    recurring_jobs: Annotated[int, Whole(1, 100_000)] = 400
+    birth_rounds: Annotated[int, Whole(1, 1_000_000)] = 288
+    utilisation: Positive = 0.85
+    capacity: Annotated[int | None, Maybe(Whole(2))] = None
+    durations: Literal["revealed", "hidden"] = "revealed"
+    max_duration: Annotated[int, Whole(1, 100_000)] = 48
+    round_seconds: Positive = 300.0
 
     def __post_init__(self) -> None:
-        for name in ("recurring_jobs", "birth_rounds", "max_duration"):
-            require(getattr(self, name) >= 1, f"{name} = {getattr(self, name)!r}: expected a whole number >= 1")
-        require(0 < self.utilisation < math.inf, f"utilisation = {self.utilisation!r}: expected a share > 0")
-        require(self.capacity is None or self.capacity >= 2, f"capacity = {self.capacity!r}: expected at least 2 nodes")
-        require(0 < self.round_seconds < math.inf, f"round_seconds = {self.round_seconds!r}: expected seconds > 0")
+        """Check the fields."""
+        check_fields(self)
+
+    def build(self, rng: np.random.Generator) -> Workload:
+        """Return the workload; see `synthetic_pipelines`."""
+        return synthetic_pipelines(rng=rng, parameters=self)
+
+    @property
+    def revealed(self) -> bool:
+        """Whether a job's duration is seen when it arrives."""
+        return self.durations == "revealed"
 
     @property
     def max_delay(self) -> int:

@@ -53,7 +53,7 @@ def test_what_is_left_out_is_the_papers():
         ({"jobs": {"kind": "google", "keep": 0}}, "cluster.jobs.keep = 0: expected a finite number in (0, 1]"),
         ({"jobs": {**JOBS, "exponent": 1.5}}, "cluster.jobs.exponent = 1.5: expected a finite number in (0, 1]"),
         ({"jobs": {**JOBS, "budget": [0, 2]}}, "cluster.jobs.budget = [0, 2]: expected [low, high]"),
-        ({"policies": ["opm:primal_step=0"]}, "primal_step = 0: expected 'theory' or a finite number in (0, inf)"),
+        ({"policies": ["opm:primal_step=0"]}, "primal_step = 0: expected 'theory' or a finite number > 0"),
         ({"policies": ["opm:estimate=no"]}, "estimate = 'no': expected"),
         ({"policies": ["esdp"]}, "policy 'esdp' is unknown: expected one of opm, fair, deadline-aware, state-seeing"),
         ({"arrivals": {"kind": "bernoulli"}}, "cluster.arrivals: unknown key"),

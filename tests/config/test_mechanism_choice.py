@@ -71,20 +71,21 @@ def test_another_mechanism_keeps_what_it_understands():
     kept = {"epsilon": 0.1, "threshold": 0.05, "eviction": "running", "capacity": 30, "oracle": {"kind": "exact"}}
     for name, pricing in {
         "exponential": CURVE,
-        "reduction": CURVE,
+        "posted-price": CURVE,
         "stochastic": {"kind": "stochastic", "price_end": "low", "widen": True},
         "first-come": {"kind": "exponential", "kappa": 1.0},
     }.items():
         other = scenario.with_mechanism(name)
         assert other.mechanism.name == name
-        assert other.mechanism.rule_parameters() | {"capacity": 30} == kept | {"pricing": pricing}
+        taken = kept if name != "first-come" else kept | {"epsilon": 0.0, "threshold": 0.0, "eviction": "all"}
+        assert other.mechanism.rule_parameters() | {"capacity": 30} == taken | {"pricing": pricing}
         assert (other.workload, other.owners, other.resubmit, other.name) == (
             scenario.workload,
             scenario.owners,
             True,
             "tiny",
         )
-        assert other.expected == ({"welfare": (3.0, 0.0)} if name == "reduction" else {})
+        assert other.expected == ({"welfare": (3.0, 0.0)} if name == "posted-price" else {})
         assert Scenario.from_dict(parse_yaml(other.to_yaml(), "x")) == other
     assert scenario.mechanism.eviction == "running" and scenario.expected  # never changed itself
 
@@ -145,8 +146,12 @@ def test_a_wrong_change_of_mechanism_is_refused(name, changes, message):
 
 def test_a_mechanism_of_the_users_own_can_take_the_place(monkeypatch):
     from marketsched.mechanisms import registry
+    from marketsched.mechanisms.auctions.first_come import FirstCome
 
-    monkeypatch.setitem(registry._TABLE, "own", lambda **given: registry.first_come(price=0.25, **given))
+    def own(capacity, horizon, price=0.25, **limits):
+        return FirstCome(capacity, horizon, price, **{k: v for k, v in limits.items() if k.startswith("max_")})
+
+    monkeypatch.setitem(registry._TABLES["mechanism"], "own", own)
     scenario = Scenario.from_dict(tiny(mechanism={}))
     assert run(scenario.with_mechanism("own")).summary["revenue"] > 0
     assert scenario.with_mechanism("stochastic").with_mechanism("own").mechanism.pricing.kind == "exponential"

@@ -20,7 +20,7 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 def table_of_mechanisms(monkeypatch):
     """Let an example register a mechanism of its own; other tests do not see it."""
     registry = import_module("marketsched.mechanisms.registry")
-    monkeypatch.setattr(registry, "_TABLE", dict(registry._TABLE))
+    monkeypatch.setattr(registry, "_TABLES", {kind: dict(table) for kind, table in registry._TABLES.items()})
 
 
 def modules_under(root: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The table of mechanisms, and the contract that every entry keeps."""
 
+import inspect
 import json
 import pickle
 import subprocess
@@ -26,6 +27,7 @@ from marketsched.mechanisms import (
     get_mechanism,
     mechanism_names,
     register,
+    registry,
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 
@@ -33,7 +35,7 @@ BUILT_IN = [
     "exponential",
     "first-come",
     "pay-as-bid",
-    "reduction",
+    "posted-price",
     "spot",
     "stochastic",
     "vcg",
@@ -97,7 +99,8 @@ def play(market, rows):
 
 
 def test_names():
-    assert {"first-come", "reduction"} <= set(mechanism_names())
+    assert {"first-come", "posted-price"} <= set(mechanism_names())
+    assert isinstance(get_mechanism("reduction", **SIZES), PostedPriceMechanism)  # the old name
     assert list(mechanism_names()) == sorted(mechanism_names())
 
 
@@ -122,9 +125,9 @@ def test_wrong_parameters_give_one_clear_error(name):
 
 
 def test_names_of_one_pricing_refuse_the_others():
-    with pytest.raises(InvalidParameterError, match="pricing kind = 'posted': mechanism 'exponential' expected"):
+    with pytest.raises(InvalidParameterError, match=r"pricing = .*'posted'.*: expected prices of kind 'exponential'"):
         get_mechanism("exponential", **COMMON)
-    with pytest.raises(InvalidParameterError, match="pricing kind = 'posted': mechanism 'stochastic' expected"):
+    with pytest.raises(InvalidParameterError, match="expected prices of kind 'stochastic'"):
         get_mechanism("stochastic", **COMMON, laws=[])
     with pytest.raises(InvalidParameterError, match="laws are missing: expected one law per job"):
         get_mechanism("stochastic", **SIZES)
@@ -196,8 +199,11 @@ def test_reduction_from_plain_data_is_the_mechanism_itself(pricing, built, oracl
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"pricing": {"kind": "linear"}}, "pricing kind = 'linear': expected one of exponential, posted"),
-        ({"pricing": {"prices": [1.0]}}, "pricing kind = None"),
+        (
+            {"pricing": {"kind": "linear"}},
+            "'linear'}: expected prices of kind 'exponential' or 'posted' or",
+        ),
+        ({"pricing": {"prices": [1.0]}}, "pricing = .*expected prices of kind"),
         ({"pricing": {"kind": "posted", "price": [1.0]}}, "pricing 'posted' does not take price: expected prices"),
         ({"oracle": {"kind": "exact", "samples": 9}}, "oracle 'exact' does not take samples: expected no parameters"),
         ({"oracle": {"kind": ["exact"]}}, "oracle kind = "),
@@ -211,17 +217,19 @@ def test_faults_in_the_plain_data_are_named(wrong, message):
         get_mechanism("reduction", **{**COMMON, **wrong})
 
 
-def test_first_come_shares_the_configuration_of_the_others():
-    rng = np.random.default_rng(0)
-    assert get_mechanism("first-come", **COMMON, rng=rng).price == 0.5
+def test_a_mechanism_takes_its_own_rules_and_no_others():
+    assert get_mechanism("first-come", **SIZES, pricing={"kind": "posted", "prices": [0.5]}).price == 0.5
     assert get_mechanism("first-come", **SIZES, price=0.25).price == 0.25
-    assert get_mechanism("first-come", **{**COMMON, "pricing": {"kind": "exponential", "kappa": 1.0}}).price == 0.0
     assert get_mechanism("first-come", **SIZES).price == 0.0
-    for pricing in ({"kind": "posted", "prices": [0.5, 1.0]}, {"kind": "exponential", "floor": 0.5}, "free"):
-        with pytest.raises(InvalidParameterError, match="one flat price"):
-            get_mechanism("first-come", **{**COMMON, "pricing": pricing})
+    with pytest.raises(InvalidParameterError, match="one flat price"):
+        get_mechanism("first-come", **SIZES, pricing={"kind": "posted", "prices": [0.5, 1.0]})
+    with pytest.raises(InvalidParameterError, match="expected prices of kind 'posted'"):
+        get_mechanism("first-come", **SIZES, pricing={"kind": "exponential", "floor": 0.5})
     with pytest.raises(InvalidParameterError, match="price and pricing are both given"):
-        get_mechanism("first-come", **COMMON, price=0.5)
+        get_mechanism("first-come", **SIZES, pricing={"kind": "posted", "prices": [0.5]}, price=0.5)
+    for name in ("first-come", "pay-as-bid", "spot", "vcg"):
+        with pytest.raises(InvalidParameterError, match=f"mechanism '{name}' does not take epsilon: expected capacity"):
+            get_mechanism(name, **SIZES, epsilon=0.0)
 
 
 # -- the contract of every mechanism -----------------------------------------------------------------------
@@ -238,7 +246,8 @@ def parameters_of(name, rows, **changes):
         "laws": [[(sow, 1.0)] for sow, _, _ in rows],
         "capacity": 14,
     }
-    return {**COMMON, **own.get(name, {}), **changes}
+    known = inspect.signature(registry.get("mechanism", name)).parameters
+    return {key: x for key, x in {**COMMON, **own.get(name, {}), **changes}.items() if key in known}
 
 
 @every_mechanism

@@ -310,7 +310,7 @@ def test_blank_lines_count_but_say_nothing():
         ({"capacty": 3}, r"capacty: unknown key \(did you mean 'capacity'\?\)"),
         ({"capacity": None}, r"capacity = None: expected a whole number >= 1"),
         ({"epsilon": 1.0}, r"epsilon = 1.0: expected a finite number in \(-inf, 1\)"),
-        ({"threshold": "automatic"}, r"threshold = 'automatic': expected 'auto' or a number in \[0, 1\]"),
+        ({"threshold": "automatic"}, r"threshold = 'automatic': expected 'auto' or a finite number in \[0, 1\]"),
         ({"pricing": {"kind": "free"}}, r"pricing.kind = 'free': expected one of 'exponential', 'posted'"),
         ({"pricing": {"kind": "posted", "prices": [0.5, -1]}}, r"pricing.prices\[1\] = -1: expected"),
         ({"pricing": {"kind": "exponential", "floor": 2, "ceiling": 1}}, r"pricing.ceiling = 1.0: expected .* above"),
@@ -345,7 +345,7 @@ def test_the_sampling_oracle_repeats_itself_by_seed():
 
 def test_other_mechanisms_replay_too():
     """First come, first served plans nothing: its starts are known when they happen."""
-    config = CONFIG | {"mechanism": "first-come", "capacity": 2}
+    config = CONFIG | {"mechanism": "first-come", "capacity": 2, "threshold": 0.0}
     log = [
         submit(1, "A", sow((1, 2, 1.0), nodes=2)),
         submit(1, "B", sow((1, 2, 1.0))),

@@ -104,7 +104,7 @@ REPORTS = {
         "value.values={5: 1, 6: 2}",
         f"{FIRST}.value: values[6] = 2.0 exceeds values[5] = 1.0: expected values that do not increase with time",
     ),
-    "negative value": ("value.values={5: -1}", f"{FIRST}.value: values[5] = -1: expected a finite number >= 0"),
+    "negative value": ("value.values={5: -1}", f"{FIRST}.value.values[5] = -1: expected a finite number >= 0"),
     "value above max_value": ("value.values={5: 9}", f"{FIRST}.value = 9.0: expected values in [0, 8.0]"),
     "real arrival before birth": ("arrival=1", f"{FIRST}.arrival = 1: expected not before the birth 2"),
     "real duration 0": ("duration=0", f"{FIRST}.duration = 0: expected a whole number >= 1"),
@@ -164,7 +164,7 @@ def test_a_bad_scenario_file(here, text, line):
 def test_a_bad_rule_is_refused(here, command):
     for rule, value, legal in [
         ("epsilon", 1.5, "a finite number in (-inf, 1)"),
-        ("threshold", -0.1, "'auto' or a number in [0, 1]"),
+        ("threshold", -0.1, "'auto' or a finite number in [0, 1]"),
         ("eviction", "lottery", "'all' or 'running'"),
     ]:
         if command == "run":

@@ -53,7 +53,7 @@ def played() -> Session:
     return market
 
 
-@pytest.mark.parametrize("mechanism", ["reduction", "first-come", "vcg"])
+@pytest.mark.parametrize("mechanism", ["posted-price", "first-come", "vcg"])
 def test_a_session_is_the_run_with_the_same_settings(mechanism):
     shown = session(mechanism=mechanism)
     shown.step(1000)
@@ -69,7 +69,7 @@ def test_a_session_is_the_run_with_the_same_settings(mechanism):
 def test_watching_changes_nothing():
     """With paths drawn afresh for each submission, and with kept ones."""
     for refresh in ("submission", 0.1):
-        scenario = SMALL.with_mechanism("reduction", {"oracle.refresh": refresh, "oracle.samples": 50})
+        scenario = SMALL.with_mechanism("posted-price", {"oracle.refresh": refresh, "oracle.samples": 50})
         tables = []
         for watched in (False, True):
             rng = np.random.default_rng(5)
@@ -234,7 +234,7 @@ def test_every_story_has_words_and_rows(played):
         assert not any("nan" in cell for _, cells in rows for cell in cells)
 
 
-@pytest.mark.parametrize("mechanism", ["reduction", "first-come", "pay-as-bid"])
+@pytest.mark.parametrize("mechanism", ["posted-price", "first-come", "pay-as-bid"])
 def test_there_is_something_to_see_at_any_time(mechanism):
     shown = session(mechanism=mechanism, liars="50")
     for rounds in (0, 1, 30):
@@ -250,7 +250,7 @@ def test_there_is_something_to_see_at_any_time(mechanism):
         for svg in filter(None, (drawn.load, drawn.prices, drawn.welfare, drawn.utilities, drawn.story)):
             ElementTree.fromstring(svg)
             assert "#010203" not in svg and "currentColor" in svg  # the page's own ink
-    if mechanism != "reduction":
+    if mechanism != "posted-price":
         assert drawn.prices == ""
 
 

@@ -171,7 +171,7 @@ def never_wide(*, epsilon, threshold, oracle, eviction, pricing, rng, **sizes):
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_weakness_is_found(seed, monkeypatch):
-    monkeypatch.setitem(registry._TABLE, "never-wide", never_wide)
+    monkeypatch.setitem(registry._TABLES["mechanism"], "never-wide", never_wide)
     found = search_hard_instance(None, "never-wide", steps=300, restarts=3, rng=seed)
     assert found.ratio > 50
     widths = [job.concurrency for job in found.scenario().workload.jobs]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import marketsched
 from marketsched.mechanisms import InvalidParameterError, MissingDataError
-from marketsched.mechanisms.registry import _TABLE, get_mechanism, register
+from marketsched.mechanisms.registry import _TABLES, get_mechanism, register
 from marketsched.show.cli import app
 from marketsched.show.commands import sweep as sweep_command
 from marketsched.study import SweepSpec
@@ -192,7 +192,7 @@ def test_odd_ends_of_a_run_are_recorded(here):
         }
         found = marketsched.sweep({"scenario": ONE_JOB, "grid": places, "seeds": 1}, here / "out")
     finally:
-        del _TABLE["odd-ends"]
+        del _TABLES["mechanism"]["odd-ends"]
     assert found.complete and found.table["error"].fillna("").tolist() == [
         "",
         "SystemExit: 5",

@@ -252,7 +252,7 @@ def interrupted_retry(out, spec, monkeypatch):
 
 
 def test_a_failed_run_is_recorded_and_stops_nothing(here, monkeypatch):
-    from marketsched.mechanisms.registry import _TABLE, get_mechanism, register
+    from marketsched.mechanisms.registry import _TABLES, get_mechanism, register
 
     broken = [True]
 
@@ -279,7 +279,7 @@ def test_a_failed_run_is_recorded_and_stops_nothing(here, monkeypatch):
         assert (mended.made, mended.failed) == (3, {})
         assert table_bytes(here / "out") == table_bytes(marketsched.sweep(spec, here / "fresh").out)
     finally:
-        del _TABLE["faulty-at-first"]
+        del _TABLES["mechanism"]["faulty-at-first"]
 
 
 def test_columns_have_one_kind_and_no_nan():

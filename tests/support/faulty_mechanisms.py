@@ -21,7 +21,7 @@ from marketsched.mechanisms import (
     StatementOfWork,
     TableValue,
 )
-from marketsched.mechanisms.registry import reduction
+from marketsched.mechanisms.named import posted_price
 
 Others = list[tuple[StatementOfWork, int | None, int]]  # statement, arrival (None: never), duration
 
@@ -50,7 +50,7 @@ def _sow(birth: int, values: dict[int, float], points: list[tuple[int, int, floa
 
 def _built(kind: type[PostedPriceMechanism], parameters: dict[str, Any]) -> Any:
     """Return a mechanism of class ``kind`` from the keys of the replay contract."""
-    market: Any = reduction(**parameters)
+    market: Any = posted_price(**parameters)
     market.__class__ = kind
     return market
 
@@ -184,14 +184,14 @@ def evicts_everybody(**parameters: Any) -> Any:
 
 def prices_fall(**parameters: Any) -> Any:
     """Build the mechanism with prices that are halved in each round."""
-    market: Any = reduction(**parameters)
+    market: Any = posted_price(**parameters)
     market._planner.relaxed = _Scaled(market._planner.relaxed, market, _halved_each_round)
     return market
 
 
 def wide_is_cheap(**parameters: Any) -> Any:
     """Build the mechanism with prices that fall with the concurrency declared."""
-    market: Any = reduction(**parameters)
+    market: Any = posted_price(**parameters)
     market._planner.relaxed = _Scaled(market._planner.relaxed, market, _cheaper_if_wide)
     return market
 

@@ -141,7 +141,7 @@ def test_streams_are_apart():
 
 
 def test_hidden_durations_and_a_capacity_of_ones_own():
-    parameters = SyntheticParameters(recurring_jobs=20, capacity=9, revealed=False)
+    parameters = SyntheticParameters(recurring_jobs=20, capacity=9, durations="hidden")
     market = synthetic_pipelines(rng=np.random.default_rng(4), parameters=parameters)
     assert market.capacity == 9
     assert all(job.signal is None and set(job.truth.law.group_signals) == {None} for job in market.jobs)
@@ -150,10 +150,10 @@ def test_hidden_durations_and_a_capacity_of_ones_own():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"recurring_jobs": 0}, "recurring_jobs = 0: expected a whole number >= 1"),
+        ({"recurring_jobs": 0}, "recurring_jobs = 0: expected a whole number in"),
         ({"birth_rounds": 0}, "birth_rounds = 0"),
-        ({"utilisation": 0.0}, "utilisation = 0.0: expected a share > 0"),
-        ({"capacity": 1}, "capacity = 1: expected at least 2 nodes"),
+        ({"utilisation": 0.0}, "utilisation = 0.0: expected a finite number > 0"),
+        ({"capacity": 1}, "capacity = 1: expected a whole number >= 2"),
         ({"round_seconds": float("nan")}, "round_seconds = nan"),
     ],
 )

@@ -107,7 +107,7 @@ def read_form(form: Mapping[str, str]) -> tuple[Settings | None, dict[str, str]]
     --------
     >>> form = first_form(Scenario.load("synthetic-pipelines"), seed=0)
     >>> read_form(form)[0].mechanism
-    'reduction'
+    'posted-price'
     >>> read_form({**form, "liars": "150"})
     (None, {'liars': "'150': expected a number from 0 to 100"})
     """

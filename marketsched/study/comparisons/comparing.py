@@ -70,7 +70,7 @@ def compare(
         Jobs, limits and rules.
     mechanisms : sequence of str
         Names of the registry, each perhaps with rules of its own, as in
-        ``"reduction:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism.
+        ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism.
     runs : int
         Seeds ``seed .. seed + runs - 1``.
     seed : int

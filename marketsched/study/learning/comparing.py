@@ -42,7 +42,7 @@ def compare_learning(
     ----------
     mechanisms : sequence of str
         Names, or ``name:key=value:key=value`` with parameters of the mechanism (values are YAML);
-        ``reduction:price=2`` is the reduction with that flat posted price.
+        ``posted-price:price=2`` is posted-price with that flat posted price.
     learner : str
         adahedge, hedge, exp3, ucb1 (or ucb), best-responding (or best-response): how all owners report.
     owners, nodes : int
@@ -114,10 +114,10 @@ def _parameters(token: str, name: str, pairs: list[str]) -> dict[str, Any]:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise InvalidParameterError(
-                f"mechanism {token!r}: {pair!r}: expected name:key=value, as in reduction:price=2"
+                f"mechanism {token!r}: {pair!r}: expected name:key=value, as in posted-price:price=2"
             )
         value = parse_yaml(text, f"mechanism {token!r}")
-        if (name, key) == ("reduction", "price"):
+        if key == "price" and name in ("posted-price", "reduction"):
             key, value = "pricing", {"kind": "posted", "prices": [value] * (BIRTHS + PATIENCE)}
         if key in ("n_owners", "capacity", "days", "menu", "horizon", "max_delay"):
             raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")

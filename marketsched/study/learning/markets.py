@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HIGHEST, LOWEST = 10.0, 1.0  # credits, of a job's value
 BIRTHS, PATIENCE, LONGEST = 2, 3, 3  # rounds
-LIFO = ("exponential", "reduction", "stochastic")  # who submits later never changes an earlier job's fate
+LIFO = ("exponential", "posted-price", "reduction", "stochastic")  # a later job never changes an earlier one
 
 
 def contested_market(
@@ -180,7 +180,8 @@ class ScenarioDay:
 
     def workload(self, rng: np.random.Generator) -> Workload:
         """Return the workload of a day."""
-        return self.scenario.workload.build(rng, self.data)
+        found: Workload = self.scenario.workload.build(rng, self.data)
+        return found
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from marketsched.config.strict_yaml import Strict, dump_yaml, validated, whole
+from marketsched.config.strict_yaml import Strict, dump_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Whole
 
 DEFAULT_SEEDS = 20
 LARGEST_SEED = 2**63 - 1  # a whole number of a Parquet column
-_seed = whole(0, LARGEST_SEED)
+_seed = Whole(0, LARGEST_SEED)
 
 
 def _scenario(x: object) -> str | dict[str, Any]:
@@ -77,7 +78,7 @@ def _seeds(x: object) -> tuple[int, ...]:
             raise ValueError(legal)
         return found
     try:
-        return tuple(range(whole(1, 10**7)(x)))
+        return tuple(range(Whole(1, 10**7)(x)))
     except ValueError:
         raise ValueError(legal) from None
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.checks import finite_parameter, float_array
+from marketsched.mechanisms.ranges import Amount
 
 
 class ExactSelection:
@@ -156,7 +157,7 @@ class Cucb(_IndexPolicy):
         capacities: ArrayLike,
         ports: ArrayLike,
         *,
-        width: float = 1.5,
+        width: Amount = 1.5,
         n_ports: int | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:

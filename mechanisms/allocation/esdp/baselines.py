@@ -14,6 +14,8 @@ as long as it fits (Section 4 of the paper). The text leaves two things open; bo
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
@@ -32,8 +34,8 @@ class _GreedyPolicy(ChannelPolicy):
         capacities: ArrayLike,
         ports: ArrayLike,
         *,
-        rank: str = "port",
-        fill: str = "skip",
+        rank: Literal["port", "channel"] = "port",
+        fill: Literal["skip", "stop"] = "skip",
         n_ports: int | None = None,
     ) -> None:
         super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
@@ -121,8 +123,8 @@ class LowestCostFirst(_GreedyPolicy):
         ports: ArrayLike,
         costs: ArrayLike | None = None,
         *,
-        rank: str = "port",
-        fill: str = "skip",
+        rank: Literal["port", "channel"] = "port",
+        fill: Literal["skip", "stop"] = "skip",
         n_ports: int | None = None,
     ) -> None:
         super().__init__(requests, capacities, ports, rank=rank, fill=fill, n_ports=n_ports)
@@ -174,7 +176,7 @@ class LongestWaitingFirst(_GreedyPolicy):
         capacities: ArrayLike,
         ports: ArrayLike,
         *,
-        fill: str = "skip",
+        fill: Literal["skip", "stop"] = "skip",
         n_ports: int | None = None,
     ) -> None:
         super().__init__(requests, capacities, ports, fill=fill, n_ports=n_ports)

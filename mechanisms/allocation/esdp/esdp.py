@@ -18,6 +18,7 @@ decides. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +26,17 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.allocation.esdp.channel_statistics import ScaledStatistics
-from marketsched.mechanisms.allocation.esdp.schedules import Sequence, exploration_sequence, scale_of, slack_sequence
+from marketsched.mechanisms.allocation.esdp.schedules import (
+    Exploration,
+    Sequence,
+    Slack,
+    exploration_sequence,
+    scale_of,
+    slack_sequence,
+)
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import PositiveShare
 
 ARRIVALS = ("zero", "plan")
 """What to do about ports without a job."""
@@ -119,10 +128,10 @@ class Esdp(EsdpPolicy):
         requests: ArrayLike,
         capacities: ArrayLike,
         ports: ArrayLike,
-        alpha: float = 0.5,
-        slack: str | Sequence = "paper",
-        exploration: str | Sequence = "paper",
-        arrivals: str = "zero",
+        alpha: PositiveShare = 0.5,
+        slack: Slack = "paper",
+        exploration: Exploration = "paper",
+        arrivals: Literal["zero", "plan"] = "zero",
         *,
         n_ports: int | None = None,
         memory_limit: int = MEMORY_LIMIT,

@@ -29,9 +29,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.ranges import Named, Range
 
 Sequence = Callable[[int], float]
 """A function of the slot t = 1, 2, ..."""
@@ -54,6 +57,20 @@ EXPLORATIONS: dict[str, Callable[[int, float], float]] = {
     "equation": lambda t, m: math.log(t) + 4 * math.log(math.log(t) + 1) * m,
 }
 """The paper's g(t), by name, as functions of t and m."""
+
+
+@dataclass(frozen=True)
+class _Function(Range):
+    """A sequence of one's own, which no file can hold."""
+
+    def __call__(self, x: object) -> Any:
+        if not callable(x):
+            raise ValueError("a function of t")
+        return x
+
+
+Slack = Annotated[str | Sequence, Named(tuple(SLACKS), _Function())]
+Exploration = Annotated[str | Sequence, Named(tuple(EXPLORATIONS), _Function())]
 
 
 def slack_sequence(slack: str | Sequence) -> Sequence:

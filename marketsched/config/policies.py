@@ -1,0 +1,228 @@
+"""The policies that a cluster scenario names: what each takes, and how one is made.
+
+A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
+comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``. Its keys are the parameters of
+the registered class that its core does not give; see `GIVEN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BeforeValidator
+
+from marketsched.config.sections import Section, asked_for, section_class
+from marketsched.config.strict_yaml import parse_yaml, validated
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError
+from marketsched.mechanisms.ranges import Count, Finite, Named, Positive, check_fields
+from marketsched.mechanisms.registry import get, names
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation import Opm
+    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.oga.oga import OgaSched
+    from marketsched.mechanisms.allocation.slot_loop import Policy
+
+GIVEN = {
+    "ogasched": ("cluster", "horizon", "rng"),
+    "esdp": ("channels", "requests", "capacities", "ports", "n_ports", "costs", "memory_limit", "rng"),
+    "opm": ("prices", "horizon", "rates", "rng"),
+}
+"""What each allocation core gives to a policy that takes it; the first of them, or ``requests``, tells the core."""
+
+
+@dataclass(frozen=True)
+class OgaSchedPolicy:
+    """Online gradient ascent. Decides before it sees who has arrived; ``peek`` is the ablation that looks first.
+
+    ``step`` is ``theory``, OgaSched (26), or the step eta of the raw gradient, which is then multiplied by
+    ``decay`` from slot to slot: the authors' published code has 25 and 0.9999. Above 1 it grows.
+    """
+
+    step: Annotated[str | float, Named(("theory",), Finite("(0, inf)"))] = "theory"
+    decay: Positive = 1.0
+    peek: bool = False
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self)
+        if self.step == "theory" and self.decay != 1.0:
+            raise InvalidParameterError(f"decay = {self.decay!r}: expected 1 with step = 'theory', or a step to shrink")
+
+    def build(self, cluster: BipartiteCluster, horizon: int) -> OgaSched:
+        """Return the policy in its first slot."""
+        from marketsched.mechanisms.allocation import OgaSched
+        from marketsched.mechanisms.allocation.oga.step_sizes import geometric_step
+
+        step: Any = self.step
+        if not isinstance(self.step, str) and self.decay != 1.0:
+            step = geometric_step(self.step, self.decay, horizon)
+        return OgaSched(cluster, horizon, step=step, peek=self.peek, threads=self.threads)
+
+
+@dataclass(frozen=True)
+class OpmPolicy:
+    """OPM. ``theory`` stands for the values of Theorem 3 in the OPM paper.
+
+    ``estimate=false`` counts every rate as 1, ``known_rates=true`` uses the true mean rates.
+    """
+
+    primal_step: Annotated[str | float, Named(("theory",), Finite("(0, inf)"))] = "theory"
+    dual_step: Annotated[str | float, Named(("theory",), Finite("[0, inf)"))] = "theory"
+    gamma: Annotated[str | float, Named(("theory",), Finite("[0, inf)"))] = "theory"
+    confidence: Annotated[float, Finite("(0, 1)")] = 0.05
+    slack: Annotated[float, Finite("[0, 1)")] = 0.0
+    floor: Positive = 0.01
+    strict_budget: bool = True
+    estimate: bool = True
+    known_rates: bool = False
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self)
+
+    def build(self, prices: ArrayLike, horizon: int, rates: ArrayLike, rng: np.random.Generator) -> Opm:
+        """Return the scheduler in its first slot."""
+        from marketsched.mechanisms.allocation import Opm
+
+        return Opm(
+            prices,
+            horizon,
+            self.confidence,
+            _own(self.primal_step),
+            _own(self.dual_step),
+            self.strict_budget,
+            self.estimate,
+            rng,
+            slack=self.slack,
+            gamma=_own(self.gamma),
+            floor=self.floor,
+            known_rates=rates if self.known_rates else None,
+            threads=self.threads,
+        )
+
+
+def _own(x: str | float) -> float | None:
+    return None if isinstance(x, str) else x
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """A policy by its label, as it was written, with all its rules."""
+
+    label: str
+    name: str
+    rules: Any
+
+    @property
+    def knows_horizon(self) -> bool:
+        """Whether it must know how long it will be played for, and may decide otherwise when that is longer."""
+        horizon = asked_for(get("policy", self.name)).get("horizon")
+        return horizon is not None and horizon.required
+
+    def build(self, **given: Any) -> Policy:
+        """Return the policy in its first slot; ``given``: what its core gives to those that take it."""
+        policy: Policy = self.rules.make(**given)
+        return policy
+
+    def said(self) -> str:
+        """Return every rule in one line: ``"step=theory decay=1.0 peek=false threads=1"``."""
+        return " ".join(f"{key}={str(value).lower()}" for key, value in self.rules.values().items())
+
+
+def policy_choices(tokens: Sequence[str], core: str = "ogasched") -> list[PolicyChoice]:
+    """Return the policies that ``tokens`` name, in their order.
+
+    Parameters
+    ----------
+    tokens : sequence of str
+        ``name`` or ``name:key=value:key=value``; values are YAML.
+    core : str
+        The allocation core that they are for.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no token, two are equal, or one is malformed.
+    UnknownNameError
+        If the core has no such policy.
+
+    Examples
+    --------
+    >>> policy_choices(["ogasched:step=25", "drf"])[0].rules.step
+    25.0
+    """
+    if isinstance(tokens, str) or not tokens:
+        raise InvalidParameterError(f"policies = {tokens!r}: expected at least one name")
+    found: list[PolicyChoice] = []
+    for token in tokens:
+        if any(token == other.label for other in found):
+            raise InvalidParameterError(f"policy {token!r} is named twice: expected different ones")
+        found.append(_choice(token, core))
+    return found
+
+
+def policy_list(core: str) -> BeforeValidator:
+    """Return a validator of lists of policies as a scenario writes them."""
+
+    def read(x: object) -> tuple[str, ...]:
+        legal = "a list of policies, as in [ogasched, 'fairness:share_over=all']"
+        if not isinstance(x, (list, tuple)) or not x or not all(isinstance(token, str) for token in x):
+            raise ValueError(legal)
+        try:
+            policy_choices(x, core)
+        except UnknownNameError as error:  # pydantic lets a KeyError through
+            raise InvalidParameterError(str(error)) from None
+        return tuple(x)
+
+    return BeforeValidator(read)
+
+
+def policy_section(name: str) -> type[Section]:
+    """Return the class that checks the parameters of a registered policy."""
+    maker = get("policy", name)
+    return section_class(maker, ("policy", name), frozenset(GIVEN[_core_of(maker)]))
+
+
+@lru_cache(maxsize=256)
+def _core_of(maker: Any) -> str:
+    """Return the core whose things a policy takes, or "" if it takes none."""
+    asked = asked_for(maker)
+    for core, given in GIVEN.items():
+        if given[0] in asked or (core == "esdp" and "requests" in asked):
+            return core
+    return ""
+
+
+def policy_names(core: str) -> tuple[str, ...]:
+    """Return the names of the policies of a core; a plug-in that cannot be loaded is not among them."""
+
+    def fits(name: str) -> bool:
+        try:
+            return _core_of(get("policy", name)) == core
+        except MarketschedError:
+            return False
+
+    return tuple(name for name in names("policy") if fits(name))
+
+
+def _choice(token: str, core: str) -> PolicyChoice:
+    name, *pairs = token.split(":")
+    if name not in names("policy") or _core_of(get("policy", name)) != core:
+        raise UnknownNameError(f"policy {name!r} is unknown: expected one of {', '.join(policy_names(core))}")
+    rules: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise InvalidParameterError(f"policy {token!r}: {pair!r}: expected name:key=value, as in ogasched:step=25")
+        if key in rules:
+            raise InvalidParameterError(f"policy {token!r} says {key} twice: expected it once")
+        rules[key] = parse_yaml(text, f"policy {token!r}")
+    return PolicyChoice(token, name, validated(policy_section(name), rules, f"policy {token!r}"))

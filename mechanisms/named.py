@@ -1,0 +1,222 @@
+"""The mechanisms of the package by name, built from plain data: what a scenario or a replay says of their rules.
+
+A mechanism takes the rules that are in its signature, and no others. The parameters of `posted_price` are the
+keys of the replay contract; `exponential` and `stochastic` are the same mechanism with one kind of prices.
+Auctions of every round need no function here: their classes take the limits of the market alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import BelowOne, Count, Finite, Maybe, Positive, Range, checked
+from marketsched.mechanisms.registry import call_with
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.auctions.first_come import FirstCome
+    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+
+_PRICINGS = {
+    "exponential": "marketsched.mechanisms.posted.exponential:ExponentialPricing",
+    "posted": "marketsched.mechanisms.posted.exponential:PostedPricing",
+    "stochastic": "marketsched.relaxed_lp.stochastic:StochasticChoice",  # a name only: the room above loads on demand
+}
+_ORACLES = {
+    "exact": "marketsched.mechanisms.posted.oracle:ExactOracle",
+    "monte-carlo": "marketsched.mechanisms.posted.oracle:MonteCarloOracle",
+}
+
+
+@dataclass(frozen=True, init=False)
+class PriceKinds(Range):
+    """The kinds of prices that a mechanism takes, as a mapping with ``kind``; a pricing object is left alone."""
+
+    kinds: tuple[str, ...]
+
+    def __init__(self, *kinds: str) -> None:
+        object.__setattr__(self, "kinds", kinds)
+
+    def __call__(self, x: object) -> Any:
+        """Return ``x``, or raise ``ValueError`` if it is a mapping of another kind."""
+        if isinstance(x, Mapping) and x.get("kind") not in self.kinds:
+            raise ValueError(f"prices of kind {' or '.join(map(repr, self.kinds))}")
+        return x
+
+
+@checked
+def posted_price(
+    *,
+    capacity: Count,
+    horizon: Count,
+    max_concurrency: Count,
+    max_duration: Count,
+    max_value: Positive,
+    max_delay: Count,
+    epsilon: BelowOne = 0.0,
+    threshold: Any = 0.0,
+    pricing: Annotated[Any, PriceKinds("exponential", "posted", "stochastic")] = None,
+    oracle: Any = None,
+    eviction: Literal["all", "running"] = "all",
+    laws: Any = None,
+    seed: int | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> PostedPriceMechanism:
+    """Build Algorithm 2 from plain data: the parameters are the keys of the replay contract.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, epsilon, threshold, eviction
+        As for `PostedPriceMechanism`.
+    pricing : mapping or pricing object, optional
+        ``{"kind": "exponential", "kappa": ..., "floor": ..., "ceiling": ...}`` (the default, with
+        ``kappa`` 1), ``{"kind": "posted", "prices": [...]}``, or ``{"kind": "stochastic",
+        "price_end": ..., "starts_per_task": ..., "widen": ...}``, which needs ``laws``.
+    oracle : mapping or oracle object, optional
+        ``{"kind": "exact"}`` (the default) or ``{"kind": "monte-carlo", "samples": ..., "refresh": ...}``.
+    laws : iterable of StatementLaw or of their cases, optional
+        For stochastic prices: what is known about each job in advance.
+    seed : int, optional
+        Seed of the oracle's draws; or give ``rng``, not both.
+    rng : Generator or int, optional
+        Their generator.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter, or a key of a mapping, is unknown or out of range.
+    """
+    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+
+    if seed is not None and rng is not None:
+        raise InvalidParameterError("seed and rng are both given: expected one of them")
+    return PostedPriceMechanism(
+        capacity,
+        horizon,
+        _build("pricing", _with_laws({"kind": "exponential"} if pricing is None else pricing, laws), _PRICINGS),
+        _build("oracle", {"kind": "exact"} if oracle is None else oracle, _ORACLES),
+        max_concurrency=max_concurrency,
+        max_duration=max_duration,
+        max_value=max_value,
+        max_delay=max_delay,
+        epsilon=epsilon,
+        threshold=threshold,
+        eviction=eviction,
+        rng=_generator(seed) if rng is None else rng,
+    )
+
+
+def _only(kind: str) -> Callable[..., PostedPriceMechanism]:
+    """Return `posted_price` with prices of one kind, and no others."""
+
+    @wraps(posted_price, assigned=())
+    def build(**parameters: Any) -> PostedPriceMechanism:
+        return posted_price(**{**parameters, "pricing": parameters.get("pricing") or {"kind": kind}})
+
+    own = inspect.signature(posted_price)
+    pricing = own.parameters["pricing"].replace(annotation=Annotated[Any, PriceKinds(kind)])
+    build.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[pricing if name == "pricing" else each for name, each in own.parameters.items()]
+    )
+    return checked(build)
+
+
+exponential = _only("exponential")
+exponential.__doc__ = "Build Algorithm 2 over Algorithm 3: `posted_price` with exponential prices, and no others."
+stochastic = _only("stochastic")
+stochastic.__doc__ = "Build Algorithm 2 over the bundle menu of known ``laws``: `posted_price` with stochastic prices."
+
+
+@checked
+def first_come(
+    *,
+    capacity: Count,
+    horizon: Count,
+    max_concurrency: Count,
+    max_duration: Count,
+    max_value: Positive,
+    max_delay: Count,
+    price: Annotated[float | None, Maybe(Finite("[0, inf)"))] = None,
+    pricing: Annotated[Any, PriceKinds("posted")] = None,
+) -> FirstCome:
+    """Build first-come-first-served at a flat price.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        As for `FirstCome`.
+    price : float, optional
+        Credits per node and round; 0 if neither this nor ``pricing`` says otherwise.
+    pricing : mapping, optional
+        ``{"kind": "posted", "prices": [p]}`` is the same as ``price=p``.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is unknown or out of range, or the prices are not one flat price.
+    """
+    from marketsched.mechanisms.auctions.first_come import FirstCome
+
+    return FirstCome(
+        capacity,
+        horizon,
+        _flat_price(price, pricing),
+        max_concurrency=max_concurrency,
+        max_duration=max_duration,
+        max_value=max_value,
+        max_delay=max_delay,
+    )
+
+
+def _flat_price(price: float | None, pricing: Any) -> float:
+    """Return the one price that ``price`` or ``pricing`` stands for."""
+    if pricing is None:
+        return 0.0 if price is None else price
+    if price is not None:
+        raise InvalidParameterError("price and pricing are both given: expected one of them")
+    described = isinstance(pricing, Mapping) and pricing.get("kind") == "posted" and set(pricing) <= {"kind", "prices"}
+    posted = pricing.get("prices", ()) if described else ()
+    if not isinstance(posted, (list, tuple)) or not posted or any(p != posted[0] for p in posted):
+        raise InvalidParameterError(
+            f"pricing = {pricing!r}: first-come takes one flat price, {{'kind': 'posted', 'prices': [p]}}"
+        )
+    found: float = posted[0]
+    return found
+
+
+def _with_laws(pricing: Any, laws: Any) -> Any:
+    """Return ``pricing`` with the laws it needs, or say that they are missing or not wanted."""
+    needed = isinstance(pricing, Mapping) and pricing.get("kind") == "stochastic"
+    if needed and laws is None:
+        raise InvalidParameterError("laws are missing: expected one law per job, for stochastic prices")
+    if laws is not None and not needed:
+        raise InvalidParameterError("laws are given: expected them with pricing kind 'stochastic' only")
+    return {**pricing, "laws": laws} if needed else pricing
+
+
+def _build(name: str, given: Any, kinds: Mapping[str, str]) -> Any:
+    """Return ``given`` itself, or the object that the mapping describes."""
+    if not isinstance(given, Mapping):
+        return given
+    settings = dict(given)
+    kind = settings.pop("kind", None)
+    path = kinds.get(kind) if isinstance(kind, str) else None
+    if path is None:
+        raise InvalidParameterError(f"{name} kind = {kind!r}: expected one of {', '.join(kinds)}")
+    module, _, attribute = path.partition(":")
+    return call_with(f"{name} {kind!r}", getattr(import_module(module), attribute), settings)
+
+
+def _generator(seed: int | None) -> np.random.Generator:
+    """Return the generator of a seed, or say what is wrong with it."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(f"seed = {seed!r}: expected a whole number >= 0") from None
