@@ -18,7 +18,6 @@ from .study.learning.markets import repeated_scenario as repeated_scenario
 from .study.learning.repeated_market import RepeatedMarket as RepeatedMarket
 from .study.learning.runs import LearningRun as LearningRun
 from .study.learning.runs import learn as learn
-from .study.papers.reproducing import Reproduced as Reproduced
 from .study.papers.reproducing import reproduce as reproduce
 from .study.sweeps.sweeping import SweepResult as SweepResult
 from .study.sweeps.sweeping import sweep as sweep

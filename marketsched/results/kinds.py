@@ -76,6 +76,8 @@ _BUILT_IN = {
     "audit": "audit_kind",
     "learning": "learning_kind",
     "hard": "hard_kind",
+    "experiment": "experiment_kind",
+    "reproduced": "experiment_kind",
 }  # module of this room that registers it
 _KINDS: dict[str, Kind] = {}
 

@@ -1,4 +1,3 @@
-from .papers.reproduced import Reproduced as Reproduced
 from .papers.reproducing import reproduce as reproduce
 from .sweeps.runs import Case as Case
 from .sweeps.runs import SweepRun as SweepRun

@@ -43,7 +43,7 @@ def test_a_reproduction_that_was_interrupted_says_what_is_missing(tmp_path):
     assert "INCOMPLETE" in page.text and "not run: opm-fig1" in page.text
 
 
-@pytest.mark.parametrize("name", ["table.parquet", "panels.json", "figure.png", "meta.json"])
+@pytest.mark.parametrize("name", ["table.parquet", "lines.parquet", "figure.png", "meta.json"])
 def test_a_damaged_experiment_of_a_reproduction_is_one_clear_line(folder, name):
     path = folder / "opm-fig3" / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

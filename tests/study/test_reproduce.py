@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import marketsched
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.show.cli import app
-from marketsched.study.papers.claims import VERDICTS, Claim, Row, exact_row, mean_row, ratio_row, verdict
+from marketsched.study.papers.claims import VERDICTS, Claim, exact_row, mean_row, ratio_row, verdict
 from marketsched.study.papers.esdp_times import Timed
 from marketsched.study.papers.experiments import EXPERIMENTS
 from marketsched.study.papers.markets import best_reservations, sampling_error, toy_values
@@ -116,21 +116,6 @@ def test_a_reason_says_what_the_interval_shows():
         mean_row(Claim("q", "s", "number", 0.1, 0.0), [math.nan, 1.0])
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        mean_row(Claim("q", "s", "number", 0.1, 0.0, 0.005, "known"), [0.30, 0.31, 0.29]),
-        ratio_row(Claim("q", "s", "above", 1.0, 1.0, why="a; b"), [1.0, 2.0, 3.0], [1.0, -1.0, 2.0]),
-        exact_row(Claim("q", "s", "at most", 0.0, 0.0), 0.0),
-        mean_row(Claim("q", "s", "number", 0.2, math.nan, why="known"), [0.9, 0.91, 0.92]),
-    ],
-)
-def test_a_row_of_a_table_holds_all_that_the_verdict_needs(row):
-    again = Row.from_dict(row.to_dict())
-    assert (again.verdict, again.reason) == (row.verdict, row.reason)
-    assert json.dumps(again.to_dict()) == json.dumps(row.to_dict())
-
-
 # --- the markets of the mechanism paper -------------------------------------------------------------
 
 
@@ -162,7 +147,7 @@ def test_cluster_experiments_at_a_tiny_size(names):
         found = reproduce(name, runs=2, bench=bench)
         assert list(found.table) == COLUMNS
         assert set(found.table["verdict"]) <= set(VERDICTS)
-        assert sum(found.verdicts().values()) == len(found.rows) == found.table["quantity"].nunique()
+        assert sum(found.summary.values()) == len(found.table) == found.table["quantity"].nunique()
         assert ((found.table["reason"] == "") == (found.table["verdict"] == "reproduced")).all()
         assert not found.runs.empty
         json.dumps(found.to_dict(), allow_nan=False)
@@ -179,7 +164,7 @@ def test_experiments_of_the_mechanism_paper(name):
 @pytest.mark.parametrize("name", ["mechanism-truthfulness", "mechanism-ratio"])
 def test_experiments_that_play_whole_markets(name):
     found = marketsched.reproduce(name, runs=2)
-    assert found.rows[0].verdict == "reproduced"
+    assert found.table["verdict"].iloc[0] == "reproduced"
 
 
 @pytest.mark.compiled
@@ -224,7 +209,7 @@ def test_times_are_marked_as_those_of_a_machine():
     assert {name for name, each in EXPERIMENTS.items() if each.timed} == {"esdp-fig5"}
     pd.testing.assert_frame_equal(one.runs.drop(columns="microseconds"), two.runs.drop(columns="microseconds"))
     assert (one.runs["microseconds"] > 0).all()
-    assert len(one.rows) == 8 and set(one.table["verdict"]) <= set(VERDICTS)
+    assert len(one.table) == 8 and set(one.table["verdict"]) <= set(VERDICTS)
 
 
 def test_what_table_2_prints():

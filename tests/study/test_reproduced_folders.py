@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.result import load
 from marketsched.study.papers.experiments import Experiment
-from marketsched.study.papers.reproduced import read_reproduced
 from marketsched.study.papers.reproducing import reproduce, reproduce_all
 
 NAMES = ["esdp-fig8", "opm-fig3", "esdp-fig7"]
@@ -22,13 +22,15 @@ def test_what_is_written(tmp_path):
         names, runs=2, slots=16, out=tmp_path / "out", progress=lambda done, total, what: steps.append((done, total))
     )
     for each in found:
-        folder = tmp_path / "out" / each.name
+        folder = tmp_path / "out" / each.meta["experiment"]
         written = {path.name for path in folder.iterdir()}
-        assert written == {"table.csv", "table.parquet", "panels.json", "runs.parquet", "figure.png", "meta.json"}
+        assert written == {
+            *"table.csv table.parquet lines.parquet runs.parquet timings.json summary.json figure.png meta.json".split()
+        }
         assert list(pd.read_csv(folder / "table.csv")["verdict"]) == list(each.table["verdict"])
     overview = json.loads((tmp_path / "out" / "meta.json").read_text())
     assert overview["complete"] and overview["experiments"] == names and overview["missing"] == []
-    assert len(pd.read_parquet(tmp_path / "out" / "table.parquet")) == sum(len(each.rows) for each in found)
+    assert len(pd.read_parquet(tmp_path / "out" / "table.parquet")) == sum(len(each.table) for each in found)
     assert steps[0] == (0, 2)
     assert steps[-1] == (1, 2)
     with pytest.raises(InvalidParameterError):
@@ -38,10 +40,13 @@ def test_what_is_written(tmp_path):
 @pytest.mark.compiled
 def test_what_is_written_can_be_read_again(tmp_path):
     made = reproduce("opm-fig1", runs=2, slots=16, out=tmp_path / "one")
-    again = read_reproduced(tmp_path / "one")
-    pd.testing.assert_frame_equal(again.table, made.table, check_dtype=False)
-    assert again.panels == made.panels and again.to_dict() == made.to_dict()
-    assert again.figure() is not None
+    again = load(tmp_path / "one")
+    assert again.to_dict()["claims"] == made.to_dict()["claims"] and again.summary == made.summary
+    again.save(tmp_path / "two")
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert [(tmp_path / "two" / name).read_bytes() for name in files] == [
+        (tmp_path / "one" / name).read_bytes() for name in files
+    ]
 
 
 def interrupted(out, at):
@@ -64,6 +69,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeyp
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         *NAMES[:2],
         "meta.json",
+        "summary.json",
         "table.csv",
         "table.parquet",
     }
@@ -92,10 +98,10 @@ def test_what_differs_is_not_taken_over(tmp_path, monkeypatch):
     shutil.copytree(tmp_path / "esdp-fig8", old)
     meta = json.loads((old / "meta.json").read_text())
     (old / "meta.json").write_text(json.dumps({"experiment": "esdp-fig8", "place": "", "versions": meta["versions"]}))
-    with pytest.raises(InvalidParameterError, match=r"esdp-fig8 has full = None \(here False\): expected a new --out"):
+    with pytest.raises(InvalidParameterError, match="does not say of which kind"):
         reproduce_all(["esdp-fig8"], runs=2, slots=16, out=old.parent)
-    assert len(reproduce_all(["esdp-fig8"], runs=3, slots=16, out=tmp_path, force=True)[0].rows) == 2
-    monkeypatch.setattr("marketsched.study.papers.reproduced.fingerprint", lambda: {"numpy": "0", "code": "x"})
+    assert len(reproduce_all(["esdp-fig8"], runs=3, slots=16, out=tmp_path, force=True)[0].table) == 2
+    monkeypatch.setattr("marketsched.study.papers.folder.fingerprint", lambda: {"numpy": "0", "code": "x"})
     with pytest.raises(InvalidParameterError, match=r"has numpy .* \(here 0\)"):
         reproduce_all(["esdp-fig8"], runs=3, slots=16, out=tmp_path)
 
@@ -109,7 +115,7 @@ def test_a_folder_with_other_content_is_refused(tmp_path):
         reproduce_all(["esdp-fig8"], runs=2, slots=16, out=tmp_path / "thesis.tex")
     reproduce("esdp-fig8", runs=2, slots=16, out=tmp_path / "all" / "esdp-fig8")
     (tmp_path / "all" / "esdp-fig8" / "table.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InvalidParameterError, match="esdp-fig8 is damaged"):
+    with pytest.raises(InvalidParameterError, match=r"esdp-fig8/table\.parquet is damaged"):
         reproduce_all(["esdp-fig8"], runs=2, slots=16, out=tmp_path / "all")
     assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex", "all"}
 
@@ -118,6 +124,6 @@ def test_a_folder_with_other_content_is_refused(tmp_path):
 @pytest.mark.compiled
 def test_two_processes_find_what_one_finds(tmp_path):
     one, two = (reproduce_all(NAMES, runs=2, slots=16, out=tmp_path / str(n), jobs=n) for n in (1, 2))
-    assert [each.name for each in two] == NAMES
+    assert [each.meta["experiment"] for each in two] == NAMES
     for a, b in zip(one, two, strict=True):
         pd.testing.assert_frame_equal(a.table, b.table)

@@ -5,9 +5,11 @@ import math
 import pandas as pd
 
 from marketsched.play.running import versions
+from marketsched.results.experiment_kind import verdict_counts
+from marketsched.results.result import Result
 from marketsched.study.papers.claims import Claim, exact_row, mean_row
-from marketsched.study.papers.reproduced import Reproduced, write_overview, write_reproduced
-from marketsched.study.papers.runs import Line, Panel
+from marketsched.study.papers.folder import write_overview
+from marketsched.study.papers.runs import Line, Panel, lines_table
 
 
 def write_reproduction(folder, missing=()):
@@ -28,11 +30,20 @@ def write_reproduction(folder, missing=()):
         "versions": versions(),
     }
     made = [
-        Reproduced("esdp-fig8", "ESDP paper, Fig. 8", "g", rows, (panel,), pd.DataFrame({"seed": [0, 1]}), meta),
-        Reproduced("opm-fig3", "OPM paper, Fig. 3", "steps", rows[:1], (panel,), pd.DataFrame(), meta),
+        _result("esdp-fig8", "ESDP paper, Fig. 8", "g", rows, panel, pd.DataFrame({"seed": [0, 1]}), meta),
+        _result("opm-fig3", "OPM paper, Fig. 3", "steps", rows[:1], panel, pd.DataFrame(), meta),
     ]
     for each in made:
-        write_reproduced(folder / each.name, each)
+        each.save(folder / each.meta["experiment"])
     asked = {"full": False, "seed": 0, "runs": 2, "slots": None}
-    write_overview(folder, made, [*(each.name for each in made), *missing], asked)
+    write_overview(folder, made, [*(each.meta["experiment"] for each in made), *missing], asked)
     return folder
+
+
+def _result(name, place, shows, rows, panel, runs, meta):
+    table = pd.DataFrame([row.to_dict() for row in rows])
+    table.insert(0, "experiment", name)
+    tables = {"table": table, "lines": lines_table([panel]), "runs": runs}
+    return Result(
+        "experiment", tables, verdict_counts(table), {"experiment": name, "place": place, "shows": shows, **meta}
+    )

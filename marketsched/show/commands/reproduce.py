@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +21,7 @@ from marketsched.show.commands.tools import (
 )
 
 if TYPE_CHECKING:
-    from marketsched.study.papers.reproduced import Reproduced
+    from marketsched.results.result import Result
 
 
 def reproduce(
@@ -67,13 +66,15 @@ def reproduce(
         if as_json:
             typer.echo(json.dumps([each.to_dict() for each in found], indent=2, allow_nan=False))
         else:
-            print_view(reproduced_view(found))
+            from marketsched.study.papers.folder import overview
+
+            print_view(overview(found, [str(each.meta["experiment"]) for each in found], {}).view())
         typer.echo(f"written to {target}", err=as_json)
 
 
-def _one(name: str, target: Path, sizes: dict[str, Any]) -> Reproduced:
+def _one(name: str, target: Path, sizes: dict[str, Any]) -> Result:
     """Run one experiment into its folder; if others lie beside it, their common table is renewed."""
-    from marketsched.study.papers.reproduced import renew_overview
+    from marketsched.study.papers.folder import renew_overview
     from marketsched.study.papers.reproducing import reproduce as run_one
 
     with progress_bar() as tell:
@@ -82,7 +83,7 @@ def _one(name: str, target: Path, sizes: dict[str, Any]) -> Reproduced:
     return found
 
 
-def _all(names: list[str], target: Path, jobs: int, sizes: dict[str, Any]) -> list[Reproduced]:
+def _all(names: list[str], target: Path, jobs: int, sizes: dict[str, Any]) -> list[Result]:
     from marketsched.study.papers.reproducing import reproduce_all
 
     done = 0
@@ -112,67 +113,3 @@ def _list(as_json: bool) -> None:
     widths = [max(len(getattr(each, part)) for each in known) for part in ("name", "place")]
     for each in known:
         typer.echo(f"{each.name:{widths[0]}}  {each.place:{widths[1]}}  {each.shows}")
-
-
-def reproduced_view(found: list[Reproduced]) -> Any:
-    """Return one table per experiment and a count of verdicts, ready to print with rich."""
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[Any] = []
-    for each in found:
-        parts += [*experiment_view(each).renderables, Text("")]
-    counts = {word: sum(each.verdicts()[word] for each in found) for word in found[0].verdicts()}
-    parts.append(Text(", ".join(f"{count} {word}" for word, count in counts.items())))
-    parts.append(Text("[ ]: 95 % interval over seeds; the rule of the verdicts: docs/reproduce.md", style="dim"))
-    return Group(*parts)
-
-
-def experiment_view(each: Reproduced) -> Any:
-    """Return headline, claims and reasons of one experiment, ready to print with rich."""
-    from rich.console import Group
-    from rich.text import Text
-
-    meta = each.meta
-    size = "the paper's sizes" if meta["full"] else "reduced sizes"
-    about = f"{each.name}: {each.place}; {meta['sizes']}, {meta['runs']} seeds, {size}, {meta['seconds']:.0f} s"
-    return Group(Text(about, style="bold"), _table(each), *_reasons(each))
-
-
-def _table(each: Reproduced) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
-    table.add_column("", overflow="fold", min_width=30)
-    for title in ("paper", "ours", "[95 %]", "single seeds"):
-        table.add_column(Text(title), justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    signs = {"number": "", "above": "> ", "below": "< ", "at most": "<= ", "at least": ">= "}
-    numbers = _reason_numbers(each)
-    for row in each.rows:
-        m, c = row.measured, row.claim
-        interval, single = _pair(m.low, m.high), _pair(m.least, m.most)
-        mark = f" ({numbers[row.reason]})" if row.reason else ""
-        cells = (f"{signs[c.kind]}{_figure(c.value)}", _figure(m.value), interval, single, row.verdict + mark)
-        table.add_row(Text(c.quantity), *(Text(cell) for cell in cells))  # not read as markup
-    return table
-
-
-def _reason_numbers(each: Reproduced) -> dict[str, int]:
-    """Return a number for each different reason, in the order of the rows."""
-    return {reason: i for i, reason in enumerate(dict.fromkeys(row.reason for row in each.rows if row.reason), 1)}
-
-
-def _reasons(each: Reproduced) -> list[Any]:
-    from rich.text import Text
-
-    return [Text(f"({i}) {reason}", style="dim") for reason, i in _reason_numbers(each).items()]
-
-
-def _figure(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.3g}"
-
-
-def _pair(low: float, high: float) -> str:
-    return "-" if math.isnan(low) or math.isnan(high) else f"{_figure(low)} to {_figure(high)}"

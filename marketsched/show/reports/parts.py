@@ -186,22 +186,6 @@ def _sweep(found: Results, parts: Parts) -> None:
         parts.notes.append(f"scenarios of the first {MOST_DOCUMENTS} cases are shown; meta.json holds all")
 
 
-def _experiment(found: Results, parts: Parts) -> None:
-    parts.name = str(found.meta["experiment"])
-    parts.head = str(found.meta["place"])
-    table = found.table("table.parquet").drop(columns="experiment", errors="ignore")
-    if found.has("panels.json"):
-        from marketsched.show.reports.reproduced import claims_of
-
-        parts.head, parts.tables, parts.notes = claims_of(found)
-        parts.details.append(frame_table("All columns", table))
-    else:
-        told = [name for name in table.columns if not table[name].isin(["", None]).all()]
-        parts.tables.append(frame_table("The paper's numbers and ours", table[told]))
-    if found.has("runs.parquet"):
-        parts.details.append(frame_table("Every run", found.table("runs.parquet")))
-
-
 def _reproduced(found: Results, parts: Parts) -> None:
     from marketsched.show.reports.reproduced import overview, section
 
@@ -234,7 +218,7 @@ _FILLERS: dict[str, Callable[[Results, Parts], None]] = {
     "hard": _by_kind,
     "learning": _by_kind,
     "sweep": _sweep,
-    "experiment": _experiment,
+    "experiment": _by_kind,
     "reproduced": _reproduced,
     "results": _results,
 }

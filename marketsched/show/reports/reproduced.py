@@ -10,36 +10,21 @@ from marketsched.show.reports.tables import ReportTable, rich_parts, told
 if TYPE_CHECKING:
     from marketsched.show.reports.reading import Results
 
-Head = tuple[str, list[ReportTable], list[str]]
-
-
-def claims_of(found: Results) -> Head:
-    """Return headline, table of claims and reasons of one experiment, as the command prints them.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a file is missing or damaged.
-    """
-    from marketsched.show.commands.reproduce import experiment_view
-    from marketsched.study.papers.reproduced import read_reproduced
-
-    found.table("table.parquet")  # a damaged one is named as everywhere in a report
-    return rich_parts(experiment_view(read_reproduced(found.path)))
-
 
 def section(
     found: Results,
 ) -> tuple[str, str, tuple[tuple[str, str], ...], tuple[ReportTable, ...], tuple[str, ...]]:
     """Return title, headline, picture, claims and reasons of one experiment, in the order of `Section`."""
-    head, tables, notes = claims_of(found)
+    from marketsched.results.result import load
+
+    head, tables, notes = rich_parts(load(found.path).view())
     picture = (str(found.meta["experiment"]), found.picture("figure.png"))
     return str(found.meta["place"]), head, (picture,), tuple(tables), tuple(notes)
 
 
 def overview(folders: Sequence[Results]) -> list[ReportTable]:
     """Return the counts of verdicts: of every paper and of all, then of every experiment."""
-    from marketsched.study.papers.claims import VERDICTS
+    from marketsched.results.experiment_kind import COLOURS as VERDICTS
 
     papers: dict[str, list[int]] = {}
     lines = []

@@ -21,7 +21,6 @@ Where there is no interval nothing is decided. Nothing else enters: neither the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -111,13 +110,6 @@ class Row:
         rule = {"neutral": claim.neutral, "rounding": claim.rounding}
         found = {"verdict": self.verdict, "reason": self.reason, "why": claim.why}
         return {**about, **asdict(self.measured), **rule, **found}
-
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Row:
-        """Return the claim and what came out of a row of the table; the verdict follows from them."""
-        about = {name: row[name] for name in ("quantity", "source", "neutral", "rounding", "why")}
-        measured = {name: row[name] for name in ("value", "low", "high", "least", "most", "seeds")}
-        return cls(Claim(kind=row["claim"], value=row["paper"], **about), Measured(**measured))
 
 
 def verdict(

@@ -10,20 +10,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.play.running import checked_seed
+from marketsched.results.experiment_kind import verdict_counts
+from marketsched.results.result import Result
 from marketsched.study.fingerprint import fingerprint
-from marketsched.study.papers.experiments import EXPERIMENTS, SEEDS, Experiment, experiment_of
-from marketsched.study.papers.reproduced import (
-    Reproduced,
-    kept,
-    write_overview,
-    write_reproduced,
-)
-from marketsched.study.papers.runs import Bench
+from marketsched.study.papers.experiments import SEEDS, Experiment, experiment_of
+from marketsched.study.papers.folder import kept, write_overview
+from marketsched.study.papers.runs import Bench, lines_table
 from marketsched.study.workers import run_in_processes
-
-__all__ = ["EXPERIMENTS", "Reproduced", "experiment_of", "reproduce", "reproduce_all"]
 
 Progress = Callable[[int, int, str], None]  # experiments finished, experiments in all, what is being run
 
@@ -40,7 +37,7 @@ def reproduce(
     force: bool = False,
     progress: Callable[[str], None] | None = None,
     bench: Bench | None = None,
-) -> Reproduced:
+) -> Result:
     """Run one table or figure of a paper, and hold it against the paper's numbers.
 
     Parameters
@@ -65,6 +62,13 @@ def reproduce(
         Told what is being run.
     bench : Bench, optional
         One that an earlier experiment has used: what it ran need not be run again.
+
+    Returns
+    -------
+    Result
+        ``table`` has one row per claim: ``experiment, quantity, source, claim, paper, value, low, high,
+        least, most, seeds, neutral, rounding, verdict, reason, why``; ``lines`` what the figure shows;
+        ``runs`` what both were computed from; the summary counts verdicts.
 
     Raises
     ------
@@ -92,6 +96,9 @@ def reproduce(
     began = time.perf_counter()
     found = chosen.function()(used)
     meta = {
+        "experiment": name,
+        "place": chosen.place,
+        "shows": chosen.shows,
         "full": used.full,
         "seed": used.first,
         "runs": n_runs,
@@ -102,9 +109,12 @@ def reproduce(
         "versions": dict(fingerprint()),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    made = Reproduced(name, chosen.place, chosen.shows, tuple(found.rows), tuple(found.panels), found.runs, meta)
+    table = pd.DataFrame([row.to_dict() for row in found.rows])
+    table.insert(0, "experiment", name)
+    tables = {"table": table, "lines": lines_table(found.panels)} | ({} if found.runs.empty else {"runs": found.runs})
+    made = Result("experiment", tables, verdict_counts(table), meta, {"table.csv": table.to_csv(index=False)})
     if out is not None:
-        write_reproduced(Path(out), made, force=force)
+        made.save(out, force)
     return made
 
 
@@ -120,7 +130,7 @@ def reproduce_all(
     force: bool = False,
     jobs: int = 1,
     progress: Progress | None = None,
-) -> list[Reproduced]:
+) -> list[Result]:
     """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
 
     What ``out`` holds already, of the same version, seeds and sizes, is read instead of run again: an
@@ -168,7 +178,7 @@ def reproduce_all(
     given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
     made = _one_by_one if n_jobs == 1 or len(missing) < 2 else _side_by_side
     for each in made(missing, given, target, told, n_jobs):
-        found[each.name] = each
+        found[each.meta["experiment"]] = each
         keep()
     return [found[name] for name in asked]
 
@@ -188,7 +198,7 @@ Tell = Callable[[str], None]
 
 def _one_by_one(
     names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
-) -> Iterator[Reproduced]:
+) -> Iterator[Result]:
     """Run experiments in this process; what one has compared need not be compared again."""
     bench = Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"])
     for name in names:
@@ -202,14 +212,14 @@ def _one_by_one(
 
 def _side_by_side(
     names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
-) -> Iterator[Reproduced]:
+) -> Iterator[Result]:
     """Run experiments in several processes; only this one writes."""
     running = list(names)
     told(f"{len(running)} experiments")
     with closing(run_in_processes(partial(_elsewhere, given=given), names, jobs)) as each:
         for name, made in each:
             if target is not None:
-                write_reproduced(target / name, made, force=given["force"])
+                made.save(target / name, given["force"])
             running.remove(name)
             yield made
             told(f"{len(running)} experiments, {', '.join(running[:jobs])}")
@@ -218,6 +228,6 @@ def _side_by_side(
 _BENCHES: dict[str, Bench] = {}  # of a worker process: experiments share what they compare
 
 
-def _elsewhere(name: str, given: dict[str, Any]) -> Reproduced:
+def _elsewhere(name: str, given: dict[str, Any]) -> Result:
     bench = _BENCHES.setdefault("all", Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"]))
     return reproduce(name, bench=bench, **given)

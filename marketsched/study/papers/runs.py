@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -149,6 +150,20 @@ def rises(
     """Return the row of "increases" (or "decreases"): the change in shares of ``scale``, seed by seed."""
     claim = Claim(quantity, source, "below" if falls else "above", 0.0, 0.0, why=why)
     return ratio_row(claim, after - before, scale)
+
+
+def lines_table(panels: Sequence[Panel]) -> pd.DataFrame:
+    """Return what panels show, a row for each point; ``x`` is a number, or ``word`` a word."""
+    rows = []
+    for panel in panels:
+        about = {"panel": panel.title, "x_label": panel.x, "y_label": panel.y, "log": panel.log}
+        for line in panel.lines:
+            worded = any(isinstance(x, str) for x in line.x)
+            for i, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
+                place = {"x": math.nan if worded else float(x), "word": str(x) if worded else None}
+                ends = {"low": line.low[i], "high": line.high[i]} if line.low else {"low": math.nan, "high": math.nan}
+                rows.append({**about, "line": line.label, **place, "y": float(y), **ends})
+    return pd.DataFrame(rows)
 
 
 def mean_line(label: str, x: Sequence[Any], values: Sequence[Array]) -> Line:

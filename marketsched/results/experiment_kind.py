@@ -1,0 +1,181 @@
+"""A table or figure of a paper that was run again: the paper's numbers and ours, drawn, printed, and many together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from marketsched.results.result import Result
+
+COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not decided": GREY, "not reproduced": "#d55e00"}
+SIGNS = {"number": "", "above": "> ", "below": "< ", "at most": "<= ", "at least": ">= "}
+MARKERS = {"number": "D", "above": ">", "at least": ">", "below": "<", "at most": "<"}
+
+
+@register_kind("experiment")
+class _Experiment(Kind):
+    """Tables ``table``, one row per claim, ``lines``, what is drawn, and ``runs`` behind them."""
+
+    title = "experiment of a paper"
+    table = "table"
+
+    def name(self, result: Result) -> str:
+        return str(result.meta["experiment"])
+
+    def view(self, result: Result) -> Group:
+        return Group(Text(_headline(result.meta), style="bold"), *_claims_printed(result.table))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        return {"figure": _figure(result)}
+
+    def data(self, result: Result) -> dict[str, Any]:
+        about = {name: result.meta[name] for name in ("experiment", "place")}
+        return {**about, "claims": result.table.to_dict(orient="records"), "meta": result.meta}
+
+    def details(self, result: Result) -> Mapping[str, Any]:
+        every = {"Every run": result.runs} if "runs" in result.tables else {}
+        return {"All columns": result.table.drop(columns="experiment"), **every}
+
+
+@register_kind("reproduced")
+class _Reproduced(Kind):
+    """Several experiments: ``table`` has the claims of all; ``meta["headlines"]`` says how each was run."""
+
+    title = "reproduction of papers"
+    table = "table"
+
+    def name(self, result: Result) -> str:
+        return "The papers' tables and figures"
+
+    def how_far(self, result: Result) -> str:
+        done = len(result.meta["experiments"])
+        return f"after {done} of {done + len(result.meta['missing'])} experiments"
+
+    def view(self, result: Result) -> Group:
+        parts: list[Any] = []
+        for name, claims in result.table.groupby("experiment", sort=False):
+            parts += [Text(result.meta["headlines"][name], style="bold"), *_claims_printed(claims), Text("")]
+        parts.append(Text(", ".join(f"{count} {word}" for word, count in result.summary.items())))
+        parts.append(Text("[ ]: 95 % interval over seeds; the rule of the verdicts: docs/reproduce.md", style="dim"))
+        return Group(*parts)
+
+
+def verdict_counts(table: pd.DataFrame) -> dict[str, int]:
+    """Return how many claims of a table have which verdict."""
+    return {word: int((table["verdict"] == word).sum()) for word in COLOURS}
+
+
+def headline_of(result: Result) -> str:
+    """Return what an experiment is, and how it was run, in one line."""
+    return _headline(result.meta)
+
+
+def _headline(meta: Mapping[str, Any]) -> str:
+    size = "the paper's sizes" if meta["full"] else "reduced sizes"
+    return (
+        f"{meta['experiment']}: {meta['place']}; {meta['sizes']}, {meta['runs']} seeds, {size}, {meta['seconds']:.0f} s"
+    )
+
+
+def _claims_printed(claims: pd.DataFrame) -> list[Any]:
+    """Return the claims as a table, and each different reason once, with the number that the rows have for it."""
+    reasons = {reason: i for i, reason in enumerate(dict.fromkeys(x for x in claims["reason"] if x), 1)}
+    table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
+    table.add_column("", overflow="fold", min_width=30)
+    for title in ("paper", "ours", "[95 %]", "single seeds"):
+        table.add_column(Text(title), justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in claims.to_dict(orient="records"):
+        mark = f" ({reasons[row['reason']]})" if row["reason"] else ""
+        cells = (
+            f"{SIGNS[row['claim']]}{_amount(row['paper'])}",
+            _amount(row["value"]),
+            _pair(row["low"], row["high"]),
+            _pair(row["least"], row["most"]),
+            row["verdict"] + mark,
+        )
+        table.add_row(Text(row["quantity"]), *(Text(cell) for cell in cells))  # not read as markup
+    return [table, *(Text(f"({i}) {reason}", style="dim") for reason, i in reasons.items())]
+
+
+def _amount(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.3g}"
+
+
+def _pair(low: float, high: float) -> str:
+    return "-" if math.isnan(low) or math.isnan(high) else f"{_amount(low)} to {_amount(high)}"
+
+
+def _figure(result: Result) -> Figure:
+    """Return panels on the left, and on the right every claim with the paper's number."""
+    claims, meta = result.table, result.meta
+    panels = [each for _, each in result.lines.groupby("panel", sort=False)]
+    with matplotlib.rc_context({**STYLE, "font.size": 9}):
+        height = max(4.0, 0.34 * len(claims) + 1.6)
+        figure = Figure(figsize=(5.2 * len(panels) + 8.0, height), layout="constrained")
+        axes = figure.subplots(1, len(panels) + 1, width_ratios=[*[1.0] * len(panels), 0.9], squeeze=False)[0]
+        for ax, panel in zip(axes, panels, strict=False):
+            _panel(ax, panel)
+        _claims_drawn(axes[-1], claims)
+        keys = [Line2D([], [], color=colour, linewidth=2, label=word) for word, colour in COLOURS.items()]
+        paper = {"color": INK, "marker": "D", "fillstyle": "none", "linestyle": "none"}
+        keys.append(Line2D([], [], label="paper (< >: a side)", **paper))  # type: ignore[arg-type]
+        figure.legend(handles=keys, loc="outside lower right", ncols=5, frameon=False, fontsize=8)
+        size = "the paper's sizes" if meta["full"] else "reduced"
+        figure.suptitle(f"{meta['place']}: {meta['shows']} ({meta['sizes']}; {meta['runs']} seeds; {size})")
+    return figure
+
+
+def _panel(ax: Axes, panel: pd.DataFrame) -> None:
+    lines = list(panel.groupby("line", sort=False))
+    for i, (label, line) in enumerate(lines):
+        look: dict[str, Any] = {"color": OKABE_ITO[i % len(OKABE_ITO)], "label": label, "markersize": 3}
+        banded = bool(line["low"].notna().all())
+        if line["word"].notna().any():  # between words there is nothing to join; lines stand beside each other
+            x = [k + 0.09 * (i - (len(lines) - 1) / 2) for k in range(len(line))]
+            ax.plot(x, line["y"], "o", **look)
+            if banded:
+                ax.vlines(x, line["low"], line["high"], color=look["color"], linewidth=1.5)
+            ax.set_xticks(range(len(line)), line["word"].tolist(), rotation=30)
+            continue
+        ax.plot(line["x"], line["y"], marker="o" if len(line) < 30 else None, **look)
+        if banded:
+            ax.fill_between(line["x"], line["low"], line["high"], color=look["color"], alpha=0.18, linewidth=0)
+    first = panel.iloc[0]
+    ax.set(title=first["panel"], xlabel=first["x_label"], ylabel=first["y_label"])
+    if first["log"]:
+        ax.set_yscale("log")
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _claims_drawn(ax: Axes, claims: pd.DataFrame) -> None:
+    """Draw every claim on a line of its own: our interval, and the paper's number or side."""
+    for i, row in enumerate(claims.to_dict(orient="records")):
+        colour = COLOURS[row["verdict"]]
+        if math.isfinite(row["value"]):
+            ax.plot([row["value"]], [i], "o", color=colour, markersize=4)
+        if not math.isnan(row["low"]):
+            ax.plot([row["low"], row["high"]], [i, i], color=colour, linewidth=2)
+        ax.plot([row["paper"]], [i], MARKERS[row["claim"]], color=INK, markersize=5, fillstyle="none")
+    ax.set_yticks(range(len(claims)), claims["quantity"].tolist(), fontsize=7)
+    ax.set_ylim(len(claims) - 0.5, -0.5)
+    values = claims[["value", "paper"]].abs().to_numpy()
+    if (values[[math.isfinite(x) for x in values.max(axis=1)]] > 50).any():
+        ax.set_xscale("symlog")
+    ax.grid(axis="y", color=GREY, alpha=0.2)
+    ax.set_title("claims")
