@@ -5,6 +5,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 PYTEST := $(PY) -m pytest
 WORKERS ?= 2
+SHARED = -n $(WORKERS) --dist loadfile # a file stays on one worker: what its tests share is played and compiled once
 
 # Compiled kernels are kept in a folder named after the sources they were compiled from.
 ifndef NUMBA_CACHE_DIR
@@ -24,10 +25,10 @@ demo: $(VENV)/.core ## install into .venv and run the synthetic market; tables a
 	$(PY) -m marketsched run synthetic-pipelines --out build/demo
 
 test: $(VENV)/.test ## install into .venv and run the tests (without the slow ones)
-	$(PYTEST) -m "not slow" -n $(WORKERS)
+	$(PYTEST) -m "not slow" $(SHARED)
 
-slow: $(VENV)/.test ## the slow tests
-	$(PYTEST) -m slow -n $(WORKERS)
+slow: $(VENV)/.test ## the slow tests, and those that draw cases with all of them
+	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" $(SHARED)
 
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
 	$(PYTEST) tests/browser

@@ -13,11 +13,13 @@ for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     os.environ.setdefault(variable, "1")  # sums do not depend on the machine, and -n 2 does not fight over cores
 
 import pytest  # noqa: E402
-from hypothesis import settings  # noqa: E402
+from hypothesis import is_hypothesis_test, settings  # noqa: E402
+
+from draws import many  # noqa: E402
 
 # A first call of a kernel compiles, far beyond any deadline. In CI the same examples every time.
-settings.register_profile("local", deadline=None, print_blob=True)
-settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("local", deadline=None, print_blob=True, max_examples=many(100))
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
@@ -27,6 +29,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # compiled code wraps around without a word
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what draws more cases in `make slow`: the files that say `many`, and what Hypothesis drives."""
+    for item in items:
+        if isinstance(item, pytest.Function) and (
+            getattr(item.module, "many", None) is many or is_hypothesis_test(item.obj)
+        ):
+            item.add_marker("many")
 
 
 @pytest.fixture(scope="session")

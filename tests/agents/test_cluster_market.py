@@ -84,6 +84,7 @@ def test_bad_strategies_are_refused(strategies, error):
         ClusterMarket(PortWorld(slots=3)(5), strategies)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_thousand_owners_for_a_thousand_slots_cost_mesa_next_to_nothing():
     """At most half a second of processor time on top of the game's own; the best of several of both."""

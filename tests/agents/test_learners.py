@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from draws import many
 from marketsched.agents.learners import LEARNERS, AdaHedge, Draw, Exp3, Hedge, Ucb1, make_learner
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 
@@ -28,7 +29,7 @@ tables = st.integers(2, 6).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=many(80))
 @given(tables, st.booleans(), st.sampled_from([Hedge, AdaHedge]))
 def test_full_information_regret_is_within_the_theorem(rows, known, kind):
     utilities = np.array(rows)

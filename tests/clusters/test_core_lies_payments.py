@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms.allocation import BipartiteCluster, OgaSched, small_integer_instance
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.payments import (
@@ -58,7 +59,7 @@ def test_nobody_pays_where_capacity_is_slack_or_nothing_moves():
     assert not capacity_prices(full, np.array([0.5, 0.5]), [1, 1], step=0.0).any()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=many(40))
 @given(st.integers(0, 2**32 - 1))
 def test_prices_are_those_of_the_policys_own_projection(seed):
     """KKT at the policy's next allocation; payments sum to prices times capacities."""
@@ -88,7 +89,7 @@ def tied(cluster, flat):
     return bool((ranked[:, -1] - ranked[:, -2] < 1e-9).any())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=many(40))
 @given(st.integers(0, 2**32 - 1))
 def test_displaced_utility_is_what_brute_force_says(seed):
     rng = np.random.default_rng(seed)

@@ -81,6 +81,7 @@ def test_wheel_holds_every_file(wheel):
     assert inside == set(modules_on_disk())
 
 
+@pytest.mark.slow
 def test_wheel_works_on_its_own(wheel, tmp_path):
     """Import every module, and run the command, from a folder that has an agents.py of its own."""
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
     EventKind,
@@ -251,7 +252,7 @@ def parameters_of(name, rows, **changes):
 
 
 @every_mechanism
-@settings(max_examples=40)
+@settings(max_examples=many(40))
 @given(seed=seeds)
 def test_never_oversold_and_nobody_pays_above_the_report(name, seed):
     rows = random_jobs(seed)
@@ -274,7 +275,7 @@ def test_never_oversold_and_nobody_pays_above_the_report(name, seed):
 
 
 @every_mechanism
-@settings(max_examples=15)
+@settings(max_examples=many(15))
 @given(seed=seeds)
 def test_same_input_same_output_and_inputs_unchanged(name, seed):
     rows = random_jobs(seed)
@@ -287,7 +288,7 @@ def test_same_input_same_output_and_inputs_unchanged(name, seed):
 
 
 @every_mechanism
-@settings(max_examples=15)
+@settings(max_examples=many(15))
 @given(seed=seeds)
 def test_what_happens_later_changes_nothing_earlier(name, seed):
     """Decisions up to round 4 are the same whether or not anything is submitted or arrives after it."""

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 
+from draws import many
 from marketsched.play.replaying import replay
 from reference.compare import difference
 from reference.markets import Kind, SmallMarket, markets, seeded_market
@@ -76,27 +77,27 @@ def test_the_comparison_sees_differences():
 def test_the_random_markets_are_not_trivial():
     """Every decision, and every special case of the contract, occurs often enough to be tested."""
     counts = dict.fromkeys(["start", "complete", "drop", "cancel", "evict", "error", "overload", "paid"], 0)
-    for seed in range(400):
+    for seed in range(many(400)):
         market = seeded_market(seed)
         for line in reference_replay(market.config, market.lines):
             counts[line["event"]] = counts.get(line["event"], 0) + 1
             counts["overload"] += line["event"] == "cancel" and line["round"] < market.config["horizon"]
             counts["paid"] += line.get("payment", 0) > 0
-    assert min(counts.values()) >= 15, counts
+    assert min(counts.values()) >= many(400) // 25, counts
 
 
 @pytest.mark.parametrize("kind", CLEAN, ids=["all", "running"])
 def test_agreement_on_random_markets(kind):
-    for seed in range(200):
+    for seed in range(many(200)):
         agree(seeded_market(seed, kind))
 
 
 def test_agreement_on_malformed_logs():
-    for seed in range(200):
+    for seed in range(many(200)):
         agree(seeded_market(seed, MALFORMED))
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=many(50), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(markets())
 def test_agreement_on_drawn_markets(market):
     agree(market)

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
     InvalidParameterError,
@@ -47,7 +48,7 @@ def value_of(bound):
 
 
 @pytest.mark.parametrize("max_delay", [None, 4])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(many(25)))
 def test_offline_and_plan_bound_are_their_programs(seed, max_delay):
     sows, horizon, rng = market([11, seed], revealed=seed % 3 == 0, most_points=5)
     capacity = float(rng.uniform(0.4, 4)) if seed % 2 else int(rng.integers(1, 4))
@@ -72,7 +73,7 @@ def test_a_wide_job_counts_if_it_is_unlikely_enough():
     assert value_of(realised_bound(RealisedJobs.build([(sure, 1, 1)], horizon=1, max_delay=9), 1, 1)) == 0
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(many(25)))
 def test_realised_bound_is_the_program_of_what_happened(seed):
     rng = np.random.default_rng([12, seed])
     jobs, capacity = random_jobs(rng, 7, 8), int(rng.integers(1, 4))
@@ -83,7 +84,7 @@ def test_realised_bound_is_the_program_of_what_happened(seed):
     assert dual_bound(realised, capacity, 8).value >= found - 1e-9
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(many(25)))
 def test_law_bound_is_its_program(seed):
     laws, sows, shares = random_laws(np.random.default_rng([13, seed]))
     found = value_of(law_bound(laws, 2, 7))
@@ -108,7 +109,7 @@ def random_laws(rng, n_jobs=3):
 # -- above what can be had ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(many(250)))
 def test_no_schedule_beats_the_offline_bound(seed):
     rng = np.random.default_rng([14, seed])
     jobs, capacity = random_jobs(rng, int(rng.integers(1, 7)), 7), int(rng.integers(1, 4))
@@ -117,7 +118,7 @@ def test_no_schedule_beats_the_offline_bound(seed):
         assert best_schedule(jobs, capacity, 7) <= value_of(offline_bound(laws, capacity, 7)) + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(many(60)))
 def test_the_expected_best_schedule_is_below_the_bounds(seed):
     sows, horizon, rng = market([15, seed], n_jobs=4, most_points=2)
     capacity = int(rng.integers(1, 4))
@@ -139,7 +140,7 @@ def test_a_bound_for_a_smaller_cluster_is_broken():
     assert expected_best_schedule([sow] * 3, 2, 2) > law_bound([sow] * 3, 1, 2).value + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(many(250)))
 def test_less_supply_costs_at_most_its_share(seed):
     sows, horizon, rng = market([16, seed], n_jobs=8, revealed=seed % 2 == 0, widest=5)
     capacity, epsilon = int(rng.integers(1, 6)), float(rng.uniform(0.01, 0.9))
@@ -148,7 +149,7 @@ def test_less_supply_costs_at_most_its_share(seed):
     assert (1 - epsilon) * full - 1e-9 <= part <= full + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(many(60)))
 def test_plans_do_at_most_as_well_as_hindsight_and_equally_well_if_they_see_durations(seed):
     hidden, horizon, rng = market([17, seed], revealed=False, most_points=5)
     capacity = float(rng.uniform(0.3, 3))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.relaxed_lp.bundle_prices import BundlePricing, _commit_kernel, _price_table_kernel
 
@@ -75,7 +76,7 @@ def commit(pricing, concurrency, tasks):
     pricing.commit(concurrency, np.array(starts), np.array(durations), np.array(weights, dtype=float))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(menus())
 def test_prices_follow_the_definition_after_every_plan(menu):
     bundles, jobs = menu
@@ -98,7 +99,7 @@ def test_prices_follow_the_definition_after_every_plan(menu):
         before = tables
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(menus())
 def test_no_bundle_sells_more_than_twice_its_weight(menu):
     """Section 8: used_k < c_max + c_j, so a round with N bundles over it carries less than 2 c_max N."""

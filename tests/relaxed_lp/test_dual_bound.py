@@ -137,7 +137,7 @@ def test_a_bound_for_a_smaller_cluster_is_broken():
     [
         (40, 24, 1.0, 0),
         (50, 24, 1.6, 1),
-        (100, 60, 0.8, 2),
+        pytest.param(100, 60, 0.8, 2, marks=pytest.mark.slow),
         (50, 20, 3.0, 3),
         pytest.param(80, 40, 1.6, 4, marks=pytest.mark.slow),
         pytest.param(150, 40, 3.0, 5, marks=pytest.mark.slow),
@@ -151,6 +151,7 @@ def test_above_the_exact_optimum_and_within_a_percent_of_the_relaxed_one(n_jobs,
     assert bound.value <= 1.01 * relaxed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="times compiled code")
 def test_close_to_the_relaxed_optimum_in_a_fraction_of_its_time(record_property):
     jobs, capacity = market(2000, 600, 1.5, seed=4)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, SolverError, StatementOfWork, TableValue
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
 from marketsched.mechanisms.realised import RealisedJobs
@@ -57,7 +58,7 @@ def crowd(n_jobs=60, horizon=24, seed=0, capacity=6):
 # -- equal to trying everything ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(many(300)))
 def test_equals_the_best_of_all_schedules(seed):
     rng = np.random.default_rng([21, seed])
     horizon, capacity = int(rng.integers(2, 9)), int(rng.integers(1, 5))
@@ -82,7 +83,7 @@ def ties(draw):
     return jobs, draw(st.integers(1, 3)), horizon
 
 
-@settings(max_examples=100)
+@settings(max_examples=many(100))
 @given(ties())
 def test_equals_the_best_of_all_schedules_with_ties(drawn):
     jobs, capacity, horizon = drawn
@@ -91,7 +92,7 @@ def test_equals_the_best_of_all_schedules_with_ties(drawn):
     assert optimum.value == pytest.approx(best_schedule(jobs, capacity, horizon), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(many(10, least=3)))
 def test_between_first_come_and_the_relaxed_bounds(seed):
     jobs, capacity, horizon = crowd(25, 16, seed)
     realised = RealisedJobs.build(jobs, horizon=horizon, max_delay=99)
@@ -113,7 +114,7 @@ def test_the_knapsack_inside():
     assert optimum.value == best_schedule(jobs, 8, 1) and optimum.proven
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e9])
+@pytest.mark.parametrize("scale", [1e-6, pytest.param(1e9, marks=pytest.mark.slow)])
 def test_units_do_not_matter(scale):
     jobs, capacity, horizon = crowd(15, 12, 3)
     scaled = [
@@ -133,7 +134,15 @@ def test_units_do_not_matter(scale):
 # -- stopped -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [{"node_limit": 0}, {"node_limit": 3}, {"time_limit": 1e-3}, {"time_limit": 0.05}])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"node_limit": 0},
+        pytest.param({"node_limit": 3}, marks=pytest.mark.slow),
+        {"time_limit": 1e-3},
+        pytest.param({"time_limit": 0.05}, marks=pytest.mark.slow),
+    ],
+)
 def test_a_stopped_search_claims_nothing_it_did_not_prove(limit):
     jobs, capacity, horizon = crowd()
     stopped = hindsight_optimum(jobs, capacity, horizon, **limit)
@@ -145,7 +154,7 @@ def test_a_stopped_search_claims_nothing_it_did_not_prove(limit):
     assert stopped.value <= relaxed and np.isfinite(stopped.bound)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(many(60)))
 def test_bounds_of_a_stopped_search_hold(seed):
     rng = np.random.default_rng([22, seed])
     jobs, capacity = random_jobs(rng, 6, 8), int(rng.integers(1, 4))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
     InvalidParameterError,
@@ -53,7 +54,7 @@ def test_tasks_of_a_report_by_hand():
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(many(40)))
 def test_tasks_of_reports_are_those_of_the_definition(seed):
     rng = np.random.default_rng([1, seed])
     horizon, max_delay = int(rng.integers(2, 9)), None if rng.random() < 0.5 else int(rng.integers(1, 7))
@@ -63,7 +64,7 @@ def test_tasks_of_reports_are_those_of_the_definition(seed):
     assert rows_of(tasks) == expected_rows(sows, horizon, max_delay)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(many(40)))
 def test_tasks_of_laws_weigh_each_statement_once_more(seed):
     rng = np.random.default_rng([2, seed])
     horizon, laws, sows, shares, jobs = 7, [], [], [], []
@@ -95,7 +96,7 @@ def test_a_law_that_hides_durations_is_refused_by_place():
     assert tasks_of_laws([[(shown, 1.0), (hidden, 0.0)]], 9).n_tasks == 1  # it never comes
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(many(60)))
 def test_tasks_of_plans_are_those_of_the_definition(seed):
     rng = np.random.default_rng([3, seed])
     horizon, max_delay = int(rng.integers(2, 9)), None if rng.random() < 0.5 else int(rng.integers(1, 7))
@@ -109,7 +110,7 @@ def test_tasks_of_plans_are_those_of_the_definition(seed):
     assert np.array(found).reshape(-1, 5) == pytest.approx(np.array(expected).reshape(-1, 5), rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(many(20)))
 def test_plans_that_see_the_duration_are_the_cases_of_the_report(seed):
     rng = np.random.default_rng([4, seed])
     sows = [random_statement(rng, 9) for _ in range(5)]
@@ -127,7 +128,7 @@ def test_survival_is_the_chance_to_be_running():
     assert tasks.values[:8].tolist() == pytest.approx([1.0] * 5 + [0.25] * 2 + [1.0])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(many(20)))
 def test_tasks_of_jobs_are_what_happened(seed):
     rng = np.random.default_rng([5, seed])
     triples = random_jobs(rng, 6, 8)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.relaxed_lp import fractional_unit_allocation, star, widening
 from packings import (
@@ -60,7 +61,7 @@ def test_w6_loads():
     assert {centre_of(w, 2) for w in family} == {4}
 
 
-@pytest.mark.parametrize("seed", range(400))
+@pytest.mark.parametrize("seed", range(many(400)))
 def test_star_is_the_construction_word_by_word(seed):
     """Weights are rational, so that ties are exact there, and have to be recognised here."""
     rng = np.random.default_rng(seed)
@@ -125,7 +126,7 @@ def families(draw):
 
 
 @given(families())
-@settings(max_examples=400)
+@settings(max_examples=many(400))
 def test_theorem_fua_in_exact_arithmetic(case):
     rows, unit, longest = case
     columns = list(zip(*rows, strict=True))
@@ -164,9 +165,10 @@ def sweep(rng, n_families):
 
 
 def test_theorem_fua_on_random_families():
-    sweep(np.random.default_rng(0), 500)
+    sweep(np.random.default_rng(0), many(500))
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_theorem_fua_on_ten_thousand_random_families():
     sweep(np.random.default_rng(1), 10_000)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.errors import MarketschedError, TooLargeError
 from marketsched.relaxed_lp import fractional_unit_allocation
@@ -150,7 +151,7 @@ def widened_slowly(bundles, limit, horizon):
     return first, last
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(many(40)))
 def test_wider_bundles(seed):
     rng = np.random.default_rng(seed)
     arrays = random_family(rng, int(rng.integers(1, 25)), 24, 2, 8, lambda n: rng.random(n))

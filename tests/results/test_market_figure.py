@@ -136,7 +136,7 @@ def test_panels_without_anything_to_show_are_left_out(options, panels, tmp_path)
     assert picture_bytes(figure, tmp_path / "run.png")[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize("bands", [("free", "middle", "production"), ("a", "b", "c", "d"), ()])
+@pytest.mark.parametrize("bands", [("free", "middle", "production"), pytest.param((), marks=pytest.mark.slow)])
 def test_every_word_is_on_the_page_and_none_covers_another(bands):
     run = a_run(bands=bands)
     big = {
@@ -169,7 +169,7 @@ def test_a_run_without_a_finished_round_can_be_drawn(tmp_path):
     assert picture_bytes(figure, tmp_path / "run.png")
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("ending", ["svg", *(pytest.param(x, marks=pytest.mark.slow) for x in ("png", "pdf"))])
 def test_equal_runs_give_equal_bytes(ending, tmp_path):
     first, second = (
         picture_bytes(drawn(a_run(), round_seconds=60, title="run"), tmp_path / f"{i}.{ending}") for i in range(2)

@@ -293,6 +293,7 @@ def test_an_interruption_elsewhere_leaves_nothing(here, monkeypatch, where):
     assert not (here / "out" / "run").exists() and not (here / "out" / PARTIAL).exists()
 
 
+@pytest.mark.slow
 def test_an_interruption_at_any_moment_leaves_nothing_or_a_marked_folder(here):
     """The real thing: a signal from outside, whenever it comes."""
     slow = SMALL | {"workload": {"kind": "synthetic-pipelines", "recurring_jobs": 400, "birth_rounds": 3000}}

@@ -1,6 +1,7 @@
 """The report of the papers' experiments: one page with every picture, claim and verdict."""
 
 import base64
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -11,10 +12,16 @@ from report_page_reader import Page
 from written_reproduction import write_reproduction
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Write a folder of two experiments once."""
+    return write_reproduction(tmp_path_factory.mktemp("written") / "reproduced")
+
+
 @pytest.fixture
-def folder(tmp_path):
-    """Return a folder of two experiments."""
-    return write_reproduction(tmp_path / "reproduced")
+def folder(written, tmp_path):
+    """Return a copy of the folder of two experiments."""
+    return shutil.copytree(written, tmp_path / "reproduced")
 
 
 def test_a_reproduction_is_one_page_with_every_experiment(folder):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from draws import many
 from marketsched import Scenario, run
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.mechanisms import InvalidParameterError, UnknownNameError, registry
@@ -94,7 +95,7 @@ def test_the_optimum_is_that_of_all_schedules_tried(mechanism):
 
 
 def test_every_job_keeps_to_the_model():
-    found = search_hard_instance(LIMITS, "exponential", steps=150, restarts=2, rng=1)
+    found = search_hard_instance(LIMITS, "exponential", steps=many(150, least=60), restarts=2, rng=1)
     workload = found.scenario().workload
     births = [job.birth for job in workload.jobs]
     assert births == sorted(births)
@@ -169,7 +170,7 @@ def never_wide(*, epsilon, threshold, oracle, eviction, pricing, rng, **sizes):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(many(3, least=1)))
 def test_a_planted_weakness_is_found(seed, monkeypatch):
     monkeypatch.setitem(registry._TABLES["mechanism"], "never-wide", never_wide)
     found = search_hard_instance(None, "never-wide", steps=300, restarts=3, rng=seed)
@@ -179,7 +180,7 @@ def test_a_planted_weakness_is_found(seed, monkeypatch):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(many(3, least=1)))
 def test_cheap_long_jobs_before_dear_ones_are_found(seed):
     # First come, first served at price 0: nothing but c_max D_max V_max = 128 bounds its ratio.
     found = search_hard_instance(None, "first-come", steps=600, restarts=3, rng=seed)
@@ -199,7 +200,7 @@ def test_where_everything_fits_for_nothing_there_is_nothing_to_find(mechanism):
 
 @pytest.mark.compiled
 def test_the_theorem_holds_where_its_conditions_do():
-    found = search_hard_instance(MarketLimits(capacity=18), "exponential", steps=200, restarts=2, rng=0)
+    found = search_hard_instance(MarketLimits(capacity=18), "exponential", steps=many(200), restarts=2, rng=0)
     assert found.conditions_hold
     assert found.alpha == pytest.approx(4 * math.log(4 * 2 * 4 * 16))
     assert 1 <= found.ratio <= found.alpha

@@ -51,6 +51,7 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     assert 0 <= figures["pay-as-bid"]["truth_share"]["mean"] <= 1
 
 
+@pytest.mark.slow
 def test_runs_of_a_seed_have_the_same_days_and_the_price_of_the_reduction_is_posted():
     found = small(("reduction:price=2", "reduction:price=9"), learner="best-response", runs=2, days=4)
     assert found.meta["learner"] == "best-responding"

@@ -154,7 +154,10 @@ def test_cluster_experiments_at_a_tiny_size(names):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", ["mechanism-toy", "mechanism-sampling", "mechanism-lemma43"])
+@pytest.mark.parametrize(
+    "name",
+    ["mechanism-toy", *(pytest.param(f"mechanism-{x}", marks=pytest.mark.slow) for x in ("sampling", "lemma43"))],
+)
 def test_experiments_of_the_mechanism_paper(name):
     found = marketsched.reproduce(name, runs=2)
     assert set(found.table["verdict"]) <= set(VERDICTS)

@@ -68,7 +68,15 @@ def ends_at(write, spec, out, monkeypatch) -> bool:
     return False
 
 
-@pytest.mark.parametrize("before", [None, 1, 2, 3], ids=["new", "fewer seeds", "the same", "more seeds"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(None, id="new"),
+        pytest.param(1, id="fewer seeds", marks=pytest.mark.slow),
+        pytest.param(2, id="the same", marks=pytest.mark.slow),
+        pytest.param(3, id="more seeds"),
+    ],
+)
 def test_whenever_it_ends_the_folder_is_marked_or_whole(here, monkeypatch, before):
     """The sweep is new, or its folder holds one with fewer, the same or more seeds."""
     whole = marketsched.sweep(SPEC, here / "whole").out

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from draws import many
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.betting import mean_interval
 
@@ -20,7 +21,7 @@ def test_the_interval_covers_at_every_stopping_time(draw):
     """Looked at after 10, 20, 40, ... values, and stopped as soon as it seems to exclude the mean."""
     rng = np.random.default_rng(5)
     mean = draw(np.random.default_rng(0), 2_000_000).mean()
-    wrong, n = 0, 120
+    wrong, n = 0, many(120)
     for _ in range(n):
         x = draw(rng, 1280)
         for k in (10, 20, 40, 80, 160, 320, 640, 1280):

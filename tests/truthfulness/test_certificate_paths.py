@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from certificate_moments import moment
+from draws import many
 from marketsched.mechanisms import ExactOracle, MonteCarloOracle
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
 from marketsched.mechanisms.posted import failure_table as kernels
@@ -57,7 +58,7 @@ def path_questions(draw):
 
 
 @pytest.mark.parametrize("form", ["compiled", "python"])
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(question=path_questions(), first_row=st.integers(0, 8))
 def test_joint_failures_are_those_of_the_definition(form, question, first_row):
     loads, first, n_starts, durations, points, softs, hard = question
@@ -111,7 +112,7 @@ def test_joint_failures_and_failure_counts_agree_at_scale():
 def test_fresh_paths_follow_the_true_law(oracle):
     """Every count within an exact binomial interval; all of them together wrong with probability 1e-6."""
     asked, samples = [], 2000
-    for seed in range(150):
+    for seed in range(many(150)):
         own = ExactOracle() if oracle == "exact" else MonteCarloOracle(64, 0.1, rng=seed)
         found = moment(seed, ANY, oracle=own) if oracle == "exact" else moment(seed, ANY, oracle=own, threshold=1.0)
         if found is None:
@@ -124,7 +125,7 @@ def test_fresh_paths_follow_the_true_law(oracle):
             exact = view.exact_failures(c, n_starts, n_durations)
             inside = np.add.outer(np.arange(n_starts), np.arange(n_durations)) + view.now <= found.settings.horizon
             asked += zip(counts[inside].tolist(), exact[inside].tolist(), strict=True)
-    assert sum(0 < p < 1 for _, p in asked) > 300
+    assert sum(0 < p < 1 for _, p in asked) > many(300)
     for count, p in asked:
         if p < 1e-12 or p > 1 - 1e-12:
             assert count == round(p) * samples

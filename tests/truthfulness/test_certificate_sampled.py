@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from certificate_moments import ShakenOracle, moment
+from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
     ExactOracle,
@@ -149,12 +150,12 @@ def test_bands_of_expected_utilities_hold_together():
         market, truth = make()
         exact = expected_utilities(market, truth)
         wrong = 0
-        for seed in range(200):
+        for seed in range(many(200)):
             table = expected_utilities(market, truth, confidence=0.8, exact=False, samples=120, rng=seed)
             inside = (table.low <= exact.utility + 1e-9) & (exact.utility <= table.high + 1e-9)
             wrong += not inside[table.open].all()
             assert (table.low <= table.utility + 1e-9)[table.open].all()
-        assert wrong <= binom.isf(1e-6, 200, 0.2)
+        assert wrong <= binom.isf(1e-6, many(200), 0.2)
 
 
 @pytest.mark.parametrize("make", [revealed_market, hidden_market])

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.agents.conduct import whole
 from marketsched.agents.loop import Fate
 from marketsched.agents.strategies import PublicInformation
@@ -182,7 +183,7 @@ def test_pairs_are_of_different_kinds_and_in_the_order_they_need():
     assert len(found) == 2 * 1 + 2 * 2 + 1 * 2  # value with leave-out; value with two outside; leave-out with two
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(
     st.lists(
         st.tuples(st.integers(2, 9), st.integers(1, 6), st.integers(1, 20)),

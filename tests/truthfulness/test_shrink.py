@@ -77,6 +77,7 @@ def test_a_lie_that_is_not_confirmed_is_not_shrunk():
     assert not given.confirmed and shrink(rivals_auction(), given) is given
 
 
+@pytest.mark.slow
 def test_drawn_worlds_shrink_as_far_as_is_confirmed():
     situation = rivals_auction(2)  # 1600 worlds
     given = score(situation, ScaledValue(0.65), tolerance=0.5, budget_seconds=None, max_plays=20_000)

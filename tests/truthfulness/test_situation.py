@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from draws import many
 from marketsched.agents import InflateConcurrency, Job, Market, MarketSetup, ScaleDuration, ScaleValue, Truthful
 from marketsched.agents.conduct import plain
 from marketsched.agents.loop import Fate
@@ -88,7 +89,7 @@ def by_the_market(situation, strategy, seed):
 def test_a_play_is_what_the_agents_market_does(name):
     strategies = [Truthful(), ScaleValue(0.4), InflateConcurrency(1), InflateConcurrency(-1), ScaleDuration(0.5)]
     differ = set()
-    for seed in range(12):
+    for seed in range(many(12, least=4)):
         situation = random_situation(FACTORIES[name], seed)
         for strategy in [*strategies, DelaySubmission(2)]:
             try:

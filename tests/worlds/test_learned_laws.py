@@ -157,6 +157,7 @@ def test_laws_need_days_before_the_window(tmp_path):
         learned_laws(tmp_path, rng=np.random.default_rng(0), parameters=GoogleParameters(first_day=20))
 
 
+@pytest.mark.slow
 def test_laws_of_the_recorded_trace(data_folder):
     """About as many as runs in the window; 97 % are exactly what happened two days before, the others are late."""
     try:

@@ -255,13 +255,14 @@ def test_figures_of_google_recurring(recurring):
     assert recurring.peak == pytest.approx(1.8, abs=0.15)
 
 
+@pytest.mark.slow
 def test_figures_of_saturated(unannounced):
     assert abs(len(unannounced.jobs) - 16_589) <= 5
     assert unannounced.load == pytest.approx(1.56, abs=4 * 0.027)
     assert unannounced.peak == pytest.approx(3.3, abs=0.4)
 
 
-@pytest.mark.parametrize("name", ["recurring", "unannounced"])
+@pytest.mark.parametrize("name", ["recurring", pytest.param("unannounced", marks=pytest.mark.slow)])
 def test_every_job_keeps_the_announced_limits(name, request):
     market = request.getfixturevalue(name)
     names = [job.name for job in market.jobs]

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from draws import many
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.worlds import SyntheticParameters, synthetic_pipelines
 from marketsched.worlds.synthetic import POINTS, WEIGHTS, draw_pipelines, run_law, start_law
 
-SEEDS = range(8)
+SEEDS = range(many(8, least=4))
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +36,9 @@ def test_statements_expected():
     rate = 0.25 / 12 + 0.2 / 24 + 0.25 / 36 + 0.15 / 72 + 0.15 / 288
     counts = [
         len(synthetic_pipelines(rng=np.random.default_rng(s), parameters=SyntheticParameters(40, 288)).jobs)
-        for s in range(40)
+        for s in range(many(40))
     ]
-    expected, error = 40 * 288 * rate, np.std(counts, ddof=1) / np.sqrt(40)
+    expected, error = 40 * 288 * rate, np.std(counts, ddof=1) / np.sqrt(many(40))
     assert abs(np.mean(counts) - expected) < 4 * error
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import (
     BinPacking,
@@ -134,7 +135,7 @@ def test_utilisation_is_the_mean_over_the_types_an_instance_has():
 # -- in general --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(seed=st.integers(0, 2**32), whole=st.booleans(), kind=st.sampled_from(KINDS))
 def test_allocations_are_legal_and_only_for_those_who_came(seed, whole, kind):
     cluster, arrivals = small_cluster(seed, whole=whole)
@@ -147,7 +148,7 @@ def test_allocations_are_legal_and_only_for_those_who_came(seed, whole, kind):
     assert np.array_equal(cluster.layout.to_dense(policy.allocate_channels(arrivals)), allocation)
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(
     seed=st.integers(0, 2**32), whole=st.booleans(), kind=st.sampled_from([k for k in KINDS if k[0] is not Fairness])
 )
@@ -161,7 +162,7 @@ def test_against_a_naive_reference(seed, whole, kind):
     assert np.array_equal(policy(cluster, demand).allocate(arrivals), expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=many(40))
 @given(seed=st.integers(0, 2**32), whole=st.booleans())
 def test_with_demand_per_node_packing_equals_spreading(seed, whole):
     cluster, arrivals = small_cluster(seed, whole=whole)
@@ -178,7 +179,7 @@ def test_with_demand_in_total_they_differ():
     assert packing.sum(axis=1) == pytest.approx(spreading.sum(axis=1))  # of what there is, as much
 
 
-@settings(max_examples=40)
+@settings(max_examples=many(40))
 @given(seed=st.integers(0, 2**32), whole=st.booleans())
 def test_fairness_against_its_formula(seed, whole):
     cluster, arrivals = small_cluster(seed, whole=whole)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import BernoulliArrivals, BinomialArrivals, RecordedArrivals, count_arrivals
 
@@ -70,7 +71,7 @@ def test_recorded_arrivals():
         process.draw()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=many(50))
 @given(
     st.lists(st.tuples(st.floats(0, 50), st.integers(0, 2)), min_size=1, max_size=20),
     st.sampled_from([0.5, 1.0, 7.0]),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError, MarketschedError, TooLargeError
 from marketsched.mechanisms.allocation import solve_budgeted
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import BudgetedProblem, choose_budget
@@ -87,7 +88,7 @@ def test_float_variances_equal_brute_force():
         check_against_brute_force(draw_instance(rng, 7, unseen=i % 2 == 1, whole=False), exact=False)
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_optima_fall_in_s_and_rise_with_capacity(seed, unseen):
     value, variance, requests, capacities, s_max = draw_instance(np.random.default_rng(seed), 6, unseen=unseen)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError, SolverError
 from marketsched.mechanisms.allocation import (
     BipartiteCluster,
@@ -144,7 +145,7 @@ def test_without_overhead_a_square_root_law_shares_by_squared_counts():
 # -- against other solvers ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(seed=st.integers(0, 2**32), whole=st.booleans())
 def test_linear_gains_against_a_linear_program(seed, whole):
     cluster, counts = small_cluster(seed, "linear", whole=whole)
@@ -175,7 +176,7 @@ def test_the_bound_is_exact_for_any_weights(gain):
 # -- certificates ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=many(40))
 @given(seed=st.integers(0, 2**32), gain=st.sampled_from(FAMILIES), whole=st.booleans())
 def test_what_is_returned_is_what_it_says(seed, gain, whole):
     cluster, counts = small_cluster(seed, gain, whole=whole)
@@ -201,7 +202,7 @@ def test_an_allocation_beyond_capacity_is_caught_by_the_bound():
     assert cluster.reward([5, 6, 7], 1.01 * best.allocation) > best.upper
 
 
-@settings(max_examples=40)
+@settings(max_examples=many(40))
 @given(seed=st.integers(0, 2**32), gain=st.sampled_from(FAMILIES))
 def test_every_weights_bound_is_above_the_value(seed, gain):
     cluster, counts = small_cluster(seed, gain)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from gangs import counted_tasks, naive_reward, random_allocation, random_gang, violations
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster, GangCluster
@@ -50,7 +51,7 @@ def test_one_reward_by_hand():
     assert gang.reward([1, 1], y) == pytest.approx(first + second, abs=1e-15)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(SEEDS, SEEDS)
 def test_the_reward_is_the_formulas(seed, other):
     gang = random_gang(seed)
@@ -73,7 +74,7 @@ def test_jobs_of_one_task_are_the_cluster_without_gangs():
     assert np.array_equal(gang.repair(y), y)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(SEEDS, SEEDS)
 def test_tasks_merge_into_ports_and_ports_split_into_tasks(seed, other):
     gang = random_gang(seed)
@@ -127,7 +128,7 @@ def test_freed_capacity_is_offered_to_later_ports():
     assert amounts(gang.repair(column(6, 1, 2, 0, 0))) == [0, 0, 3, 3, 3]  # fails, and makes room
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=many(300))
 @given(SEEDS, SEEDS, SHARES, st.booleans())
 def test_repaired_allocations_keep_the_rule(seed, other, share, whole):
     gang = random_gang(seed, share=share, whole=whole)
@@ -150,7 +151,7 @@ def test_repaired_allocations_keep_the_rule(seed, other, share, whole):
     assert np.array_equal(gang.repair(repaired), repaired)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=many(100))
 @given(SEEDS, SEEDS, SHARES)
 def test_rewards_are_never_above_the_relaxation(seed, other, share):
     gang = random_gang(seed, share=share)

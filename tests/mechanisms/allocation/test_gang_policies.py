@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from draws import many
 from gangs import naive_reward, random_allocation, random_gang, violations
 from marketsched.mechanisms import DecisionError, InvalidParameterError
 from marketsched.mechanisms.allocation import (
@@ -37,7 +38,7 @@ def task_gradient(gang, counts, y):
 # -- the subgradient ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(SEEDS, SEEDS)
 def test_the_line_through_a_point_is_above_the_reward_everywhere(seed, other):
     """The subgradient's own inequality, also at ties of the overhead, which whole numbers make common."""
@@ -67,7 +68,7 @@ def test_the_subgradient_is_the_slope_where_there_is_one():
 # -- the two steps -----------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=many(200))
 @given(st.data(), st.integers(1, 6))
 def test_the_entropy_projection_has_its_optimality_conditions(data, n):
     whole = st.integers(0, 4).map(float)
@@ -120,7 +121,7 @@ def test_bad_columns_are_named(arguments, message):
         project_entropy(*map(np.array, arguments))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=many(30))
 @given(SEEDS)
 def test_the_first_state_shares_in_proportion_and_is_within_the_width(seed):
     gang = random_gang(seed)
@@ -134,7 +135,7 @@ def test_the_first_state_shares_in_proportion_and_is_within_the_width(seed):
     assert divergence <= entropy_width(gang) + 1e-9
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=many(40))
 @given(SEEDS, st.sampled_from([0.25, 1.0, 3.0]))
 def test_one_step_of_either_kind(seed, eta):
     gang = random_gang(seed)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import pai_like_instance, published_instance, small_integer_instance
 from marketsched.mechanisms.allocation.oga.instances import DEVICE_RANGES, draw_gains, regular_channels
@@ -76,7 +77,7 @@ def test_pai_machines_of_the_trace():
     assert cluster.requirements.any(axis=1).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=many(40))
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 6), st.floats(0, 1))
 def test_small_integer_instances_are_small_and_whole(seed, n_ports, n_instances, density):
     cluster = small_integer_instance(seeded(seed), n_ports=n_ports, n_instances=n_instances, density=density)
@@ -87,7 +88,7 @@ def test_small_integer_instances_are_small_and_whole(seed, n_ports, n_instances,
     assert np.isin(cluster.overhead, [0.25, 0.5]).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 9), st.data())
 def test_channels_are_regular_and_leave_no_port_out(seed, n_ports, n_instances, data):
     degree = data.draw(st.integers(1, n_ports))
@@ -100,7 +101,7 @@ def test_channels_are_regular_and_leave_no_port_out(seed, n_ports, n_instances, 
     assert channels.any(axis=1).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(st.integers(0, 2**32), st.integers(2, 9), st.integers(2, 40), st.data())
 def test_a_mean_degree_is_met_as_nearly_as_whole_channels_allow(seed, n_ports, n_instances, data):
     mean = data.draw(st.floats(1, n_ports))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import (
     BinomialArrivals,
@@ -59,7 +60,7 @@ def test_one_reward_by_hand():
         three.check_allocation(y)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any))
 def test_the_reward_is_the_formulas(seed, most):
     rng = np.random.default_rng(seed)

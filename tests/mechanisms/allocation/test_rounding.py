@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import many
 from marketsched.mechanisms.allocation.opm.dependent_rounding import place_demands, round_dependently, round_kernel
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
 from marketsched.mechanisms.allocation.opm.general_projection import project_general
@@ -33,7 +34,7 @@ def check_means(counts, shares, n):
 def test_one_draw_per_machine_obeys_3_always_and_has_the_shares_as_mean():
     rng = np.random.default_rng(1)
     shares = project_machines(rng.normal(0.2, 0.3, (6, 10)))
-    n, counts = 100_000, np.zeros_like(shares)
+    n, counts = many(100_000), np.zeros_like(shares)
     for _ in range(n // 100):
         rows = round_machines(np.tile(shares, (1, 100)), rng).reshape(100, 10)  # one row or none: (3) holds by form
         for j in range(6):
@@ -86,14 +87,14 @@ def test_dependent_rounding_never_violates_102_and_103_and_has_the_shares_as_mea
     shares = roundable_shares(rng, demands, capacities, limits)
     assert ((shares > 0.01) & (shares < 0.99)).sum() >= 3  # there is something to round
     round_dependently(shares, demands, capacities, limits, rng)  # legal; from here on without the checks of input
-    n, order = 100_000, np.argsort(-demands, kind="stable")
+    n, order = many(100_000), np.argsort(-demands, kind="stable")
     drawn = np.array([round_kernel(shares, order, rng) for _ in range(n)])
     assert (np.einsum("j,nji->ni", demands, drawn) <= capacities * (1 + 1e-12)).all()
     assert (drawn.sum(axis=2) <= limits).all()
     check_means(drawn.sum(axis=0), shares, n)
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(st.integers(0, 2**32), st.integers(1, 7), st.integers(1, 7), st.booleans())
 def test_dependent_rounding_on_many_small_clusters(seed, n_jobs, n_machines, equal):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from draws import many
 from marketsched.mechanisms import (
     EventKind,
     ExactOracle,
@@ -48,19 +49,19 @@ def random_history(seed):
 def test_free_capacity_tells_what_playing_with_the_newcomer_tells(rule):
     """(6) is (5); under ``running`` with R_t taken before anybody is removed in round t."""
     uncertain = 0
-    for seed in range(3000):
+    for seed in range(many(3000)):
         jobs, new, capacity = random_history(seed)
         around = {"now": 2, "horizon": HORIZON, "capacity": capacity, "eviction": rule}
         played = failure_by_simulation(jobs, new, **around)
         table = FailureTable.of(jobs, **around)
         assert table.failure(new.start, new.concurrency, new.duration) == pytest.approx(played, abs=1e-12)
         uncertain += 0.01 < played < 0.99
-    assert uncertain > 500
+    assert uncertain > many(500)
 
 
 def test_no_replay_is_needed_under_the_rule_of_the_paper():
     """(6') is (5)."""
-    for seed in range(3000):
+    for seed in range(many(3000)):
         jobs, new, capacity = random_history(seed)
         played = failure_by_simulation(jobs, new, now=2, horizon=HORIZON, capacity=capacity, eviction="all")
         short = failure_without_replay(jobs, new, now=2, horizon=HORIZON, capacity=capacity)
@@ -69,18 +70,18 @@ def test_no_replay_is_needed_under_the_rule_of_the_paper():
 
 def test_the_running_rule_fails_less_often_and_needs_the_replay():
     below = 0
-    for seed in range(1000):
+    for seed in range(many(1000)):
         jobs, new, capacity = random_history(seed)
         played = failure_by_simulation(jobs, new, now=2, horizon=HORIZON, capacity=capacity, eviction="running")
         short = failure_without_replay(jobs, new, now=2, horizon=HORIZON, capacity=capacity)
         assert played <= short + 1e-12
         below += played < short - 1e-9
-    assert below > 100  # (6') is not the answer here
+    assert below > many(100)  # (6') is not the answer here
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_definition_is_monotone_in_width_and_length(rule):
-    for seed in range(500):
+    for seed in range(many(500)):
         jobs, new, capacity = random_history(seed)
         table = FailureTable.of(jobs, now=2, horizon=HORIZON, capacity=capacity, eviction=rule)
         f = np.array([[table.failure(new.start, c, d) for d in range(1, 5)] for c in range(1, 4)])
@@ -201,7 +202,7 @@ def exact_agreement(rule, seeds):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_exact_oracle_is_the_definition(rule):
-    assert exact_agreement(rule, range(60)) > 200
+    assert exact_agreement(rule, range(many(60))) > many(200)
 
 
 @pytest.mark.slow
@@ -262,16 +263,16 @@ class Sampling:
 @pytest.mark.parametrize("rule", RULES)
 def test_fresh_paths_estimate_within_gamma(rule):
     sampling = Sampling(400, "submission")
-    sampling.run(range(200), rule)
-    sampling.check(at_least=200)
+    sampling.run(range(many(200)), rule)
+    sampling.check(at_least=many(200))
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("refresh", ["round", 0.0, 0.25])
 def test_kept_paths_follow_the_law_of_what_is_left(refresh, rule):
     sampling = Sampling(400, refresh)
-    sampling.run(range(200), rule)
-    sampling.check(at_least=60)
+    sampling.run(range(many(200)), rule)
+    sampling.check(at_least=many(60))
 
 
 @pytest.mark.slow
@@ -296,7 +297,7 @@ ORACLES = {
 @pytest.mark.parametrize("mode", ORACLES)
 def test_estimates_are_monotone_in_width_and_length(mode, rule):
     """Raw and zeroed, at every submission: the same paths serve all cells."""
-    for seed in range(30):
+    for seed in range(many(30)):
         market = seeded_market(seed, Kind(evictions=(rule,)))
         oracle = ORACLES[mode]()
         product = mechanism(market.config, oracle=oracle)

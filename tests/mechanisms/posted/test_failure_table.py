@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from draws import many
 from marketsched.mechanisms.posted import failure_table as kernels
 from marketsched.mechanisms.posted.failure_table import failure_counts
 from path_blocks import in_blocks
@@ -44,7 +45,7 @@ def test_counts_are_those_of_the_definition(kernel_form, dtype, paths, highest):
         np.testing.assert_array_equal(found, counts_by_definition(loads, 8, 4, soft, hard))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=many(200))
 @given(
     arrays(np.int16, st.tuples(st.integers(1, 70), st.integers(2, 9)), elements=st.integers(0, 7)),
     st.integers(0, 6),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from draws import many
 from marketsched.mechanisms import EventKind
 from reference.bridge import mechanism, play, statement
 from reference.markets import Kind, SmallMarket, markets, seeded_market
@@ -21,7 +22,7 @@ CURVE = Kind(pricings=("exponential",))
 REVEALED = Kind(revealed_only=True, pricings=("exponential",))
 THEOREM = Kind(revealed_only=True, pricings=("exponential",), fits_formula=True)
 thorough = settings(
-    max_examples=60,
+    max_examples=many(60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
@@ -56,7 +57,7 @@ def test_1_committed_usage_never_exceeds_the_relaxed_supply(market):
 
 
 def test_1_is_tested_at_the_limit():
-    peaks = [assert_supply_is_kept(seeded_market(seed, CURVE)) for seed in range(100)]
+    peaks = [assert_supply_is_kept(seeded_market(seed, CURVE)) for seed in range(many(100))]
     assert max(peaks) > 0.9
 
 
@@ -277,13 +278,13 @@ def test_7_a_certificate_that_calls_itself_valid_is(market):
 def test_7_is_not_vacuous():
     """The bound is within a small factor of the optimum on some market, and is sometimes declined."""
     ratios, declined = [], 0
-    for seed in range(150):
+    for seed in range(many(150)):
         certificate, optimum = certified(seeded_market(seed, REVEALED))
         declined += not certificate.valid
         if certificate.valid and optimum > 0:
             ratios.append(certificate.bound / optimum)
-    assert len(ratios) > 20
-    assert declined > 5
+    assert len(ratios) > many(20)
+    assert declined > many(5)
     assert min(ratios) < 3
 
 
