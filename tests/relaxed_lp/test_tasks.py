@@ -170,6 +170,12 @@ def test_thinned_keeps_evenly_spread_starts(sizes, k):
     assert set(rows_of(thin)) <= set(rows_of(tasks))
 
 
+def test_thinned_to_one_and_two_starts():
+    tasks = tasks_of_reports([StatementOfWork(1, 1, LinearValue(9.0, 2, 1.0, 9), [(1, 1, 1.0)])], 20)
+    assert tasks.thinned(1).starts.tolist() == [1]
+    assert tasks.thinned(2).starts.tolist() == [1, 8]
+
+
 def test_thinned_by_request_of_a_law():
     sow = StatementOfWork(1, 1, LinearValue(9.0, 2, 1.0, 9), [(1, 1, 1.0)])
     assert tasks_of_laws([sow], 20, starts_per_task=3).starts.tolist() == [1, 5, 8]  # of 1 .. 8; 4.5 is rounded up

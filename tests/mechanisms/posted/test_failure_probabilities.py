@@ -11,6 +11,7 @@ from draws import many
 from marketsched.mechanisms import (
     EventKind,
     ExactOracle,
+    InvalidParameterError,
     MonteCarloOracle,
     PostedPriceMechanism,
     PostedPricing,
@@ -312,3 +313,19 @@ def assert_monotone(market, oracle, product):
         assert ((tables >= 0) & (tables <= 1 + 1e-12)).all()
         assert (np.diff(tables, axis=0) >= -1e-12).all()
         assert (np.diff(tables, axis=2) >= -1e-12).all()
+
+
+def test_every_third_submission_is_probed():
+    oracle = MonteCarloOracle(60, 0.2, probe_every=3, rng=np.random.default_rng(1))
+    market = PostedPriceMechanism(
+        2, 12, PostedPricing([0.0]), oracle, max_concurrency=1, max_duration=2, max_value=4.0, max_delay=8
+    )
+    for job in range(7):
+        market.submit(job, StatementOfWork(1, 1, TableValue({4: 4.0}), [(2, 1, 0.1)]))
+    assert oracle.statistics()["bias_probes"] == 2
+
+
+@pytest.mark.parametrize("prices", [[], [-1.0], [1.0, -2.0], [math.nan], [math.inf], "free"])
+def test_prices_that_cannot_be_posted_are_refused(prices):
+    with pytest.raises(InvalidParameterError, match=r"pricing.prices = .*: expected"):
+        PostedPricing(prices)
