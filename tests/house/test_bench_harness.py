@@ -47,7 +47,9 @@ def test_a_row_has_one_bound(harness):
 
 
 def test_ratio_of_times(harness):
-    ratio = harness.time_ratio(lambda: time.sleep(0.02), lambda: time.sleep(0.005), rounds=5)
+    ratio = harness.time_ratio(
+        lambda: time.sleep(0.2), lambda: time.sleep(0.05), rounds=3
+    )  # long beside the waits of a busy machine
     assert 2 < ratio < 6
 
 
