@@ -5,7 +5,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 PYTEST := $(PY) -m pytest
 WORKERS ?= 2
-SHARED = -n $(WORKERS) --dist loadfile # a file stays on one worker: what its tests share is played and compiled once
+# A file stays on one worker: what its tests share is played, and compiled, once.
+SHARED := -n $(WORKERS) --dist loadfile
 
 # Compiled kernels are kept in a folder named after the sources they were compiled from.
 ifndef NUMBA_CACHE_DIR
@@ -33,9 +34,13 @@ slow: $(VENV)/.test ## the slow tests, and those that draw cases with all of the
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
 	$(PYTEST) tests/browser
 
-kernels: $(VENV)/.test ## the tests once more with kernels as plain Python, and compiled with bounds checks
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" -n $(WORKERS)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-bounds $(PYTEST) -m "not slow" -n $(WORKERS)
+# The tests of the rooms that hold kernels, and of replay, which drives those of the mechanisms; a test of imports
+# holds that no room with a kernel is missing.
+KERNELS := tests/mechanisms tests/relaxed_lp tests/play $(wildcard tests/truthfulness/test_certificate_*.py)
+
+kernels: $(VENV)/.test ## tests that reach kernels once more: kernels as plain Python, and compiled with bounds checks
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" $(SHARED) $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-bounds $(PYTEST) -m "not slow" $(SHARED) $(KERNELS)
 
 check: format lint types imports ## format, lint, types, import direction (`make -k check` does not stop at the first)
 

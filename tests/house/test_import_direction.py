@@ -1,6 +1,7 @@
 """Imports point one way, libraries stay in their rooms, and kernels need nothing outside their file."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,16 @@ def test_kernels_need_nothing_outside_their_file():
         f"{module}: {use}" for module, (path, _) in sources().items() for use in from_our_own_files(path.read_text())
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_make_kernels_runs_the_tests_of_every_room_with_kernels():
+    (listed,) = re.findall(r"^KERNELS := (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    chosen = re.findall(r"tests/[a-z_/]+", listed)
+    assert all((ROOT / name).exists() or list(ROOT.glob(f"{name}*")) for name in chosen)
+    for path, _ in sources().values():
+        if re.search(r"^@.*n?jit", path.read_text(), re.M):
+            room = path.parent.relative_to(ROOT).as_posix().removeprefix("marketsched/")
+            assert any(f"tests/{room}".startswith(name) or name.startswith(f"tests/{room}/") for name in chosen), path
 
 
 def test_a_kernel_that_leans_on_another_file_is_found():

@@ -1,0 +1,372 @@
+"""A corpus of bad input: every key of every kind of scenario, times a list of nasty values, each tried within limits.
+
+`cases(kind)` gives the texts; `attempt` runs the command on one of them in a forked child that may take so much
+processor time and memory and no more; `complaint` says what is wrong with the way it ended, if anything.
+
+As a script: `python tests/support/bad_inputs.py [KIND ...]` tries all cases and prints what fails.
+"""
+
+import io
+import itertools
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sweep_tools import ONE_JOB
+from tiny_scenarios import TINY
+
+SECONDS, MEMORY = 20, 2 * 2**30
+MARK = "@@NASTY@@"
+NASTY = {
+    "minus one": "-1",
+    "zero": "0",
+    "2^64": "18446744073709551616",
+    "-2^63 - 1": "-9223372036854775809",
+    "401 digits": "1" * 401,
+    "5000 digits": "9" * 5000,
+    "a hundred million": "100000000",
+    "nan": ".nan",
+    "inf": ".inf",
+    "minus inf": "-.inf",
+    "1e308": "1.0e+308",
+    "1e-320": "1.0e-320",
+    "1e-8": "1.0e-8",
+    "a half": "0.5",
+    "text": "text",
+    "empty text": '""',
+    "long text": "x" * 100_000,
+    "a path": "../../etc/passwd",
+    "markup": '"<b>[red]&amp;"',
+    "control": '"a\\u0000b\\e[31m"',
+    "arabic digits": '"١٢"',
+    "superscript": '"²"',
+    "null": "null",
+    "true": "true",
+    "list": "[1, 2]",
+    "empty list": "[]",
+    "list of nan": "[.nan, .nan]",
+    "tiny pair": "[1.0e-8, 1.0e-8]",
+    "mapping": "{a: 1}",
+    "empty mapping": "{}",
+    "number as key": "{1: 2}",
+    "deep": "[" * 2000 + "]" * 2000,
+    "endless": "&a [*a]",
+    "bomb": "[&a [x,x,x,x,x,x,x,x], &b [*a,*a,*a,*a,*a,*a,*a,*a], &c [*b,*b,*b,*b,*b,*b,*b,*b], "
+    "&d [*c,*c,*c,*c,*c,*c,*c,*c], &e [*d,*d,*d,*d,*d,*d,*d,*d], &f [*e,*e,*e,*e,*e,*e,*e,*e], "
+    "&g [*f,*f,*f,*f,*f,*f,*f,*f], &h [*g,*g,*g,*g,*g,*g,*g,*g], &i [*h,*h,*h,*h,*h,*h,*h,*h], *i]",
+    "int tag": "!!int abc",
+    "timestamp tag": "!!timestamp nonsense",
+    "date": "2011-05-01",
+    "omap tag": "!!omap [1]",
+    "set tag": "!!set [1]",
+    "binary tag": "!!binary é",
+    "object tag": "!!python/object:os.system {}",
+    "sexagesimal": "1:30",
+}
+
+CLUSTER = {
+    "name": "small cluster",
+    "cluster": {
+        "core": "ogasched",
+        "instance": {
+            "kind": "published", "ports": 2, "instances": 4, "contention": 10.0, "gain": "mixed", "alpha": [1, 1.5],
+            "overhead": [0.3, 0.5],
+        },
+        "arrivals": {"kind": "bernoulli", "probability": 0.7},
+        "slots": 8,
+        "policies": ["ogasched", "fairness"],
+    },
+}  # fmt: skip
+ESDP = {
+    "name": "small esdp",
+    "cluster": {
+        "core": "esdp",
+        "instance": {
+            "kind": "published", "ports": 2, "servers": 4, "types": 2, "edge_probability": 0.5, "capacity": 2,
+            "requests": [1, 2], "unit": 1,
+        },
+        "arrivals": {"kind": "bernoulli", "probability": 0.9},
+        "slots": 8,
+        "policies": ["esdp", "lowest-cost-first"],
+    },
+}  # fmt: skip
+OPM = {
+    "name": "small opm",
+    "cluster": {
+        "core": "opm",
+        "machines": {
+            "kind": "gamma", "machines": 4, "up": [0.34, 94.35], "down": [0.19, 39.92], "available": [0.7, 1],
+            "unavailable": [0, 0.1], "price": "own", "price_factor": 2,
+        },
+        "jobs": {
+            "kind": "drawn", "per_slot": 0.5, "stay": 4, "spread": 1.45, "exponent": 0.5, "budget": [2, 100],
+            "weight": [1, 5],
+        },
+        "slots": 8,
+        "policies": ["opm", "fair"],
+    },
+}  # fmt: skip
+MECHANISM = {
+    "name": "reduction",
+    "epsilon": 0.05,
+    "threshold": 0.05,
+    "pricing": {"kind": "exponential", "floor": 0.02, "ceiling": 20},
+    "oracle": {"kind": "monte-carlo", "samples": 20, "refresh": 0.1, "probe_every": 5},
+    "eviction": "all",
+}
+PIPELINES = {
+    "name": "small pipelines",
+    "workload": {
+        "kind": "synthetic-pipelines", "recurring_jobs": 4, "birth_rounds": 12, "utilisation": 0.85,
+        "durations": "revealed", "max_duration": 12, "round_seconds": 300,
+    },
+    "mechanism": MECHANISM,
+    "owners": {},
+    "resubmit": False,
+    "expected": {"load": [0.8, 0.1]},
+}  # fmt: skip
+MIXTURE = {
+    "name": "small mixture",
+    "workload": {
+        "kind": "mixtures", "capacity": 8, "horizon": 24, "max_concurrency": 2, "max_duration": 6, "max_value": 20,
+        "max_delay": 12, "round_seconds": 600,
+        "jobs": [
+            {
+                "name": "report", "birth": 1, "copies": 4, "every": 0.5,
+                "statements": [
+                    {
+                        "probability": 0.6, "concurrency": 1,
+                        "value": {"kind": "linear", "value": 8, "from": 4, "slope": 1, "deadline": 9},
+                        "requirements": [{"arrival": 1, "duration": 4, "probability": 1}],
+                    },
+                    {"probability": 0.4, "nothing": True},
+                ],
+            }
+        ],
+    },
+    "mechanism": {"pricing": {"kind": "posted", "prices": [0.5]}, "oracle": {"kind": "exact"}},
+}  # fmt: skip
+SWEEP = {"name": "small sweep", "scenario": ONE_JOB, "seeds": [1], "grid": {"mechanism.epsilon": [0, 0.5]}}
+REPLAY = {
+    "mechanism": "reduction", "capacity": 3, "max_concurrency": 2, "max_duration": 3, "max_value": 8.0,
+    "max_delay": 9, "horizon": 12, "epsilon": 0.0, "threshold": 0.1, "seed": 0, "eviction": "all",
+    "pricing": {"kind": "posted", "prices": [0.5]}, "oracle": {"kind": "exact"},
+}  # fmt: skip
+KINDS = {
+    "jobs": TINY,
+    "pipelines": PIPELINES,
+    "mixtures": MIXTURE,
+    "ogasched": CLUSTER,
+    "esdp": ESDP,
+    "opm": OPM,
+    "sweep": SWEEP,
+    "replay": REPLAY,
+}
+EVENTS = [
+    {
+        "round": 1,
+        "event": "submit",
+        "job": "a",
+        "sow": {
+            "concurrency": 1,
+            "value": {"kind": "linear", "value": 4.0, "from": 4, "slope": 0.5, "deadline": 7},
+            "requirements": [{"arrival": 2, "duration": 2, "probability": 0.5, "signal": 2}],
+        },
+    },
+    {
+        "round": 1,
+        "event": "submit",
+        "job": "b",
+        "sow": {
+            "concurrency": 1,
+            "value": {"kind": "table", "values": {"4": 3.0, "5": 2.0}},
+            "requirements": [{"arrival": 2, "duration": 2, "probability": 0.5}],
+        },
+    },
+    {"round": 2, "event": "arrive", "job": "a", "signal": 2},
+    {"round": 2, "event": "clear"},
+]
+GOOD_LINE = {"round": 1, "event": "submit", "job": "good", "sow": EVENTS[0]["sow"]}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file with one nasty value: its kind, the place that is nasty, the name of the value, and the text."""
+
+    kind: str
+    place: str
+    value: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.place} = {self.value}"
+
+
+def _places(data: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, below in items:
+        yield (*above, key)
+        yield from _places(below, (*above, key))
+
+
+def _marked(data: Any, place: tuple[Any, ...]) -> Any:
+    """Return a copy with the mark at a place."""
+    if not place:
+        return MARK
+    first, *rest = place
+    if isinstance(data, dict):
+        return {k: _marked(v, tuple(rest)) if k == first else v for k, v in data.items()}
+    return [_marked(v, tuple(rest)) if k == first else v for k, v in enumerate(data)]
+
+
+def _as_json(text: str) -> str:
+    """Return the JSON of a nasty value: YAML's own forms become text."""
+    special = {".nan": "NaN", ".inf": "Infinity", "-.inf": "-Infinity", "1.0e-320": "1e-320", "1.0e+308": "1e308"}
+    text = special.get(text, text)
+    if re.fullmatch(r'-?\d+|\[+\]+|\[1, 2\]|\{\}|null|true|".*"|NaN|-?Infinity|[\d.]+e[+-]?\d+|0\.5', text):
+        return text.replace("\\e", "\\u001b")
+    return json.dumps(text)
+
+
+def cases(kind: str) -> Iterator[Case]:
+    """Yield every place of a kind of file with every nasty value; `events` are lines of a log."""
+    if kind == "events":
+        for event, (name, raw) in itertools.product(EVENTS, NASTY.items()):
+            for place in _places(event):
+                text = json.dumps(_marked(event, place)).replace(f'"{MARK}"', _as_json(raw))
+                yield Case(kind, ".".join(map(str, place)), name, text)
+        return
+    for place in _places(KINDS[kind]):
+        marked = yaml.safe_dump(_marked(KINDS[kind], place), sort_keys=False)
+        for name, raw in NASTY.items():
+            yield Case(kind, ".".join(map(str, place)), name, marked.replace(f"'{MARK}'", raw))
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ended: its exit status or what killed it, what it printed, and how long it took."""
+
+    status: int | str
+    out: str
+    err: str
+    seconds: float
+
+
+def _arguments(case: Case, folder: Path) -> list[str]:
+    file = folder / "bad.yaml"
+    if case.kind == "events":
+        file.write_text(yaml.safe_dump(REPLAY))
+        (folder / "log.jsonl").write_text(f"{case.text}\n{json.dumps(GOOD_LINE)}\n")
+        return ["replay", str(file), str(folder / "log.jsonl")]
+    file.write_text(case.text)
+    if case.kind == "replay":
+        (folder / "log.jsonl").write_text(json.dumps(GOOD_LINE) + "\n")
+        return ["replay", str(file), str(folder / "log.jsonl")]
+    if case.kind == "sweep":
+        return ["sweep", str(file), "--out", str(folder / "out"), "--jobs", "1"]
+    return ["run", str(file), "--out", str(folder / "out")]
+
+
+def attempt(case: Case) -> Ending:
+    """Run the command on a case in a forked child, within `SECONDS` of time and `MEMORY` more than is taken now."""
+    from marketsched.show.cli import app
+
+    with tempfile.TemporaryDirectory() as name:
+        folder, begin = Path(name), time.monotonic()
+        with warnings.catch_warnings():  # of threads, from Python 3.12 on; the child needs none of them
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            _child(app, _arguments(case, folder), folder)
+        status: int | str = "endless"
+        while time.monotonic() < begin + SECONDS:
+            done, code = os.waitpid(child, os.WNOHANG)
+            if done:
+                ended = os.waitstatus_to_exitcode(code)
+                status = ended if ended >= 0 else f"killed by {signal.Signals(-ended).name}"
+                break
+            time.sleep(0.002)
+        else:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        texts = [(folder / x).read_text() if (folder / x).exists() else "" for x in ("stdout", "stderr")]
+        return Ending(status, *texts, time.monotonic() - begin)
+
+
+def _child(app: Any, arguments: list[str], folder: Path) -> None:
+    """Run the command, leave what it printed in the folder, and end the process with its exit status."""
+    status = 1
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        taken = int(re.search(r"VmData:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (taken + MEMORY, taken + MEMORY))
+        os.chdir(folder)
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                app(arguments, standalone_mode=True)
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException as error:
+        status = 99
+        err.write(f"Traceback: {type(error).__name__}: {str(error)[:200]}")
+    finally:
+        (folder / "stdout").write_text(out.getvalue(), errors="replace")
+        (folder / "stderr").write_text(err.getvalue(), errors="replace")
+        os._exit(status)
+
+
+def complaint(case: Case, ending: Ending) -> str:
+    """Return what is wrong with an ending, or nothing: a legal value plays, any other is refused in one line."""
+    if isinstance(ending.status, str):
+        return ending.status
+    if "Traceback" in ending.err:
+        return ending.err.strip().splitlines()[-1][:200]
+    if case.kind == "events":
+        last = ending.out.splitlines()[-1:] or [""]
+        if ending.status not in (0, 1) or '"good"' not in last[0]:
+            return f"the good line behind it is not answered: status {ending.status}, {ending.err[:150]!r}"
+        return ""
+    if ending.status in (0, 3):
+        return ""
+    line = ending.err
+    if ending.status != 2 or line.count("\n") != 1 or not line.startswith("marketsched: "):
+        return f"status {ending.status}, {line.count(chr(10))} lines: {line[:150]!r}"
+    if len(line) > 1000:
+        return f"a line of {len(line)} letters"
+    if (case.kind != "replay" or "log.jsonl" not in line) and not re.search(
+        r"expected|needs|did you mean|known|at most|at least|too |YAML|twice|more than", line
+    ):
+        return f"no legal range: {line[:200]!r}"
+    key = next(step for step in reversed(case.place.split(".")) if not step.isdigit())
+    if key not in line and not re.search(r"line \d+|YAML", line):
+        return f"{key} is not named: {line[:200]!r}"
+    return ""
+
+
+def main() -> None:
+    """Try all cases of the kinds named, or of all; print what fails."""
+    for kind in sys.argv[1:] or [*KINDS, "events"]:
+        tried = failed = 0
+        for case in cases(kind):
+            tried += 1
+            if wrong := complaint(case, attempt(case)):
+                failed += 1
+                print(f"{case}  ->  {wrong}", flush=True)
+        print(f"{kind}: {failed} of {tried} failed", flush=True)
+
+
+if __name__ == "__main__":
+    main()
