@@ -234,7 +234,9 @@ def test_every_story_has_words_and_rows(played):
         assert not any("nan" in cell for _, cells in rows for cell in cells)
 
 
-@pytest.mark.parametrize("mechanism", ["posted-price", pytest.param("first-come", marks=pytest.mark.slow), "pay-as-bid"])
+@pytest.mark.parametrize(
+    "mechanism", ["posted-price", pytest.param("first-come", marks=pytest.mark.slow), "pay-as-bid"]
+)
 def test_there_is_something_to_see_at_any_time(mechanism):
     shown = session(mechanism=mechanism, liars="50")
     for rounds in (0, 1, 30):
