@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marketsched.agents.learners import Draw, Learner, make_learner
-from marketsched.agents.strategies import (
+from marketsched.agents.lies import (
     InflateConcurrency,
     PublicInformation,
     ScaleDuration,

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
+from marketsched.agents.lies import Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.owner import JobOwner
 from marketsched.agents.result import Kind, MarketLog, RunResult, build_result
 from marketsched.agents.setup import MarketSetup, SetupSource
-from marketsched.agents.strategies import Strategy, submission_delay
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
 

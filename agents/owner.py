@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import mesa
 
 from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation, Strategy
 from marketsched.agents.resubmission import second_statement
-from marketsched.agents.strategies import PublicInformation, Strategy
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
 from marketsched.mechanisms.sow import StatementOfWork
 

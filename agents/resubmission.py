@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.strategies import PublicInformation, value_until
+from marketsched.agents.lies import PublicInformation, value_until
 from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import Requirement, StatementOfWork

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.strategies import PublicInformation, Strategy, Truthful
+from marketsched.agents.lies import PublicInformation, Strategy, Truthful
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Mechanism

@@ -1,108 +1,80 @@
-"""How the owners of a scenario report: all truthfully, or a share of them with one simple misreport, or learning."""
+"""How the owners of a scenario report: all truthfully, or a share of them with one simple lie, or learning.
+
+What can be chosen are the lies of `marketsched.agents.lies` that have a report for every truth; their numbers
+are the keys of a section, with the names and ranges that the class of the lie gives them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field, create_model
 
+from marketsched.agents.lies import KINDS, Misreport, Truthful
+from marketsched.agents.lies.base import Number
 from marketsched.config.strict_yaml import Strict
-from marketsched.mechanisms.ranges import Amount, Positive, Share, Whole
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Share
+
+MOST = 10_000  # rounds or nodes in a file: each of thousands of jobs may keep a table as long
 
 if TYPE_CHECKING:
     from marketsched.agents.job import Job
     from marketsched.agents.learning import Learning
-    from marketsched.agents.strategies import Strategy
-
-Rounds = Annotated[int, Whole(-10_000, 10_000)]
+    from marketsched.agents.lies import Strategy
 
 
-class TruthfulChoice(Strict):
-    """No misreport."""
+class LieChoice(Strict):
+    """One lie; a subclass is made for each, under its kind or an earlier name."""
 
-    kind: Literal["truthful"]
+    kind: str
 
-    def strategy(self) -> Strategy:
-        """Return the strategy."""
-        from marketsched.agents.strategies import Truthful
+    def strategy(self) -> Misreport:
+        """Return the lie."""
+        return KINDS[self.kind].read(self.model_dump(exclude={"kind"}))
 
-        return Truthful()
-
-
-class ScaleValueChoice(Strict):
-    """Every value is multiplied by ``factor``."""
-
-    kind: Literal["scale-value"]
-    factor: Amount
-
-    def strategy(self) -> Strategy:
-        """Return the strategy."""
-        from marketsched.agents.strategies import ScaleValue
-
-        return ScaleValue(self.factor)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by kind: the class is made again where it is read."""
+        return _again, (self.model_dump(),)
 
 
-class ShiftDeadlineChoice(Strict):
-    """The value curve is moved ``rounds`` later (earlier, if negative)."""
-
-    kind: Literal["shift-deadline"]
-    rounds: Rounds
-
-    def strategy(self) -> Strategy:
-        """Return the strategy."""
-        from marketsched.agents.strategies import ShiftDeadline
-
-        return ShiftDeadline(self.rounds)
+def _choice(kind: str) -> type[LieChoice]:
+    keys: dict[str, Any] = {
+        own.name: (Annotated[Any, BeforeValidator(partial(_checked, own))], ...)
+        for own in KINDS[kind].numbers().values()
+    }
+    return create_model(f"LieChoice[{kind}]", __base__=LieChoice, kind=(Literal[kind], ...), **keys)
 
 
-class ScaleDurationChoice(Strict):
-    """Every duration is multiplied by ``factor``."""
-
-    kind: Literal["scale-duration"]
-    factor: Positive
-
-    def strategy(self) -> Strategy:
-        """Return the strategy."""
-        from marketsched.agents.strategies import ScaleDuration
-
-        return ScaleDuration(self.factor)
+def _again(keys: dict[str, Any]) -> LieChoice:
+    return CHOICES[keys["kind"]].model_validate(keys)
 
 
-class InflateConcurrencyChoice(Strict):
-    """So many ``nodes`` more are declared than needed (fewer, if negative)."""
-
-    kind: Literal["inflate-concurrency"]
-    nodes: Rounds
-
-    def strategy(self) -> Strategy:
-        """Return the strategy."""
-        from marketsched.agents.strategies import InflateConcurrency
-
-        return InflateConcurrency(self.nodes)
+def _checked(own: Number, x: object) -> float:
+    if isinstance(own.legal, tuple):
+        own = own._replace(legal=(max(own.legal[0], -MOST), MOST))
+    try:
+        return own.checked(own.name, x)
+    except InvalidParameterError as error:
+        raise ValueError(error.legal) from None  # the place is that of the key in the file
 
 
-class DelaySubmissionChoice(Strict):
-    """The statement is submitted ``delay`` rounds after birth."""
+LIES = {lie.kind: lie for lie in KINDS.values() if lie.label}  # what a scenario can choose from
+CHOICES = {kind: _choice(kind) for kind, lie in KINDS.items() if lie.label or kind == Truthful.kind}  # earlier names, too
+_AT_BIRTH = tuple(CHOICES[kind] for kind, lie in KINDS.items() if lie.label and lie.inside_model)
 
-    kind: Literal["delay-submission"]
-    delay: Annotated[int, Whole(0, 10_000)]
-
-    def strategy(self) -> Strategy:
-        """Return the strategy."""
-        from marketsched.agents.strategies import DelaySubmission
-
-        return DelaySubmission(self.delay)
-
-
-AtBirth = Annotated[
-    ScaleValueChoice | ShiftDeadlineChoice | ScaleDurationChoice | InflateConcurrencyChoice, Field(discriminator="kind")
-]
+if TYPE_CHECKING:
+    AtBirth = LieChoice
+else:
+    AtBirth = Annotated[reduce(or_, _AT_BIRTH), Field(discriminator="kind")]
 
 
 def _shades() -> list[AtBirth]:
-    return [ScaleValueChoice(kind="scale-value", factor=factor) for factor in (0.2, 0.4, 0.6, 0.8)]
+    return [CHOICES["scale-value"](kind="scale-value", factor=factor) for factor in (0.2, 0.4, 0.6, 0.8)]
 
 
 class LearningChoice(Strict):
@@ -117,29 +89,23 @@ class LearningChoice(Strict):
         from marketsched.agents.learning import Learning, Menu
 
         lies = [(choice, choice.model_dump(exclude={"kind"})) for choice in self.menu]
-        menu = Menu({f"{c.kind} {' '.join(map(str, told.values()))}": c.strategy() for c, told in lies})
+        menu = Menu({f"{c.kind} {' '.join(map(str, keys.values()))}": c.strategy() for c, keys in lies})
         return {
             name: Learning(menu, self.learner, rng=own) for name, own in zip(names, rng.spawn(len(names)), strict=True)
         }
 
 
-Choice = Annotated[
-    TruthfulChoice
-    | ScaleValueChoice
-    | ShiftDeadlineChoice
-    | ScaleDurationChoice
-    | InflateConcurrencyChoice
-    | DelaySubmissionChoice
-    | LearningChoice,
-    Field(discriminator="kind"),
-]
+if TYPE_CHECKING:
+    Choice = LieChoice | LearningChoice
+else:
+    Choice = Annotated[reduce(or_, CHOICES.values()) | LearningChoice, Field(discriminator="kind")]
 
 
 class OwnerMix(Strict):
     """A share of the owners misreports, all in the same way (or learns to); the others report truthfully."""
 
     misreporting: Share = 0.0
-    strategy: Choice = TruthfulChoice(kind="truthful")
+    strategy: Choice = CHOICES["truthful"](kind="truthful")
 
     def strategies(self, owners: Sequence[str], rng: np.random.Generator) -> Callable[[Job], Strategy]:
         """Return who does what.
@@ -151,8 +117,6 @@ class OwnerMix(Strict):
         rng : Generator
             Draws who misreports.
         """
-        from marketsched.agents.strategies import Truthful
-
         order = rng.permutation(len(owners))
         chosen = {owners[i] for i in order[: round(self.misreporting * len(owners))]}
         honest = Truthful()

@@ -9,8 +9,8 @@ from .families import Family as Family
 from .families import default_families as default_families
 from .findings import Deviation as Deviation
 from .findings import Deviations as Deviations
-from .misreports import Misreport as Misreport
-from .misreports import misreport_from as misreport_from
+from .own_lies import Misreport as Misreport
+from .own_lies import misreport_from as misreport_from
 from .owners import certify_owners as certify_owners
 from .parts import Parts as Parts
 from .population import certify_population as certify_population

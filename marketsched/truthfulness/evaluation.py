@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.conduct import Conduct, plain
+from marketsched.agents.lies import Misreport, Truthful
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 from marketsched.truthfulness.guarded_market import MechanismFault
-from marketsched.truthfulness.misreports import Misreport, Truth
 from marketsched.truthfulness.plays import Played, World
 from marketsched.truthfulness.situation import Situation
 
@@ -137,7 +137,7 @@ class Evaluator:
         self.situation = situation
         self.budget = budget
         self.seed = seed
-        self.truth = Candidate(Truth(), plain(situation.truth, situation.truth.concurrency), "truth")
+        self.truth = Candidate(Truthful(), plain(situation.truth, situation.truth.concurrency), "truth")
         self._memory: dict[tuple[Hashable, tuple[int, ...]], Played] = {}
         self._true: dict[int, float] = {}  # the truth's utility, by place of the world
         self._worlds: list[World] = []

@@ -14,28 +14,32 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.agents.strategies import PublicInformation
-from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.law_misreports import (
-    NEVER,
-    LeftOut,
-    MovedMass,
-    ScaledMass,
-    ShiftedArrival,
+from marketsched.agents.lies import (
+    ABSENT,
+    Combination,
+    CutDeadline,
+    DelaySubmission,
+    Ghosts,
+    InflateConcurrency,
+    LeaveOut,
+    Misreport,
+    MoveMass,
+    Overrun,
+    PublicInformation,
+    ScaleDuration,
+    ScaleMass,
+    ScaleValue,
+    ShiftArrival,
+    ShiftDeadline,
+    ShiftValue,
+    SplitNodes,
+    SplitRounds,
     SpreadArrival,
     SpreadDuration,
+    Strategy,
 )
-from marketsched.truthfulness.misreports import Combination, Lie, Misreport
-from marketsched.truthfulness.outside_model import DelayedSubmission, Ghosts, Overrun, SplitNodes, SplitRounds
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.own_lies import OwnLie, misreport_of
-from marketsched.truthfulness.value_misreports import (
-    CutDeadline,
-    DeclaredNodes,
-    ScaledDuration,
-    ScaledValue,
-    ShiftedDeadline,
-    ShiftedValue,
-)
 
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 
@@ -60,7 +64,7 @@ class Family:
         """Return ``given`` itself, or the family of these misreports, strategies, or of a single one."""
         if isinstance(given, Family):
             return given
-        members = list(given) if isinstance(given, Iterable) and not isinstance(given, (Misreport, Lie)) else [given]
+        members = list(given) if isinstance(given, Iterable) and not isinstance(given, Strategy) else [given]
         return cls(f"own-{index + 1}", tuple(misreport_of(member) for member in members))
 
 
@@ -80,20 +84,20 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         Those inside the model first. A member may still turn out to be illegal, or the truth.
     """
     grids: list[tuple[str, Iterable[Misreport]]] = [
-        ("value", map(ScaledValue, _factors(0.5, 2.0, 0.8, 0.9, 0.25, 0.7, 1.25, 0.95, 0.6, 4.0, 0.1, 1.5, 0.01))),
+        ("value", map(ScaleValue, _factors(0.5, 2.0, 0.8, 0.9, 0.25, 0.7, 1.25, 0.95, 0.6, 4.0, 0.1, 1.5, 0.01))),
         ("value-shift", _value_shifts(truth)),
-        ("deadline", map(ShiftedDeadline, _both_ways(public.max_delay))),
+        ("deadline", map(ShiftDeadline, _both_ways(public.max_delay))),
         ("cut-deadline", map(CutDeadline, _powers(public.max_delay))),
         ("nodes", _nodes(truth, public)),
-        ("duration", map(ScaledDuration, _factors(0.5, 2.0, 0.75, 1.5, 0.25, 1.25, 3.0))),
+        ("duration", map(ScaleDuration, _factors(0.5, 2.0, 0.75, 1.5, 0.25, 1.25, 3.0))),
         ("duration-spread", map(SpreadDuration, _powers(min(8, public.max_duration or 8)))),
-        ("arrival", map(ShiftedArrival, _both_ways(min(4, public.max_delay)))),
+        ("arrival", map(ShiftArrival, _both_ways(min(4, public.max_delay)))),
         ("arrival-spread", map(SpreadArrival, _powers(min(8, public.max_delay)))),
         ("mass", _masses(truth)),
         ("move-mass", _moves(truth)),
         ("leave-out", _left_out(truth)),
         ("pairs", _pairs(truth, public)),
-        ("delay", map(DelayedSubmission, _delays(truth, public))),
+        ("delay", map(DelaySubmission, _delays(truth, public))),
         ("split", _splits(truth)),
         ("ghosts", _ghosts(truth, public)),
         ("overrun", map(Overrun, _factors(0.5, 0.25, 0.75, 1.5)) if _shows_duration(truth) else ()),
@@ -140,22 +144,22 @@ def _value_shifts(truth: StatementOfWork) -> list[Misreport]:
     values = truth.value.table(truth.birth, max(1, truth.value.last - truth.birth + 1))
     if np.unique(values[values > 0]).size < 2:
         return []
-    return [ShiftedValue(share * truth.value.highest) for share in (-0.25, 0.25, -0.1, -0.5, 0.5)]
+    return [ShiftValue(share * truth.value.highest) for share in (-0.25, 0.25, -0.1, -0.5, 0.5)]
 
 
 def _nodes(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
     """Every number of nodes, or the nearest and the extreme ones."""
-    widest = min(public.capacity, public.max_concurrency or public.capacity)
+    widest = public.widest
     others = sorted(
         (c for c in range(1, widest + 1) if c != truth.concurrency), key=lambda c: abs(c - truth.concurrency)
     )
     chosen = others if len(others) <= 10 else [*others[:8], 1, widest]
-    return [DeclaredNodes(c - truth.concurrency) for c in dict.fromkeys(chosen) if c != truth.concurrency]
+    return [InflateConcurrency(c - truth.concurrency) for c in dict.fromkeys(chosen) if c != truth.concurrency]
 
 
 def _masses(truth: StatementOfWork) -> list[Misreport]:
-    surest = [ScaledMass(1 / truth.mass)] if 0 < truth.mass < 1 - 1e-9 else []
-    return [*surest, ScaledMass(0.5), ScaledMass(0.1), ScaledMass(0.9)]
+    surest = [ScaleMass(1 / truth.mass)] if 0 < truth.mass < 1 - 1e-9 else []
+    return [*surest, ScaleMass(0.5), ScaleMass(0.1), ScaleMass(0.9)]
 
 
 def _heaviest(truth: StatementOfWork) -> list[int]:
@@ -168,9 +172,9 @@ def _moves(truth: StatementOfWork) -> list[Misreport]:
     points = _heaviest(truth)[:4]
     if len(points) < 2:
         return []
-    found = [MovedMass(i, j, share) for share in (0.5, 0.9) for i in points for j in points if i != j]
-    missing = [MovedMass(NEVER, j, 1.0) for j in points] if truth.mass < 1 - 1e-9 else []
-    return [*missing, *found, *(MovedMass(i, NEVER, 0.5) for i in points)]
+    found = [MoveMass(i, j, share) for share in (0.5, 0.9) for i in points for j in points if i != j]
+    missing = [MoveMass(ABSENT, j, 1.0) for j in points] if truth.mass < 1 - 1e-9 else []
+    return [*missing, *found, *(MoveMass(i, ABSENT, 0.5) for i in points)]
 
 
 def _left_out(truth: StatementOfWork) -> list[Misreport]:
@@ -185,17 +189,17 @@ def _left_out(truth: StatementOfWork) -> list[Misreport]:
     if n > 2:
         groups += [tuple(k for k in range(n) if k != i) for i in _heaviest(truth)]
     legal = [points for points in dict.fromkeys(groups) if 0 < len(points) < n]
-    return [LeftOut(points, rescaled=rescaled) for rescaled in (False, True) for points in legal]
+    return [LeaveOut(points, rescaled=rescaled) for rescaled in (False, True) for points in legal]
 
 
 def _pairs(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
     """A few pairs of which neither half need pay on its own."""
     wider, value, hurry = (
-        DeclaredNodes(1),
-        (ScaledValue(0.5), ScaledValue(2.0)),
-        (ShiftedDeadline(-1), ShiftedDeadline(2)),
+        InflateConcurrency(1),
+        (ScaleValue(0.5), ScaleValue(2.0)),
+        (ShiftDeadline(-1), ShiftDeadline(2)),
     )
-    length = (ScaledDuration(0.5), ScaledDuration(2.0))
+    length = (ScaleDuration(0.5), ScaleDuration(2.0))
     crossed = [*((v, d) for v in value for d in hurry), *((v, d) for v in value for d in length)]
     with_nodes = [(wider, other) for other in (*value, *length, *hurry)]
     return [Combination(pair) for pair in [*with_nodes, *crossed]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from marketsched.agents.lies import Misreport
 from marketsched.truthfulness.evaluation import Failure
-from marketsched.truthfulness.misreports import Misreport
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Deviation:
     family : str
         Where it comes from.
     size : float
-        Distance from the truth, see :mod:`marketsched.truthfulness.misreports`.
+        Distance from the truth, see :mod:`marketsched.agents.lies`.
     gain_mean, gain_low, gain_high : float
         Mean over ``n_fresh`` worlds the search has not seen, and the interval. If there are none
         (the search was interrupted), the search's own estimate, which is biased upwards, and what is

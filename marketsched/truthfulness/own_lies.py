@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from marketsched.agents.strategies import PublicInformation, submission_delay
+from marketsched.agents.lies import Misreport as Misreport
+from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
+from marketsched.agents.lies import misreport_from as misreport_from
 from marketsched.config.sow_codec import sow_from_json, sow_to_json
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.misreports import Lie, Misreport
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class OwnLie(Misreport):
     ``words`` and ``distance`` are used if it has them. With a positive ``delay`` it is outside the model.
     """
 
-    lie: Lie
+    lie: Strategy
 
     kind: ClassVar[str] = ""  # a program, not data
 
@@ -103,6 +104,6 @@ def misreport_of(lie: object) -> Misreport:
     """
     if isinstance(lie, Misreport):
         return lie
-    if isinstance(lie, Lie):
+    if isinstance(lie, Strategy):
         return OwnLie(lie)
     raise InvalidParameterError(f"misreport {lie!r}: expected a Misreport, or something with report(truth, public)")

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
 from marketsched.agents.market import Market
-from marketsched.agents.strategies import PublicInformation, Strategy, submission_delay
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError

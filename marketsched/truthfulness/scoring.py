@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness.betting import mean_interval
 from marketsched.truthfulness.evaluation import (
@@ -24,7 +25,6 @@ from marketsched.truthfulness.evaluation import (
 )
 from marketsched.truthfulness.findings import Deviation
 from marketsched.truthfulness.guarded_market import MechanismFault
-from marketsched.truthfulness.misreports import Misreport
 from marketsched.truthfulness.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows

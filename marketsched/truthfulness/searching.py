@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, direct
 
+from marketsched.agents.lies import Combination, Misreport
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.truthfulness.evaluation import (
@@ -36,7 +37,6 @@ from marketsched.truthfulness.evaluation import (
 from marketsched.truthfulness.families import Family, default_families, interleaved, paired
 from marketsched.truthfulness.findings import Deviation, Deviations, Tried
 from marketsched.truthfulness.guarded_market import MechanismFault
-from marketsched.truthfulness.misreports import Combination, Misreport
 from marketsched.truthfulness.scoring import Scores
 from marketsched.truthfulness.situation import Situation
 

@@ -9,11 +9,11 @@ smaller lie that pays after a gap is not looked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from marketsched.agents.lies import Combination, Misreport
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness.evaluation import (
@@ -27,7 +27,6 @@ from marketsched.truthfulness.evaluation import (
 )
 from marketsched.truthfulness.findings import Deviation
 from marketsched.truthfulness.guarded_market import MechanismFault
-from marketsched.truthfulness.misreports import Combination, Misreport
 from marketsched.truthfulness.scoring import Scores
 from marketsched.truthfulness.situation import Situation
 
@@ -132,7 +131,7 @@ class _Shrinker:
         best = misreport
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            nearer = misreport.toward_truth(middle) if name is None else _one_nearer(misreport, name, middle)
+            nearer = misreport.toward_truth(middle, name)
             if nearer != best and self._pays(nearer):
                 high, best = middle, nearer
             elif nearer == best:
@@ -163,21 +162,7 @@ class _Shrinker:
         return misreport.distance(self.situation.truth, self.situation.public)
 
 
-def _numbers(misreport: Misreport) -> Iterator[str]:
+def _numbers(misreport: Misreport) -> list[str]:
     """Return the names of the numbers that can be brought to the truth, if there are several."""
-    if isinstance(misreport, Combination):
-        names = [f"{i}.{name}" for i, part in enumerate(misreport.parts) for name in part.neutral]
-    else:
-        names = list(misreport.neutral)
-    yield from names if len(names) > 1 else ()
-
-
-def _one_nearer(misreport: Misreport, name: str, share: float) -> Misreport:
-    """Return the misreport with ``share`` of the way of one number from the truth left."""
-    if isinstance(misreport, Combination):
-        place, _, own = name.partition(".")
-        parts = list(misreport.parts)
-        parts[int(place)] = _one_nearer(parts[int(place)], own, share)
-        return replace(misreport, parts=tuple(parts))
-    neutral = misreport.neutral[name]
-    return misreport.with_values({name: neutral + share * (getattr(misreport, name) - neutral)})
+    names = list(misreport.neutral)
+    return names if len(names) > 1 else []

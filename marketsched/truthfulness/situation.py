@@ -24,8 +24,8 @@ import numpy as np
 
 from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
-from marketsched.agents.strategies import PublicInformation
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.limits import check_report

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marketsched.agents.lies import misreport_from
 from marketsched.agents.loop import Fate
 from marketsched.config.job_list import JobEntry, JobList
 from marketsched.config.mixtures import Mixtures
@@ -28,7 +29,6 @@ from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.findings import Deviation
 from marketsched.truthfulness.guarded_market import Factory
 from marketsched.truthfulness.lotteries import fate_of
-from marketsched.truthfulness.misreports import misreport_from
 from marketsched.truthfulness.own_lies import FixedReport, OwnLie
 from marketsched.truthfulness.scoring import score
 from marketsched.truthfulness.situation import Other, ScenarioMechanism, Situation

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from marketsched.agents.job import Job
+from marketsched.agents.lies import DelaySubmission, InflateConcurrency, ScaleValue, Truthful
 from marketsched.agents.market import Market
 from marketsched.agents.owner import JobOwner
 from marketsched.agents.result import OUTCOMES, nodes_in_use
 from marketsched.agents.setup import MarketSetup
-from marketsched.agents.strategies import DelaySubmission, InflateConcurrency, ScaleValue, Truthful
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork

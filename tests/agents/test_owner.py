@@ -6,10 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.agents.job import Job
-from marketsched.agents.market import Market
-from marketsched.agents.owner import JobOwner
-from marketsched.agents.setup import MarketSetup
-from marketsched.agents.strategies import (
+from marketsched.agents.lies import (
     DelaySubmission,
     InflateConcurrency,
     ScaleDuration,
@@ -17,6 +14,9 @@ from marketsched.agents.strategies import (
     ShiftDeadline,
     Truthful,
 )
+from marketsched.agents.market import Market
+from marketsched.agents.owner import JobOwner
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketsched.agents.strategies import (
+from marketsched.agents.lies import (
     DelaySubmission,
     InflateConcurrency,
     PublicInformation,

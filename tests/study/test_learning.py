@@ -7,7 +7,7 @@ from bidding_market import HighestBidEachDay, bidding, recurring
 from marketsched.agents import Market, MarketSetup, ScaleValue, ShiftDeadline, Truthful
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Learning, Menu, misreport_menu, value_menu
-from marketsched.agents.strategies import DelaySubmission
+from marketsched.agents.lies import DelaySubmission
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError

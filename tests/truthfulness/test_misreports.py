@@ -6,31 +6,36 @@ from hypothesis import strategies as st
 
 from draws import many
 from marketsched.agents.conduct import whole
+from marketsched.agents.lies import (
+    KINDS,
+    Combination,
+    CutDeadline,
+    DelaySubmission,
+    Ghosts,
+    InflateConcurrency,
+    LeaveOut,
+    MoveMass,
+    Overrun,
+    PublicInformation,
+    ScaleDuration,
+    ScaleMass,
+    ScaleValue,
+    ShiftArrival,
+    ShiftDeadline,
+    ShiftValue,
+    SplitNodes,
+    SplitRounds,
+    SpreadArrival,
+    SpreadDuration,
+    Truth,
+    misreport_from,
+)
 from marketsched.agents.loop import Fate
-from marketsched.agents.strategies import PublicInformation
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import DeadlineValue, LinearValue, Requirement, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.truthfulness.families import Family, default_families, interleaved, paired
-from marketsched.truthfulness.law_misreports import (
-    LeftOut,
-    MovedMass,
-    ScaledMass,
-    ShiftedArrival,
-    SpreadArrival,
-    SpreadDuration,
-)
-from marketsched.truthfulness.misreports import KINDS, Combination, Truth, misreport_from
-from marketsched.truthfulness.outside_model import DelayedSubmission, Ghosts, Overrun, SplitNodes, SplitRounds
 from marketsched.truthfulness.own_lies import FixedReport, OwnLie, misreport_of
-from marketsched.truthfulness.value_misreports import (
-    CutDeadline,
-    DeclaredNodes,
-    ScaledDuration,
-    ScaledValue,
-    ShiftedDeadline,
-    ShiftedValue,
-)
 
 PUBLIC = PublicInformation(8, 40, 12, max_concurrency=4, max_duration=6, max_value=20.0)
 LAW = [(3, 2, 0.5), (4, 4, 0.25), (6, 1, 0.125)]
@@ -90,11 +95,11 @@ def test_at_its_neutral_point_every_misreport_is_the_truth_and_nowhere_else(trut
 
 def test_halfway_to_the_truth_is_half_the_lie():
     for misreport in (
-        ScaledValue(0.5),
-        ScaledDuration(3.0),
-        MovedMass(0, 1, 0.8),
-        ShiftedDeadline(-4),
-        ScaledMass(0.5),
+        ScaleValue(0.5),
+        ScaleDuration(3.0),
+        MoveMass(0, 1, 0.8),
+        ShiftDeadline(-4),
+        ScaleMass(0.5),
     ):
         half = misreport.toward_truth(0.5)
         assert half.distance(TRUTH, PUBLIC) == pytest.approx(misreport.distance(TRUTH, PUBLIC) / 2)
@@ -123,62 +128,64 @@ def test_all_kinds_are_met_and_known_by_name():
 
 
 def test_values():
-    assert reported(ScaledValue(0.5)).value == LinearValue(4.0, 6, 0.5, 11)
-    assert reported(ScaledValue(4.0)).value([6, 7, 11]).tolist() == [20.0, 20.0, 12.0]  # at most V_max
-    assert reported(ShiftedValue(-4.5)).value([6, 9, 10]).tolist() == [3.5, 0.5, 0.0]
-    assert reported(ShiftedDeadline(-2)).value == LinearValue(8.0, 4, 1.0, 9)
+    assert reported(ScaleValue(0.5)).value == LinearValue(4.0, 6, 0.5, 11)
+    assert reported(ScaleValue(4.0)).value([6, 7, 11]).tolist() == [20.0, 20.0, 12.0]  # at most V_max
+    assert reported(ShiftValue(-4.5)).value([6, 9, 10]).tolist() == [3.5, 0.5, 0.0]
+    assert reported(ShiftDeadline(-2)).value == LinearValue(8.0, 4, 1.0, 9)
     assert reported(CutDeadline(3)).value([8, 9]).tolist() == [6.0, 0.0]
     with pytest.raises(InvalidReportError, match="9 rounds are cut: expected some value to be left"):
         reported(CutDeadline(9))
 
 
 def test_nodes_are_never_clipped_in_silence():
-    assert reported(DeclaredNodes(2)).concurrency == 4
+    assert reported(InflateConcurrency(2)).concurrency == 4
     for more in (3, -2):
         with pytest.raises(InvalidReportError, match=f"concurrency = {2 + more}: expected one that the market takes"):
-            reported(DeclaredNodes(more))
+            reported(InflateConcurrency(more))
 
 
 def test_probabilities_that_move():
-    assert probabilities(MovedMass(0, 1, 0.5)) == {(3, 2): 0.25, (4, 4): 0.5, (6, 1): 0.125}
-    assert probabilities(MovedMass(0, -1, 1.0)) == {(4, 4): 0.25, (6, 1): 0.125}
-    assert probabilities(MovedMass(-1, 2, 1.0)) == {(3, 2): 0.5, (4, 4): 0.25, (6, 1): 0.25}
-    assert probabilities(LeftOut((1, 2))) == {(3, 2): 0.5}
-    assert probabilities(LeftOut((0,), 1.0, rescaled=True)) == pytest.approx({(4, 4): 0.875 * 2 / 3, (6, 1): 0.875 / 3})
-    assert probabilities(ScaledMass(1 / 0.875)) == pytest.approx({(3, 2): 4 / 7, (4, 4): 2 / 7, (6, 1): 1 / 7})
-    for misreport, size in ((MovedMass(0, 1, 0.5), 0.25), (LeftOut((1, 2)), 0.375), (ScaledMass(0.5), 0.4375)):
+    assert probabilities(MoveMass(0, 1, 0.5)) == {(3, 2): 0.25, (4, 4): 0.5, (6, 1): 0.125}
+    assert probabilities(MoveMass(0, -1, 1.0)) == {(4, 4): 0.25, (6, 1): 0.125}
+    assert probabilities(MoveMass(-1, 2, 1.0)) == {(3, 2): 0.5, (4, 4): 0.25, (6, 1): 0.25}
+    assert probabilities(LeaveOut((1, 2))) == {(3, 2): 0.5}
+    assert probabilities(LeaveOut((0,), 1.0, rescaled=True)) == pytest.approx(
+        {(4, 4): 0.875 * 2 / 3, (6, 1): 0.875 / 3}
+    )
+    assert probabilities(ScaleMass(1 / 0.875)) == pytest.approx({(3, 2): 4 / 7, (4, 4): 2 / 7, (6, 1): 1 / 7})
+    for misreport, size in ((MoveMass(0, 1, 0.5), 0.25), (LeaveOut((1, 2)), 0.375), (ScaleMass(0.5), 0.4375)):
         assert misreport.distance(TRUTH, PUBLIC) == pytest.approx(size)
-    for wrong in (MovedMass(0, 3), MovedMass(5, 0), LeftOut((3,)), LeftOut((0, 1, 2)), ScaledMass(2.0)):
+    for wrong in (MoveMass(0, 3), MoveMass(5, 0), LeaveOut((3,)), LeaveOut((0, 1, 2)), ScaleMass(2.0)):
         with pytest.raises(InvalidReportError):
             reported(wrong)
 
 
 def test_times_that_move():
-    assert probabilities(ShiftedArrival(-2)) == {(2, 2): 0.5, (2, 4): 0.25, (4, 1): 0.125}  # not before birth
+    assert probabilities(ShiftArrival(-2)) == {(2, 2): 0.5, (2, 4): 0.25, (4, 1): 0.125}  # not before birth
     assert probabilities(SpreadArrival(1, 0.5), CERTAIN) == {(1, 2): 0.25, (2, 2): 0.5, (3, 2): 0.25}
     assert probabilities(SpreadDuration(1, 1.0), CERTAIN) == {(2, 1): 0.5, (2, 3): 0.5}
-    shorter = reported(ScaledDuration(0.5))
+    shorter = reported(ScaleDuration(0.5))
     assert shorter.requirements[1] == Requirement(4, 2, 0.25, signal=4)  # the platform will see what it sees
 
 
 def test_a_combination_applies_one_part_after_the_other():
-    both = Combination((LeftOut((1,)), ScaledDuration(2.0), DeclaredNodes(1)))
+    both = Combination((LeaveOut((1,)), ScaleDuration(2.0), InflateConcurrency(1)))
     assert probabilities(both) == {(3, 4): 0.5, (6, 2): 0.125}
     assert reported(both).concurrency == 3
     assert both.distance(TRUTH, PUBLIC) == pytest.approx(0.25 + 1.0 + 0.5)
-    assert both.with_values({"1.factor": 3.0}).parts[1] == ScaledDuration(3.0)
-    late = Combination((ScaledValue(0.5), DelayedSubmission(3)))
+    assert both.with_values({"1.factor": 3.0}).parts[1] == ScaleDuration(3.0)
+    late = Combination((ScaleValue(0.5), DelaySubmission(3)))
     (statement,) = late.conduct(TRUTH, TRUTH, PUBLIC).statements
     assert (statement.round, statement.report.value.highest) == (5, 4.0)
     assert both.inside_model and not late.inside_model
     with pytest.raises(InvalidParameterError, match="only the last of them beyond the model"):
-        Combination((DelayedSubmission(3), ScaledValue(0.5)))
+        Combination((DelaySubmission(3), ScaleValue(0.5)))
 
 
 def test_pairs_are_of_different_kinds_and_in_the_order_they_need():
-    best = [ScaledValue(0.5), LeftOut((0,)), ScaledValue(0.7), DelayedSubmission(1), Ghosts(1, 1, 1, 5.0)]
+    best = [ScaleValue(0.5), LeaveOut((0,)), ScaleValue(0.7), DelaySubmission(1), Ghosts(1, 1, 1, 5.0)]
     found = paired(best)
-    assert Combination((LeftOut((0,)), ScaledValue(0.5))) in found  # points of the law, before it changes
+    assert Combination((LeaveOut((0,)), ScaleValue(0.5))) in found  # points of the law, before it changes
     assert all(pair.parts[0].kind != pair.parts[1].kind and pair.parts[0].inside_model for pair in found)
     assert len(found) == 2 * 1 + 2 * 2 + 1 * 2  # value with leave-out; value with two outside; leave-out with two
 
@@ -255,19 +262,19 @@ def test_an_overrun_shows_what_it_declares_and_runs_as_it_must():
 @pytest.mark.parametrize(
     ("misreport", "words"),
     [
-        (DeclaredNodes(1), "declares 3 nodes instead of 2"),
-        (DeclaredNodes(-1), "declares 1 node instead of 2"),
-        (ScaledValue(0.7), "reports 0.7 of its value"),
-        (ScaledValue(2.0), "reports 2 times its value"),
-        (ShiftedDeadline(3), "claims a deadline 3 rounds later"),
-        (ScaledDuration(0.5), "declares 0.5 of its rounds"),
-        (LeftOut((1,)), "leaves out (arrival 4, 4 rounds)"),
-        (MovedMass(0, -1, 0.5), "moves 0.25 of probability from (arrival 3, 2 rounds) to not arriving"),
-        (DelayedSubmission(1), "submits 1 round late"),
+        (InflateConcurrency(1), "declares 3 nodes instead of 2"),
+        (InflateConcurrency(-1), "declares 1 node instead of 2"),
+        (ScaleValue(0.7), "reports 0.7 of its value"),
+        (ScaleValue(2.0), "reports 2 times its value"),
+        (ShiftDeadline(3), "claims a deadline 3 rounds later"),
+        (ScaleDuration(0.5), "declares 0.5 of its rounds"),
+        (LeaveOut((1,)), "leaves out (arrival 4, 4 rounds)"),
+        (MoveMass(0, -1, 0.5), "moves 0.25 of probability from (arrival 3, 2 rounds) to not arriving"),
+        (DelaySubmission(1), "submits 1 round late"),
         (Ghosts(4, 2, 3, 9.0), "submits 4 jobs of 2 nodes and 3 rounds that never arrive"),
         (SplitNodes(1), "submits two jobs, on 1 and 1 of its nodes"),
         (
-            Combination((ScaledValue(0.7), DeclaredNodes(1))),
+            Combination((ScaleValue(0.7), InflateConcurrency(1))),
             "reports 0.7 of its value and declares 3 nodes instead of 2",
         ),
     ],
@@ -303,7 +310,7 @@ def test_a_fixed_report_comes_back_from_its_data():
 def test_a_users_strategy_is_a_misreport():
     class Half:
         def report(self, truth, public):
-            return ScaledValue(0.5).report(truth, public)
+            return ScaleValue(0.5).report(truth, public)
 
     class Nonsense:
         delay = 2
@@ -313,7 +320,7 @@ def test_a_users_strategy_is_a_misreport():
 
     half, nonsense = misreport_of(Half()), misreport_of(Nonsense())
     assert isinstance(half, OwnLie) and half.inside_model and not nonsense.inside_model
-    assert reported(half) == reported(ScaledValue(0.5))
+    assert reported(half) == reported(ScaleValue(0.5))
     with pytest.raises(InvalidReportError, match="the strategy returned 7: expected a StatementOfWork"):
         reported(nonsense)
     with pytest.raises(InvalidParameterError, match="expected a Misreport, or something with report"):
@@ -321,7 +328,7 @@ def test_a_users_strategy_is_a_misreport():
 
 
 def test_families_are_gone_through_side_by_side():
-    one, two = Family("one", (ScaledValue(0.5), ScaledValue(0.7))), Family("two", (DeclaredNodes(1),))
-    assert [m for _, m in interleaved([one, two])] == [ScaledValue(0.5), DeclaredNodes(1), ScaledValue(0.7)]
-    assert Family.of(0, ScaledValue(0.5)).members == (ScaledValue(0.5),)
+    one, two = Family("one", (ScaleValue(0.5), ScaleValue(0.7))), Family("two", (InflateConcurrency(1),))
+    assert [m for _, m in interleaved([one, two])] == [ScaleValue(0.5), InflateConcurrency(1), ScaleValue(0.7)]
+    assert Family.of(0, ScaleValue(0.5)).members == (ScaleValue(0.5),)
     assert Truth().report(TRUTH, PUBLIC) is TRUTH

@@ -2,10 +2,10 @@
 
 import pytest
 
+from marketsched.agents.lies import DelaySubmission, Ghosts, Overrun, SplitNodes, SplitRounds
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.truthfulness import Situation
 from marketsched.truthfulness.guarded_market import MechanismFault
-from marketsched.truthfulness.outside_model import DelayedSubmission, Ghosts, Overrun, SplitNodes, SplitRounds
 from small_mechanisms import HighestBid, OpenMarket
 
 
@@ -59,8 +59,8 @@ def test_a_job_that_declares_too_few_nodes_never_completes():
 def test_a_late_submission():
     truth = StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(1, 1, 1.0)])
     situation = Situation(open_market(lambda *_: 1.0), truth, capacity=4, horizon=12, max_delay=4)
-    assert played(situation, DelayedSubmission(2))[:3] == (9.0, 1.0, 4)  # ready at 3, done at 4
-    assert played(situation, DelayedSubmission(3)).completion is None  # worth nothing from birth + 4 on
+    assert played(situation, DelaySubmission(2))[:3] == (9.0, 1.0, 4)  # ready at 3, done at 4
+    assert played(situation, DelaySubmission(3)).completion is None  # worth nothing from birth + 4 on
 
 
 # --- faults -----------------------------------------------------------------------------------------

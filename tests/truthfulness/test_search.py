@@ -10,6 +10,7 @@ from scipy.stats import binom
 from draws import many
 from faulty_mechanisms import FAULTS, witness_market
 from marketsched.agents.conduct import plain
+from marketsched.agents.lies import Combination, DelaySubmission, InflateConcurrency, ScaleValue
 from marketsched.mechanisms import (
     DeadlineValue,
     ExactOracle,
@@ -23,9 +24,6 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness import Family, Other, Situation, certify, score, search
-from marketsched.truthfulness.misreports import Combination
-from marketsched.truthfulness.outside_model import DelayedSubmission
-from marketsched.truthfulness.value_misreports import DeclaredNodes, ScaledValue
 from small_mechanisms import BIDDER, ONE_ROUND, UNIFORM, HighestBid, OpenMarket, auction, best_shading
 
 
@@ -103,7 +101,7 @@ def test_the_best_shading_is_found_where_worlds_have_to_be_drawn():
     """Against two rivals there are 1600 worlds: sampled, not gone through. The found bid is scored in closed form."""
     laws = [UNIFORM, UNIFORM]
     _, gain = best_shading(10.0, laws)
-    family = Family("value", (ScaledValue(0.5), ScaledValue(0.25), ScaledValue(0.75), ScaledValue(0.9)))
+    family = Family("value", (ScaleValue(0.5), ScaleValue(0.25), ScaleValue(0.75), ScaleValue(0.9)))
     for seed in range(3):
         found = search(auction("first", *laws), budget_seconds=None, max_plays=150_000, seed=seed, families=[family])
         bid = 10 * found[0].misreport.factor
@@ -115,12 +113,12 @@ def test_the_best_shading_is_found_where_worlds_have_to_be_drawn():
 
 
 def test_scoring_one_given_lie():
-    given = score(auction("first", UNIFORM, UNIFORM), ScaledValue(0.7), max_plays=20_000, budget_seconds=None)
+    given = score(auction("first", UNIFORM, UNIFORM), ScaleValue(0.7), max_plays=20_000, budget_seconds=None)
     assert given.gain_low <= 3.0 * (27 / 40) ** 2 <= given.gain_high and given.confirmed
-    exact = score(g2_situation(), DelayedSubmission(2))
+    exact = score(g2_situation(), DelaySubmission(2))
     assert (exact.gain_low, exact.exact, exact.inside_model) == (5.0, True, False)
     with pytest.raises(InvalidReportError, match="nobody may report so in this market"):
-        score(g2_situation(), DeclaredNodes(1))
+        score(g2_situation(), InflateConcurrency(1))
 
 
 def test_a_lie_that_takes_two_misreports_is_found():

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from marketsched.agents.lies import ScaleValue
 from marketsched.mechanisms import (
     DeadlineValue,
     EventKind,
@@ -17,7 +18,6 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event
 from marketsched.truthfulness import Situation, search
-from marketsched.truthfulness.value_misreports import ScaledValue
 from small_mechanisms import BIDDER, ONE_ROUND, UNIFORM, HighestBid, OpenMarket, auction, rivals
 
 # --- what is broken is named, and the rest goes on ------------------------------------------------------
@@ -88,7 +88,7 @@ def test_strategies_that_return_nonsense_or_raise_are_named_and_the_rest_goes_on
         def report(self, truth, public):
             return StatementOfWork(1, 1, DeadlineValue(50.0, 3), [(1, 1, 1.0)])
 
-    given = [Nonsense(), Raises(), TooMuch(), ScaledValue(0.51)]
+    given = [Nonsense(), Raises(), TooMuch(), ScaleValue(0.51)]
     found = search(auction("first", UNIFORM), budget_seconds=None, max_plays=5000, families=given)
     reasons = " | ".join(failure.reason for failure in found.failures)
     assert len(found.failures) == 3
@@ -173,7 +173,7 @@ def test_one_world_takes_one_play_a_candidate():
         return float(sow.value.highest) / 2
 
     situation = Situation(lambda rng: OpenMarket(1, 4, price), BIDDER, capacity=1, horizon=4, max_delay=4)
-    found = search(situation, budget_seconds=None, max_plays=2000, families=[ScaledValue(0.5), ScaledValue(0.8)])
+    found = search(situation, budget_seconds=None, max_plays=2000, families=[ScaleValue(0.5), ScaleValue(0.8)])
     assert found.exact and found[0].n_fresh == 1
     assert found[0].gain_mean > 4.9  # down to nothing, by the optimiser
 

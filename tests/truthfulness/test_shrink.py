@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from marketsched.agents.lies import Combination, DelaySubmission, InflateConcurrency, ScaleValue, ShiftDeadline
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -23,10 +24,7 @@ from marketsched.truthfulness import (
     shrink,
     situation_of,
 )
-from marketsched.truthfulness.misreports import Combination
-from marketsched.truthfulness.outside_model import DelayedSubmission
 from marketsched.truthfulness.own_lies import misreport_of
-from marketsched.truthfulness.value_misreports import DeclaredNodes, ScaledValue, ShiftedDeadline
 from marketsched.truthfulness.witness_file import read_witness
 from small_mechanisms import BIDDER, UNIFORM, HighestBid, OpenMarket, auction
 
@@ -56,7 +54,7 @@ def test_the_smallest_shading_is_where_the_gain_reaches_the_tolerance():
 
 
 def test_parts_that_are_not_needed_are_left_out():
-    both = Combination((ScaledValue(0.6), ShiftedDeadline(1)))
+    both = Combination((ScaleValue(0.6), ShiftDeadline(1)))
     given = score(rivals_auction(), both, tolerance=0.5)
     small = shrink(rivals_auction(), given)
     assert small.misreport.kind == "scale-value" and small.confirmed
@@ -66,21 +64,21 @@ def test_whole_numbers_shrink_to_the_smallest_that_pays():
     """Two nodes more are needed for the cheap tariff."""
     price = lambda sow, *_: 6.0 if sow.concurrency < 3 else 2.0  # noqa: E731
     situation = Situation(lambda rng: OpenMarket(4, 4, price), BIDDER, capacity=4, horizon=4, max_delay=4)
-    given = score(situation, DeclaredNodes(3))
+    given = score(situation, InflateConcurrency(3))
     small = shrink(situation, given)
-    assert small.misreport == DeclaredNodes(2) and small.gain_mean == 4.0 and small.exact
+    assert small.misreport == InflateConcurrency(2) and small.gain_mean == 4.0 and small.exact
     assert shrink(situation, small) is small  # nothing smaller pays
 
 
 def test_a_lie_that_is_not_confirmed_is_not_shrunk():
-    given = score(rivals_auction(), ScaledValue(0.3), tolerance=5.0)
+    given = score(rivals_auction(), ScaleValue(0.3), tolerance=5.0)
     assert not given.confirmed and shrink(rivals_auction(), given) is given
 
 
 @pytest.mark.slow
 def test_drawn_worlds_shrink_as_far_as_is_confirmed():
     situation = rivals_auction(2)  # 1600 worlds
-    given = score(situation, ScaledValue(0.65), tolerance=0.5, budget_seconds=None, max_plays=20_000)
+    given = score(situation, ScaleValue(0.65), tolerance=0.5, budget_seconds=None, max_plays=20_000)
     small = shrink(situation, given, budget_seconds=None, max_plays=60_000)
     assert given.confirmed and small.confirmed and not small.exact
     truth = (10 - 10 * small.misreport.factor) * np.prod(
@@ -93,7 +91,7 @@ def test_drawn_worlds_shrink_as_far_as_is_confirmed():
 
 def test_a_small_budget_gives_the_lie_back():
     situation = rivals_auction(2)
-    given = score(situation, ScaledValue(0.65), tolerance=0.5, budget_seconds=None, max_plays=20_000)
+    given = score(situation, ScaleValue(0.65), tolerance=0.5, budget_seconds=None, max_plays=20_000)
     assert shrink(situation, given, budget_seconds=None, max_plays=3) is given
 
 
@@ -143,7 +141,7 @@ def test_a_witness_file_runs_as_a_scenario_and_replays_the_lie(tmp_path, history
     assert "declares 2 nodes instead of 1" in text.splitlines()[0]
     replayed = replay_witness(path)
     assert replayed.confirmed and replayed.recorded == (2.0, 2.0, 2.0)
-    assert replayed.again.misreport == DeclaredNodes(1)
+    assert replayed.again.misreport == InflateConcurrency(1)
     read, _ = read_witness(path)
     assert (read.truth, read.history, read.n_ahead, read.capacity) == (situation.truth, situation.history, 1, 2)
     assert [other.law for other in read.others] == [other.law for other in situation.others]
@@ -162,7 +160,7 @@ def test_drawn_worlds_are_the_same_in_the_replay(tmp_path):
     }
     for history in (True, False):
         situation = situation_of(scenario, 6, 3, history=history)
-        given = score(situation, ScaledValue(0.0), budget_seconds=None, max_plays=120)
+        given = score(situation, ScaleValue(0.0), budget_seconds=None, max_plays=120)
         save_witness(tmp_path / "lie.yaml", situation, given)
         replayed = replay_witness(tmp_path / "lie.yaml", budget_seconds=None, max_plays=120)
         assert not given.exact and given.n_fresh > 20 and given.gain_mean != 0
@@ -176,7 +174,7 @@ def test_statements_of_others_that_are_drawn_are_written_as_mixtures(tmp_path):
     described = {"name": "first-come", "capacity": 1, "horizon": 3, "pricing": {"kind": "posted", "prices": [2.0]}}
     market = lambda rng: get_mechanism("first-come", capacity=1, horizon=3, price=2.0, **limits)  # noqa: E731
     situation = Situation(market, BIDDER, [law], capacity=1, horizon=3, max_delay=3, described=described | limits)
-    given = score(situation, DelayedSubmission(1))
+    given = score(situation, DelaySubmission(1))
     save_witness(tmp_path / "lie.yaml", situation, given)
     assert Scenario.load(tmp_path / "lie.yaml").workload.kind == "mixtures"
     replayed = replay_witness(tmp_path / "lie.yaml")
@@ -186,7 +184,7 @@ def test_statements_of_others_that_are_drawn_are_written_as_mixtures(tmp_path):
 
 def test_a_mechanism_without_a_name_is_asked_for(tmp_path):
     path = tmp_path / "lie.yaml"
-    save_witness(path, rivals_auction(), score(rivals_auction(), ScaledValue(0.51)))
+    save_witness(path, rivals_auction(), score(rivals_auction(), ScaleValue(0.51)))
     assert "given as a Python function" in path.read_text()
     with pytest.raises(InvalidParameterError, match="known by a Python function alone: expected factory"):
         replay_witness(path)
@@ -201,7 +199,7 @@ def test_a_mechanism_without_a_name_is_asked_for(tmp_path):
 def test_a_users_own_lie_is_written_as_what_it_reports(tmp_path):
     class Half:
         def report(self, truth, public):
-            return ScaledValue(0.51).report(truth, public)
+            return ScaleValue(0.51).report(truth, public)
 
     situation = rivals_auction()
     save_witness(tmp_path / "lie.yaml", situation, score(situation, misreport_of(Half())))
@@ -215,7 +213,7 @@ def test_files_that_are_no_witness_are_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match=r"scenario.yaml: expected lines that begin with '#\| '"):
         replay_witness(path)
     situation = situation_of(G1, "new")
-    save_witness(path, situation, score(situation, DeclaredNodes(1)))
+    save_witness(path, situation, score(situation, InflateConcurrency(1)))
     text = path.read_text()
     for old, new, message in (
         ("#| owner: new", "#| owner: nobody", "owner = 'nobody': expected a job with one statement"),
@@ -233,7 +231,7 @@ def test_a_signal_that_no_file_can_hold_is_refused(tmp_path):
         lambda rng: OpenMarket(1, 4, lambda *_: 1.0), truth, [Other.of(0, BIDDER)], capacity=1, horizon=4, max_delay=4
     )
     with pytest.raises(InvalidReportError, match=r"signal \('a', 'b'\): expected a number, a string or None"):
-        save_witness(tmp_path / "lie.yaml", situation, score(situation, ScaledValue(0.5)))
+        save_witness(tmp_path / "lie.yaml", situation, score(situation, ScaleValue(0.5)))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +249,7 @@ def test_a_signal_that_no_file_can_hold_is_refused(tmp_path):
 )
 def test_a_damaged_figure_of_a_witness_file_is_named(tmp_path, line, damaged, message):
     path = tmp_path / "lie.yaml"
-    save_witness(path, rivals_auction(), score(rivals_auction(), ScaledValue(0.51)))
+    save_witness(path, rivals_auction(), score(rivals_auction(), ScaleValue(0.51)))
     lines = path.read_text().splitlines()
     assert sum(old.startswith(line) for old in lines) == 1
     path.write_text("\n".join(damaged if old.startswith(line) else old for old in lines))

@@ -6,8 +6,8 @@ import pytest
 from draws import many
 from marketsched.agents import InflateConcurrency, Job, Market, MarketSetup, ScaleDuration, ScaleValue, Truthful
 from marketsched.agents.conduct import plain
+from marketsched.agents.lies import DelaySubmission
 from marketsched.agents.loop import Fate
-from marketsched.agents.strategies import DelaySubmission
 from marketsched.mechanisms import (
     DeadlineValue,
     MonteCarloOracle,

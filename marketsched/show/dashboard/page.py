@@ -18,11 +18,12 @@ import solara
 import solara.lab
 from solara.server.kernel_context import get_current_context
 
+from marketsched.config.owner_mix import LIES
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.registry import mechanism_names
 from marketsched.show.dashboard.figures import Pictures, pictures
 from marketsched.show.dashboard.player import Frame, Player
-from marketsched.show.dashboard.settings import LIES, Form, Settings, first_form, read_form
+from marketsched.show.dashboard.settings import Form, Settings, first_form, read_form
 from marketsched.show.dashboard.words import HELP, bound_rows, group_rows, numbers, sentences, start_rows, state
 
 MOST_TYPED = 200  # characters
@@ -87,7 +88,7 @@ def Page() -> None:
         value = typed(value)
         changed = {control: value}
         if control == "lie" and value in LIES:
-            changed["amount"] = LIES[value].amount  # a telling amount of the new lie, in its own unit
+            changed["amount"] = f"{LIES[value].telling:g}"  # a telling amount of the new lie, in its own unit
         set_form(lambda newest: {**newest, **changed})  # two changes may come before the page is drawn again
 
     def restart() -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.agents.lies import Truthful
 from marketsched.agents.market import Market
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
-from marketsched.agents.strategies import Truthful
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.running import load_asked

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from marketsched.agents.lies import KINDS
+from marketsched.agents.lies.base import Number
+from marketsched.config.owner_mix import LIES
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
@@ -18,24 +20,8 @@ MOST_NODES = 1_000_000
 MOST_LOAD = 400.0  # per cent
 MOST_ROUNDS = 1_000  # in one step
 MOST_SEED = 2**63 - 1
-
-
-class Lie(NamedTuple):
-    """One way to misreport: its parameter in a scenario, what to call the amount, and a telling one."""
-
-    parameter: str
-    label: str
-    amount: str
-    whole: bool
-
-
-LIES = {
-    "scale-value": Lie("factor", "times the value", "0.5", False),
-    "shift-deadline": Lie("rounds", "rounds later", "12", True),
-    "scale-duration": Lie("factor", "times the duration", "0.5", False),
-    "inflate-concurrency": Lie("nodes", "nodes more", "1", True),
-    "delay-submission": Lie("delay", "rounds of silence", "6", True),
-}
+MOST_AMOUNT = {True: 10_000.0, False: 1000.0}  # of a lie: rounds or nodes, and factors
+LEAST_FACTOR = 0.01  # where 0 is not legal
 
 
 @dataclass(frozen=True)
@@ -78,8 +64,9 @@ Form = dict[str, str]  # control: what it holds
 def first_form(scenario: Scenario, seed: int) -> Form:
     """Return what the controls hold before anybody touches them: the scenario as it is."""
     strategy = scenario.owners.strategy
-    lie = strategy.kind if strategy.kind in LIES else "scale-value"
-    own = getattr(strategy, LIES[lie].parameter, None)
+    kind = KINDS[strategy.kind].kind if strategy.kind in KINDS else ""  # not of one that learns
+    lie = kind if kind in LIES else "scale-value"
+    own = getattr(strategy, amount_of(lie).name, None)
     capacity = scenario.mechanism.capacity
     return {
         "mechanism": scenario.mechanism.name,
@@ -87,7 +74,7 @@ def first_form(scenario: Scenario, seed: int) -> Form:
         "load": "100",
         "liars": f"{100 * scenario.owners.misreporting:g}",
         "lie": lie,
-        "amount": LIES[lie].amount if own is None else f"{own:g}",
+        "amount": f"{LIES[lie].telling:g}" if own is None else f"{own:g}",
         "seed": str(seed),
         "rounds": "4",
     }
@@ -156,22 +143,24 @@ def apply(settings: Settings, base: Scenario) -> Scenario:
         data["mechanism"].pop("capacity", None)
     else:
         data["mechanism"]["capacity"] = settings.capacity
-    lie = LIES[settings.lie]
-    amount = int(settings.amount) if lie.whole else settings.amount
-    data["owners"] = {"misreporting": settings.liars, "strategy": {"kind": settings.lie, lie.parameter: amount}}
+    own = amount_of(settings.lie)
+    amount = int(settings.amount) if own.whole else settings.amount
+    data["owners"] = {"misreporting": settings.liars, "strategy": {"kind": settings.lie, own.name: amount}}
     return Scenario.from_dict(data, source="dashboard")
 
 
+def amount_of(lie: str) -> Number:
+    """Return the number of a lie that the control ``amount`` holds."""
+    return next(iter(LIES[lie].numbers().values()))
+
+
 def _amounts(lie: str) -> tuple[float, float, bool]:
-    """Return the legal amounts of a lie: lowest, highest, and whether they are whole."""
-    match lie:
-        case "scale-value":
-            return 0.0, 1000.0, False
-        case "scale-duration":
-            return 0.01, 1000.0, False
-        case "delay-submission":
-            return 0, 10_000, True
-    return -10_000, 10_000, True
+    """Return the amounts of a lie that can be typed: lowest, highest, and whether they are whole."""
+    own = amount_of(lie)
+    most = MOST_AMOUNT[own.whole]
+    if isinstance(own.legal, tuple):
+        return max(own.legal[0], -most), most, True
+    return LEAST_FACTOR if own.legal[0] == "(" else 0.0, most, False
 
 
 def _number(text: str, whole: bool) -> float | None:

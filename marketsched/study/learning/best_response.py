@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.strategies import PublicInformation, Strategy, Truthful
+from marketsched.agents.lies import Misreport, PublicInformation, Strategy, Truthful
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.study.learning.repeated_market import Played, RepeatedMarket
 from marketsched.truthfulness.findings import Deviation, Deviations
-from marketsched.truthfulness.misreports import Misreport
+from marketsched.truthfulness.own_lies import OwnLie
 from marketsched.truthfulness.searching import search
 from marketsched.truthfulness.situation import Other, Situation
 
@@ -37,6 +37,7 @@ class AsStrategy:
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return what is reported."""
         try:
+            self.misreport.check(truth, public)
             told = self.misreport.report(truth, public)
         except InvalidReportError:
             return truth
@@ -90,7 +91,8 @@ class BestResponding:
         own = [place for place, job in enumerate(played.day.jobs) if job.owner == owner]
         if self._days % self.every == 0 and own:
             situation = _situation(market, played, own[int(self._rng.integers(len(own)))])
-            families = list(market.menu.strategies) if self._families is None else self._families
+            # As they stand in the menu: the optimiser is to change nothing about them.
+            families = [OwnLie(s) for s in market.menu.strategies] if self._families is None else self._families
             best = self._searched(situation, families).best(inside_model=True)
             self.strategy = Truthful() if best is None else AsStrategy(best.misreport)
             self.found.append((self._days, best))

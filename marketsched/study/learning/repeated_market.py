@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Menu, value_menu
+from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop, play
-from marketsched.agents.strategies import PublicInformation, Strategy, submission_delay
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from marketsched.agents.learners import LEARNERS, Draw
 from marketsched.agents.learning import TRUTH, Learning, Menu
-from marketsched.agents.strategies import ScaleValue, Strategy, Truthful
+from marketsched.agents.lies import ScaleValue, Strategy, Truthful
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.study.learning.best_response import BestResponding
@@ -325,7 +325,6 @@ def _factor(strategy: Strategy) -> float:
     """Return by what a strategy multiplies values; NaN if it does something else."""
     if isinstance(strategy, Truthful):
         return 1.0
-    misreport = getattr(strategy, "misreport", None)
-    inner = getattr(misreport, "lie", misreport)
-    factor = getattr(inner, "factor", getattr(inner, "f", np.nan))
-    return float(strategy.f) if isinstance(strategy, ScaleValue) else float(factor)
+    misreport = getattr(strategy, "misreport", strategy)  # of a best response
+    lie = getattr(misreport, "lie", misreport)
+    return lie.f if isinstance(lie, ScaleValue) else np.nan

@@ -9,55 +9,74 @@ Gains found here are reported as what they are, and never as a breach of truthfu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from marketsched.agents.conduct import Conduct, Plans, Statement, nothing, plain
+from marketsched.agents.lies.base import Bounds, Misreport, PublicInformation, count_of, number, restated, whole
+from marketsched.agents.lies.values import ScaleValue, ShiftDeadline, value_until
 from marketsched.agents.loop import Fate
-from marketsched.agents.strategies import DelaySubmission, PublicInformation, ShiftDeadline
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
-from marketsched.truthfulness.law_misreports import with_points
-from marketsched.truthfulness.misreports import Bounds, Misreport, count_of
-from marketsched.truthfulness.value_misreports import ScaledValue
 
 
 @dataclass(frozen=True)
-class DelayedSubmission(Misreport):
-    """The report is made ``rounds`` rounds after birth (G2); earlier arrivals then come with it.
+class DelaySubmission(Misreport):
+    """The owner keeps quiet for ``k`` rounds after birth, then reports honestly (gap G2).
 
-    Size: ``rounds / S``.
+    Not a misreport of the statement, but of its time. Arrivals before the late submission are
+    reported as arriving with it, which is what the platform will see; the law is not conditioned on
+    what the owner learned while waiting. Values at completions ``>= true birth + max_delay`` stay 0.
+    Size: ``k / S``.
+
+    Parameters
+    ----------
+    k : int
+        Rounds of silence, >= 0.
+
+    Examples
+    --------
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 9), [(1, 2, 0.25), (2, 2, 0.25), (6, 2, 0.5)])
+    >>> late = DelaySubmission(3).report(truth, PublicInformation(8, 20, 10))
+    >>> late.birth, late.law.arrivals.tolist(), late.law.probabilities.tolist()
+    (4, [4, 6], [0.5, 0.5])
     """
 
-    rounds: int
+    k: int = whole("delay", 0, earlier=("rounds",))
 
     kind = "delay-submission"
-    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0}
     inside_model = False
+    label = "rounds of silence"
+    telling = 6
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, 0))
+    @property
+    def delay(self) -> int:
+        """The rounds between birth and submission: what the market asks a strategy for."""
+        return self.k
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the late report."""
-        if truth.birth + self.rounds > public.horizon:
-            raise InvalidReportError(f"submission in round {truth.birth + self.rounds}: expected one of the market")
-        return DelaySubmission(self.rounds).report(truth, public)
+        """Return ``truth`` as it is told ``k`` rounds after its birth; equal points merge."""
+        birth = truth.birth + self.k
+        points = [Requirement(max(r.arrival, birth), r.duration, r.probability, r.signal) for r in truth.requirements]
+        value = value_until(truth, truth.birth + public.max_delay - 1, public)
+        return StatementOfWork(birth, truth.concurrency, value, points)
+
+    def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
+        """Refuse a submission after the last round."""
+        if truth.birth + self.k > public.horizon:
+            raise InvalidReportError(f"submission in round {truth.birth + self.k}: expected one of the market")
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """Until nothing is worth anything."""
-        return {"rounds": (0.0, float(min(public.max_delay - 1, public.horizon - truth.birth)))}
+        return {"k": (0.0, float(min(public.max_delay - 1, public.horizon - truth.birth)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         """Return the rounds over S."""
-        return self.rounds / public.max_delay
+        return self.k / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
         """Name the rounds."""
-        return f"submits {count_of(self.rounds, 'round')} late"
+        return f"submits {count_of(self.k, 'round')} late"
 
 
 @dataclass(frozen=True)
@@ -68,14 +87,10 @@ class SplitNodes(Misreport):
     the job is done when both are. Size: the smaller part's share of the nodes.
     """
 
-    nodes: int
+    nodes: int = whole("nodes", 0)
 
     kind = "split-nodes"
-    neutral: ClassVar[Mapping[str, float]] = {"nodes": 0}
     inside_model = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", whole_parameter("nodes", self.nodes, 0))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the first of the two reports."""
@@ -94,7 +109,7 @@ class SplitNodes(Misreport):
     def _part(self, told: StatementOfWork, nodes: int, public: PublicInformation) -> StatementOfWork:
         if not 1 <= nodes < told.concurrency:
             raise InvalidReportError(f"{nodes} of {told.concurrency} nodes: expected a true part of them")
-        value = ScaledValue(nodes / told.concurrency).report(told, public).value
+        value = ScaleValue(nodes / told.concurrency).report(told, public).value
         return StatementOfWork(told.birth, nodes, value, told.requirements)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
@@ -119,14 +134,10 @@ class SplitRounds(Misreport):
     the second needs. Size: ``rounds`` as a share of the longest duration.
     """
 
-    rounds: int
+    rounds: int = whole("rounds", 0)
 
     kind = "split-rounds"
-    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0}
     inside_model = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, 0))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the first of the two reports."""
@@ -136,7 +147,7 @@ class SplitRounds(Misreport):
             for r in truth.requirements
         ]
         rest = int(truth.law.durations.max()) - self.rounds
-        return with_points(ShiftDeadline(-rest).report(truth, public), points)
+        return restated(ShiftDeadline(-rest).report(truth, public), points=points)
 
     def _check(self, truth: StatementOfWork) -> None:
         longest = int(truth.law.durations.max())
@@ -165,7 +176,7 @@ class SplitRounds(Misreport):
                 if r.duration > self.rounds:
                     left = Requirement(ready, r.duration - self.rounds, r.probability, self._signal(r, first=False))
                     points.append(left)
-            return with_points(told, points)
+            return restated(told, points=points)
 
         statements = (
             Statement(truth.birth, first, truth.concurrency, part=lambda job: self._fate(job, first=True)),
@@ -207,20 +218,14 @@ class Ghosts(Misreport):
     those of the job's longest case.
     """
 
-    count: int
-    nodes: int
-    rounds: int
-    value: float
-    early: int = 0
+    count: int = whole("count", 0)
+    nodes: int = whole("nodes", 1, None)
+    rounds: int = whole("rounds", 1, None)
+    value: float = number("value", "[0, inf)", None)
+    early: int = whole("early", 0, None, default=0)
 
     kind = "ghosts"
-    neutral: ClassVar[Mapping[str, float]] = {"count": 0}
     inside_model = False
-
-    def __post_init__(self) -> None:
-        for name, lowest in (("count", 0), ("nodes", 1), ("rounds", 1), ("early", 0)):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), lowest))
-        object.__setattr__(self, "value", finite_parameter("value", self.value))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the owner's own report: the truth."""
@@ -266,14 +271,10 @@ class Overrun(Misreport):
     the platform sees the signal. Size: ``|factor - 1|``.
     """
 
-    factor: float
+    factor: float = number("factor", "(0, inf)", 1.0)
 
     kind = "overrun"
-    neutral: ClassVar[Mapping[str, float]] = {"factor": 1.0}
     inside_model = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", finite_parameter("factor", self.factor, "(0, inf)"))
 
     def _shown(self, duration: int, public: PublicInformation) -> int:
         longest = public.max_duration or 10**7
@@ -286,7 +287,7 @@ class Overrun(Misreport):
             if r.signal != r.duration:
                 raise InvalidReportError(f"signal {r.signal!r} of duration {r.duration}: expected revealed durations")
             points.append(Requirement(r.arrival, self._shown(r.duration, public), r.probability))
-        return with_points(truth, points)
+        return restated(truth, points=points)
 
     def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return the report, and the job that shows what it says."""

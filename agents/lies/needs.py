@@ -1,23 +1,133 @@
-"""Misreports of the law of arrival and duration: other times, other probabilities, cases left out.
+"""Lies about what a job needs: nodes, durations, arrivals, and how likely each case is.
 
-The signals of a report keep their labels, because they are what the platform will see. Points of the
-law are named by their place in ``StatementOfWork.requirements``.
+The signals of a report keep their labels, because they are what the platform will see: changing them would
+only make it drop the job. Points of the law are named by their place in ``StatementOfWork.requirements``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from marketsched.agents.strategies import PublicInformation
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+import numpy as np
+
+from marketsched.agents.lies.base import (
+    LEAST,
+    Bounds,
+    Misreport,
+    PublicInformation,
+    count_of,
+    number,
+    restated,
+    whole,
+)
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
-from marketsched.truthfulness.misreports import Bounds, Misreport, count_of
 
-NEVER = -1  # in place of a point of the law: the job does not arrive
-LEAST = 1e-12  # probability; less is none
+ABSENT = -1  # in place of a point of the law: the job does not arrive
+
+
+@dataclass(frozen=True)
+class InflateConcurrency(Misreport):
+    """The owner declares ``k`` nodes more than the job needs (fewer, if negative).
+
+    The declaration is clipped to 1 .. the smaller of capacity and the announced
+    ``max_concurrency``. Too many: they are held while the job runs. Too few: the job gets what it
+    declared and never completes. Size: ``|k|`` as a share of the nodes needed.
+
+    Parameters
+    ----------
+    k : int
+        Nodes declared beyond the need; negative: below it.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> truth = StatementOfWork(1, 2, DeadlineValue(4.0, 9), [(2, 2, 1.0)])
+    >>> InflateConcurrency(5).report(truth, PublicInformation(8, 20, 10, max_concurrency=4)).concurrency
+    4
+    """
+
+    k: int = whole("nodes", -LAST_ROUND, earlier=("more",))
+
+    kind = "inflate-concurrency"
+    aliases = ("declare-nodes",)
+    label = "nodes more"
+    telling = 1
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return ``truth`` with ``k`` nodes more of concurrency."""
+        return restated(truth, concurrency=max(1, min(truth.concurrency + self.k, public.widest)))
+
+    def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
+        """Refuse a number of nodes that would be clipped."""
+        if not 1 <= truth.concurrency + self.k <= public.widest:
+            raise InvalidReportError(f"concurrency = {truth.concurrency + self.k}: expected one that the market takes")
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """From one node to all that may be declared."""
+        return {"k": (1.0 - truth.concurrency, float(public.widest - truth.concurrency))}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the nodes over those needed."""
+        return abs(self.k) / truth.concurrency
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Name both numbers."""
+        return f"declares {count_of(truth.concurrency + self.k, 'node')} instead of {truth.concurrency}"
+
+
+@dataclass(frozen=True)
+class ScaleDuration(Misreport):
+    """The owner claims that every case runs ``f`` times as long (rounded, at least 1 round).
+
+    Durations are clipped to the announced ``max_duration``. The case seen as "signal 4" is then planned,
+    and priced at submission, as if it lasted ``4 * f`` rounds. Size: ``|f - 1|``.
+
+    Parameters
+    ----------
+    f : float
+        Factor of every duration, > 0.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 9), [(2, 2, 0.5), (2, 4, 0.5)])
+    >>> ScaleDuration(0.5).report(truth, PublicInformation(5, 20, 10)).requirements[1]
+    Requirement(arrival=2, duration=2, probability=0.5, signal=4)
+    """
+
+    f: float = number("factor", "(0, inf)", 1.0)
+
+    kind = "scale-duration"
+    label = "times the duration"
+    telling = 0.5
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return ``truth`` with every duration multiplied by ``f``; equal points merge."""
+        longest = math.inf if public.max_duration is None else public.max_duration
+
+        def scaled(duration: int) -> int:
+            return int(max(1.0, min(float(np.rint(duration * self.f)), longest)))
+
+        points = [Requirement(r.arrival, scaled(r.duration), r.probability, r.signal) for r in truth.requirements]
+        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points)
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """From one round to D_max (four times, if there is none)."""
+        shortest, longest = int(truth.law.durations.min()), int(truth.law.durations.max())
+        top = 4.0 if public.max_duration is None else min(20.0, public.max_duration / shortest)
+        return {"f": (1.0 / (2 * longest), max(1.0, top))}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the change of the factor."""
+        return abs(self.f - 1)
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Name the factor."""
+        return f"declares {self.f:.4g} {'of' if self.f < 1 else 'times'} its rounds"
 
 
 @dataclass(frozen=True)
@@ -27,15 +137,10 @@ class SpreadDuration(Misreport):
     Durations stay between 1 and D_max. Size: ``share * rounds / S``.
     """
 
-    rounds: int
-    share: float = 1.0
+    rounds: int = whole("rounds", 0)
+    share: float = number("share", "[0, 1]", 0.0, default=1.0)
 
     kind = "spread-duration"
-    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0, "share": 0.0}
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, 0))
-        object.__setattr__(self, "share", finite_parameter("share", self.share, "[0, 1]"))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report with less certain durations."""
@@ -45,7 +150,7 @@ class SpreadDuration(Misreport):
             points.append(Requirement(r.arrival, r.duration, r.probability * (1 - self.share), r.signal))
             for d in (max(1, r.duration - self.rounds), min(longest, r.duration + self.rounds)):
                 points.append(Requirement(r.arrival, d, r.probability * self.share / 2, r.signal))
-        return with_points(truth, points)
+        return restated(truth, points=points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """By D_max at most."""
@@ -61,29 +166,23 @@ class SpreadDuration(Misreport):
 
 
 @dataclass(frozen=True)
-class ShiftedArrival(Misreport):
+class ShiftArrival(Misreport):
     """Every arrival ``rounds`` later (earlier, if negative), never before birth.
 
     Size: ``|rounds| / S``.
     """
 
-    rounds: int
+    rounds: int = whole("rounds", -LAST_ROUND)
 
     kind = "shift-arrival"
-    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0}
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, -(10**7)))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report with other arrivals."""
-        return with_points(
-            truth,
-            [
-                Requirement(max(truth.birth, r.arrival + self.rounds), r.duration, r.probability, r.signal)
-                for r in truth.requirements
-            ],
-        )
+        points = [
+            Requirement(max(truth.birth, r.arrival + self.rounds), r.duration, r.probability, r.signal)
+            for r in truth.requirements
+        ]
+        return restated(truth, points=points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """By S at most."""
@@ -105,15 +204,10 @@ class SpreadArrival(Misreport):
     Never before birth. Size: ``share * rounds / S``.
     """
 
-    rounds: int
-    share: float = 0.5
+    rounds: int = whole("rounds", 0)
+    share: float = number("share", "[0, 1]", 0.0, default=0.5)
 
     kind = "spread-arrival"
-    neutral: ClassVar[Mapping[str, float]] = {"rounds": 0, "share": 0.0}
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", whole_parameter("rounds", self.rounds, 0))
-        object.__setattr__(self, "share", finite_parameter("share", self.share, "[0, 1]"))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report with less certain arrivals."""
@@ -122,7 +216,7 @@ class SpreadArrival(Misreport):
             points.append(Requirement(r.arrival, r.duration, r.probability * (1 - self.share), r.signal))
             for a in (max(truth.birth, r.arrival - self.rounds), r.arrival + self.rounds):
                 points.append(Requirement(a, r.duration, r.probability * self.share / 2, r.signal))
-        return with_points(truth, points)
+        return restated(truth, points=points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """By S at most."""
@@ -138,27 +232,23 @@ class SpreadArrival(Misreport):
 
 
 @dataclass(frozen=True)
-class ScaledMass(Misreport):
+class ScaleMass(Misreport):
     """Every probability times ``factor``: the job comes more, or less, surely than it says.
 
     Size: ``|factor - 1|`` of the true mass.
     """
 
-    factor: float
+    factor: float = number("factor", "(0, inf)", 1.0)
 
     kind = "scale-mass"
-    neutral: ClassVar[Mapping[str, float]] = {"factor": 1.0}
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", finite_parameter("factor", self.factor, "(0, inf)"))
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report with other probabilities."""
         if self.factor * float(truth.law.probabilities.sum()) > 1 + LEAST:
             raise InvalidReportError(f"probabilities times {self.factor:g}: expected a sum of at most 1")
-        return with_points(
-            truth,
-            [Requirement(r.arrival, r.duration, r.probability * self.factor, r.signal) for r in truth.requirements],
+        points = truth.requirements
+        return restated(
+            truth, points=[Requirement(r.arrival, r.duration, r.probability * self.factor, r.signal) for r in points]
         )
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
@@ -175,23 +265,20 @@ class ScaledMass(Misreport):
 
 
 @dataclass(frozen=True)
-class MovedMass(Misreport):
+class MoveMass(Misreport):
     """A share of the probability of point ``source`` is reported for point ``target``.
 
     -1 stands for not arriving at all. Size: the probability moved.
     """
 
-    source: int
-    target: int
-    share: float = 1.0
+    source: int = whole("source", ABSENT, None)
+    target: int = whole("target", ABSENT, None)
+    share: float = number("share", "[0, 1]", 0.0, default=1.0)
 
     kind = "move-mass"
-    neutral: ClassVar[Mapping[str, float]] = {"share": 0.0}
 
     def __post_init__(self) -> None:
-        for name in ("source", "target"):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), NEVER))
-        object.__setattr__(self, "share", finite_parameter("share", self.share, "[0, 1]"))
+        super().__post_init__()
         if self.source == self.target:
             raise InvalidParameterError(f"source = target = {self.source}: expected two points of the law")
 
@@ -200,20 +287,20 @@ class MovedMass(Misreport):
         points = truth.requirements
         moved = self.share * self._weight(truth)
         probabilities = [r.probability for r in points]
-        if self.source != NEVER:
+        if self.source != ABSENT:
             probabilities[self.source] -= moved
-        if self.target != NEVER:
+        if self.target != ABSENT:
             self._check(self.target, truth)
             probabilities[self.target] += moved
         columns = zip(points, probabilities, strict=True)
-        return with_points(truth, [Requirement(r.arrival, r.duration, max(0.0, p), r.signal) for r, p in columns])
+        return restated(truth, points=[Requirement(r.arrival, r.duration, max(0.0, p), r.signal) for r, p in columns])
 
     def _check(self, point: int, truth: StatementOfWork) -> None:
         if point >= truth.law.arrivals.size:
             raise InvalidReportError(f"point {point} of a law of {truth.law.arrivals.size}: expected one of its points")
 
     def _weight(self, truth: StatementOfWork) -> float:
-        if self.source == NEVER:
+        if self.source == ABSENT:
             return max(0.0, 1 - truth.mass)
         self._check(self.source, truth)
         return truth.requirements[self.source].probability
@@ -235,22 +322,21 @@ class MovedMass(Misreport):
 
 
 @dataclass(frozen=True)
-class LeftOut(Misreport):
+class LeaveOut(Misreport):
     """A share of the probability of some points is not reported.
 
     ``rescaled``: the others take it in proportion. Size: the probability left out.
     """
 
     points: tuple[int, ...]
-    share: float = 1.0
+    share: float = number("share", "[0, 1]", 0.0, default=1.0)
     rescaled: bool = False
 
     kind = "leave-out"
-    neutral: ClassVar[Mapping[str, float]] = {"share": 0.0}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", tuple(sorted(whole_parameter("point", i, 0) for i in self.points)))
-        object.__setattr__(self, "share", finite_parameter("share", self.share, "[0, 1]"))
+        super().__post_init__()
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report without these points."""
@@ -259,7 +345,7 @@ class LeftOut(Misreport):
         left = [r.probability * (1 - self.share if i in self.points else 1.0) for i, r in enumerate(truth.requirements)]
         scale = truth.mass / sum(left) if self.rescaled and sum(left) > 0 else 1.0
         columns = zip(truth.requirements, left, strict=True)
-        return with_points(truth, [Requirement(r.arrival, r.duration, p * scale, r.signal) for r, p in columns])
+        return restated(truth, points=[Requirement(r.arrival, r.duration, p * scale, r.signal) for r, p in columns])
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """Any share."""
@@ -277,22 +363,8 @@ class LeftOut(Misreport):
         return f"{how} {what}{', the others scaled up' if self.rescaled else ''}"
 
 
-def with_points(truth: StatementOfWork, points: list[Requirement]) -> StatementOfWork:
-    """Return ``truth`` with another law; points without probability are not reported.
-
-    Raises
-    ------
-    InvalidReportError
-        If none is left.
-    """
-    left = [point for point in points if point.probability > LEAST]
-    if not left:
-        raise InvalidReportError("nothing is left of the law: expected a case with positive probability")
-    return StatementOfWork(truth.birth, truth.concurrency, truth.value, left)
-
-
 def _point(truth: StatementOfWork, index: int) -> str:
-    if index == NEVER:
+    if index == ABSENT:
         return "not arriving"
     r = truth.requirements[index]
     return f"(arrival {r.arrival}, {count_of(r.duration, 'round')})"

@@ -1,0 +1,30 @@
+"""How owners report: the truth, and every lie, each one class; `KINDS` lists them by name."""
+
+from marketsched.agents.lies.base import KINDS as KINDS
+from marketsched.agents.lies.base import Combination as Combination
+from marketsched.agents.lies.base import Misreport as Misreport
+from marketsched.agents.lies.base import PublicInformation as PublicInformation
+from marketsched.agents.lies.base import Strategy as Strategy
+from marketsched.agents.lies.base import Truthful as Truthful
+from marketsched.agents.lies.base import count_of as count_of
+from marketsched.agents.lies.base import misreport_from as misreport_from
+from marketsched.agents.lies.base import submission_delay as submission_delay
+from marketsched.agents.lies.needs import ABSENT as ABSENT
+from marketsched.agents.lies.needs import InflateConcurrency as InflateConcurrency
+from marketsched.agents.lies.needs import LeaveOut as LeaveOut
+from marketsched.agents.lies.needs import MoveMass as MoveMass
+from marketsched.agents.lies.needs import ScaleDuration as ScaleDuration
+from marketsched.agents.lies.needs import ScaleMass as ScaleMass
+from marketsched.agents.lies.needs import ShiftArrival as ShiftArrival
+from marketsched.agents.lies.needs import SpreadArrival as SpreadArrival
+from marketsched.agents.lies.needs import SpreadDuration as SpreadDuration
+from marketsched.agents.lies.outside_model import DelaySubmission as DelaySubmission
+from marketsched.agents.lies.outside_model import Ghosts as Ghosts
+from marketsched.agents.lies.outside_model import Overrun as Overrun
+from marketsched.agents.lies.outside_model import SplitNodes as SplitNodes
+from marketsched.agents.lies.outside_model import SplitRounds as SplitRounds
+from marketsched.agents.lies.values import CutDeadline as CutDeadline
+from marketsched.agents.lies.values import ScaleValue as ScaleValue
+from marketsched.agents.lies.values import ShiftDeadline as ShiftDeadline
+from marketsched.agents.lies.values import ShiftValue as ShiftValue
+from marketsched.agents.lies.values import value_until as value_until

@@ -1,0 +1,408 @@
+"""What a lie is: a map from the true statement to the reported one, as plain data with a size and a name in words.
+
+One class per lie holds everything anybody asks of it: how it changes a report (agents in a market, and the
+search), the range of its numbers and where they are the truth (the optimiser, and shrinking), its distance
+from the truth, what it does in words, and what it is called in YAML and in files of witnesses. `KINDS` lists
+all classes by name.
+
+A report is always legal: the limits the mechanism announces cut values, durations and nodes. Where there is
+no such report of a truth, or the limits would make another lie of it, `Misreport.check` says so, and nobody
+searches where nobody may go.
+
+The *size* of a lie, its distance from the truth, has no unit: the change of a factor ``|f - 1|``; rounds as a
+share of S; nodes as a share of those needed; probability moved; and the sum over the parts of a combination.
+It orders lies of one family; between families it is a convention.
+
+What a lie can and cannot change is physical. A job that declares too few nodes never completes with value;
+one that declares too many merely holds them. A misreported law or value changes the launch plan and nothing
+else: the platform sees the real arrival, the real signal and the real end. If the real (arrival, signal) is
+not in the reported support, the mechanism drops the job ([BLLMSW22]_, Section 2; docs/mathematics.md,
+sections 1, 4 and 10). Inside the model an owner may misreport its statement and nothing else; what goes beyond
+that is in :mod:`marketsched.agents.lies.outside_model` and carries ``inside_model = False``.
+
+References
+----------
+.. [BLLMSW22] Babaioff, Lempel, Lucier, Menache, Slivkins, Wong: Truthful Online Scheduling of
+   Cloud Workloads under Uncertainty, WWW 2022, arXiv:2203.01213.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+
+from marketsched.agents.conduct import Conduct, plain
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.limits import LAST_ROUND
+from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.values import ValueCurve
+
+Bounds = tuple[float, float]
+
+KINDS: dict[str, type[Misreport]] = {}  # by kind, and by earlier names
+
+LEAST = 1e-12  # probability; less is none
+
+
+@dataclass(frozen=True, slots=True)
+class PublicInformation:
+    """What every owner is told before reporting: the size of the market and the legal limits.
+
+    Attributes
+    ----------
+    capacity : int
+        C, nodes.
+    horizon : int
+        T, the last round.
+    max_delay : int
+        S, rounds: values at completion times ``>= birth + max_delay`` count as 0.
+    max_concurrency, max_duration, max_value : int, int, float or None
+        Largest concurrency (nodes), duration (rounds) and value (credits) a report may hold; None
+        if the mechanism announces no such limit.
+    """
+
+    capacity: int
+    horizon: int
+    max_delay: int
+    max_concurrency: int | None = None
+    max_duration: int | None = None
+    max_value: float | None = None
+
+    @property
+    def widest(self) -> int:
+        """The most nodes a report may declare."""
+        return self.capacity if self.max_concurrency is None else min(self.capacity, self.max_concurrency)
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """What every way to report offers; a user's own has it, too.
+
+    A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
+    submits (0 if absent). The report must be born in the round in which it is submitted. One that
+    learns may have ``hear(utility)``, which is called when the job leaves the market.
+    """
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the statement of work to submit for the true statement ``truth``."""
+        ...
+
+
+def submission_delay(strategy: Strategy) -> int:
+    """Return how many rounds after birth ``strategy`` submits."""
+    return int(getattr(strategy, "delay", 0))
+
+
+class Number(NamedTuple):
+    """A number of a lie: what data calls it, its range, and where it is the truth (None: no number to search)."""
+
+    name: str
+    legal: str | tuple[int, int]  # an interval of finite numbers, or the ends of a range of whole ones
+    neutral: float | None
+    earlier: tuple[str, ...] = ()  # names in earlier files
+
+    @property
+    def whole(self) -> bool:
+        """True for whole numbers."""
+        return isinstance(self.legal, tuple)
+
+    def checked(self, name: str, x: object) -> float:
+        """Return ``x``, or raise InvalidParameterError."""
+        if isinstance(self.legal, str):
+            return finite_parameter(name, x, self.legal)
+        return whole_parameter(name, x, *self.legal)
+
+
+def number(name: str, legal: str, neutral: float | None, **more: Any) -> Any:
+    """Return the dataclass field of a finite number; ``default`` and ``earlier`` as keywords."""
+    return _field(Number(name, legal, neutral, more.pop("earlier", ())), more)
+
+
+def whole(name: str, lowest: int, neutral: int | None = 0, **more: Any) -> Any:
+    """Return the dataclass field of a whole number; ``default`` and ``earlier`` as keywords."""
+    return _field(Number(name, (lowest, LAST_ROUND), neutral, more.pop("earlier", ())), more)
+
+
+def _field(own: Number, more: Mapping[str, Any]) -> Any:
+    return field(metadata={"number": own}, **more)
+
+
+@dataclass(frozen=True)
+class Misreport:
+    """Base of all lies.
+
+    Subclasses are frozen dataclasses of fields made by `number` and `whole`, and set
+
+    * ``kind``, their name as data, and ``aliases``, earlier names;
+    * ``inside_model``, whether only the statement is misreported;
+    * ``label`` and ``telling``, for lies that have a report for every truth: what the first number counts,
+      in words, and an amount that shows something. These are offered in scenarios and on the dashboard.
+    """
+
+    kind: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    inside_model: ClassVar[bool] = True
+    label: ClassVar[str] = ""
+    telling: ClassVar[float] = 0
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.kind:
+            KINDS.update(dict.fromkeys((cls.kind, *cls.aliases), cls))
+
+    def __post_init__(self) -> None:
+        for name, own in self.numbers().items():
+            checked = own.checked(f"{type(self).__name__} {name}", getattr(self, name))
+            object.__setattr__(self, name, checked)
+
+    @classmethod
+    def numbers(cls) -> dict[str, Number]:
+        """Return the numbers by attribute."""
+        return {f.name: f.metadata["number"] for f in fields(cls) if "number" in f.metadata}
+
+    @property
+    def neutral(self) -> dict[str, float]:
+        """The value of each number that may be searched at which nothing is misreported."""
+        return {name: own.neutral for name, own in self.numbers().items() if own.neutral is not None}
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return what is reported.
+
+        Raises
+        ------
+        InvalidReportError
+            If there is no such report of this truth.
+        """
+        raise NotImplementedError
+
+    def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
+        """Raise InvalidReportError if the announced limits would make another lie of it."""
+
+    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return all that the owner does: by default one report, for ``told`` in place of the truth.
+
+        Raises
+        ------
+        InvalidReportError
+            If there is no such report, or the limits would make another lie of it.
+        """
+        self.check(told, public)
+        return plain(self.report(told, public), truth.concurrency)
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """Return, for each number that may be searched, its range; whole numbers stay whole."""
+        return {}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the size of the lie; 0 is the truth."""
+        raise NotImplementedError
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Return what the owner does, as one would say it."""
+        raise NotImplementedError
+
+    def data(self) -> dict[str, Any]:
+        """Return the lie as plain data, which `misreport_from` reads back."""
+        names = {name: own.name for name, own in self.numbers().items()}
+        own = {names.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        return {"kind": self.kind, **{k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}}
+
+    @classmethod
+    def read(cls, given: dict[str, Any]) -> Misreport:
+        """Return the lie with these fields, as `data` has written them."""
+        names = {f.name: f.name for f in fields(cls)}
+        for name, own in cls.numbers().items():
+            names |= dict.fromkeys((own.name, *own.earlier), name)
+        found = {names.get(key, key): tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+        known = {f.name for f in fields(cls)}
+        if set(found) != known or len(found) < len(given):
+            written = [cls.numbers()[name].name if name in cls.numbers() else name for name in sorted(known)]
+            raise InvalidParameterError(
+                f"misreport {cls.kind!r} has {', '.join(map(str, given)) or 'no fields'}: expected {', '.join(written)}"
+            )
+        return cls(**found)
+
+    def with_values(self, values: Mapping[str, float]) -> Self:
+        """Return the lie with some of its numbers replaced; whole ones are rounded."""
+        numbers = self.numbers()
+        return replace(self, **{k: round(v) if numbers[k].whole else float(v) for k, v in values.items()})
+
+    def toward_truth(self, share: float, name: str | None = None) -> Self:
+        """Return the lie with ``share`` of its way from the truth left: 1 is itself, 0 the truth.
+
+        ``name``: bring one number nearer, not all of them.
+        """
+        return self.with_values(
+            {k: n + share * (getattr(self, k) - n) for k, n in self.neutral.items() if name in (None, k)}
+        )
+
+
+def misreport_from(data: Mapping[str, Any]) -> Misreport:
+    """Return the lie that `Misreport.data` has written, here or under an earlier name.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the kind or a field is unknown, or a number is out of range (InvalidReportError: in a statement).
+
+    Examples
+    --------
+    >>> misreport_from({"kind": "scale-value", "factor": 0.5})
+    ScaleValue(f=0.5)
+    """
+    kind = data.get("kind") if isinstance(data, Mapping) else data
+    if not isinstance(data, Mapping) or not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidParameterError(f"misreport kind = {kind!r}: expected one of {', '.join(sorted(KINDS))}")
+    return KINDS[kind].read({key: value for key, value in data.items() if key != "kind"})
+
+
+@dataclass(frozen=True)
+class Truthful(Misreport):
+    """No lie: the report is the truth itself, at birth."""
+
+    kind = "truthful"
+    aliases = ("truth",)
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return ``truth``."""
+        return truth
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return 0."""
+        return 0.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Say so."""
+        return "reports the truth"
+
+
+@dataclass(frozen=True)
+class Combination(Misreport):
+    """Several lies at once, each applied to what the one before reports.
+
+    Size: the sum of the parts' sizes. At most one part, the last, goes beyond the model.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there are fewer than two parts, or one before the last goes beyond the model.
+    """
+
+    parts: tuple[Misreport, ...]
+
+    kind = "combination"
+
+    @classmethod
+    def read(cls, given: dict[str, Any]) -> Misreport:
+        """Return the combination of the parts."""
+        parts = given.get("parts")
+        if set(given) != {"parts"} or not isinstance(parts, (list, tuple)):
+            raise InvalidParameterError(f"combination has {', '.join(given)}: expected a list of parts")
+        return cls(tuple(misreport_from(part) for part in parts))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if len(self.parts) < 2 or not all(part.inside_model for part in self.parts[:-1]):
+            raise InvalidParameterError(
+                f"combination of {[part.kind for part in self.parts]}: expected two or more misreports, "
+                "only the last of them beyond the model"
+            )
+
+    @property
+    def inside_model(self) -> bool:  # type: ignore[override]
+        """True if all parts are."""
+        return self.parts[-1].inside_model
+
+    @property
+    def neutral(self) -> dict[str, float]:
+        """Those of the parts, under ``<place>.<name>``."""
+        return {f"{i}.{name}": n for i, part in enumerate(self.parts) for name, n in part.neutral.items()}
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return what the last part reports."""
+        for part in self.parts:
+            truth = part.report(truth, public)
+        return truth
+
+    def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
+        """Check each part, for what the one before reports."""
+        for part in self.parts:
+            part.check(truth, public)
+            truth = part.report(truth, public)
+
+    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return the conduct of the last part, for what the others report."""
+        for part in self.parts[:-1]:
+            part.check(told, public)
+            told = part.report(told, public)
+        return self.parts[-1].conduct(told, truth, public)
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        """Those of the parts, under ``<place>.<name>``."""
+        own = [part.bounds(truth, public) for part in self.parts]
+        return {f"{i}.{name}": pair for i, bounds in enumerate(own) for name, pair in bounds.items()}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the sum over the parts."""
+        return sum(part.distance(truth, public) for part in self.parts)
+
+    def words(self, truth: StatementOfWork) -> str:
+        """Say one part after the other."""
+        return " and ".join(part.words(truth) for part in self.parts)
+
+    def data(self) -> dict[str, Any]:
+        """Return the parts as plain data."""
+        return {"kind": self.kind, "parts": [part.data() for part in self.parts]}
+
+    def with_values(self, values: Mapping[str, float]) -> Self:
+        """Replace numbers of the parts, named ``<place>.<name>``."""
+        own: list[dict[str, float]] = [{} for _ in self.parts]
+        for path, value in values.items():
+            place, _, name = path.partition(".")
+            own[int(place)][name] = value
+        return replace(self, parts=tuple(p.with_values(v) if v else p for p, v in zip(self.parts, own, strict=True)))
+
+    def toward_truth(self, share: float, name: str | None = None) -> Self:
+        """Bring all parts nearer to the truth, or one number of one of them."""
+        place, _, own = (name or "").partition(".")
+        return replace(
+            self,
+            parts=tuple(
+                part.toward_truth(share, own or None) if place in ("", str(i)) else part
+                for i, part in enumerate(self.parts)
+            ),
+        )
+
+
+def count_of(n: int, what: str) -> str:
+    """Return "1 node", "2 nodes"."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def restated(
+    truth: StatementOfWork,
+    *,
+    birth: int | None = None,
+    concurrency: int | None = None,
+    value: ValueCurve | None = None,
+    points: list[Requirement] | None = None,
+) -> StatementOfWork:
+    """Return ``truth`` with some of its parts replaced; points without probability are not reported.
+
+    Raises
+    ------
+    InvalidReportError
+        If no point is left.
+    """
+    if points is not None:
+        points = [point for point in points if point.probability > LEAST]
+        if not points:
+            raise InvalidReportError("nothing is left of the law: expected a case with positive probability")
+    return StatementOfWork(
+        truth.birth if birth is None else birth,
+        truth.concurrency if concurrency is None else concurrency,
+        truth.value if value is None else value,
+        truth.requirements if points is None else points,
+    )
