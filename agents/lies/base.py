@@ -222,6 +222,8 @@ class Misreport:
             raise InvalidParameterError(
                 f"misreport {cls.kind!r} has {', '.join(map(str, given)) or 'no fields'}: expected {', '.join(written)}"
             )
+        for name, own in cls.numbers().items():
+            own.checked(own.name, found[name])  # an error calls it as the file does
         return cls(**found)
 
     def with_values(self, values: Mapping[str, float]) -> Self:

@@ -47,7 +47,7 @@ def _choice(kind: str) -> type[LieChoice]:
         own.name: (Annotated[Any, BeforeValidator(partial(_checked, own))], ...)
         for own in KINDS[kind].numbers().values()
     }
-    return create_model(f"LieChoice[{kind}]", __base__=LieChoice, kind=(Literal[kind], ...), **keys)
+    return create_model(f"LieChoice[{kind}]", __base__=LieChoice, **{"kind": (Literal[kind], ...), **keys})
 
 
 def _again(keys: dict[str, Any]) -> LieChoice:
@@ -64,7 +64,8 @@ def _checked(own: Number, x: object) -> float:
 
 
 LIES = {lie.kind: lie for lie in KINDS.values() if lie.label}  # what a scenario can choose from
-CHOICES = {kind: _choice(kind) for kind, lie in KINDS.items() if lie.label or kind == Truthful.kind}  # earlier names, too
+# Under earlier names, too.
+CHOICES = {kind: _choice(kind) for kind, lie in KINDS.items() if lie.label or kind == Truthful.kind}
 _AT_BIRTH = tuple(CHOICES[kind] for kind, lie in KINDS.items() if lie.label and lie.inside_model)
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ else:
 
 
 def _shades() -> list[AtBirth]:
-    return [CHOICES["scale-value"](kind="scale-value", factor=factor) for factor in (0.2, 0.4, 0.6, 0.8)]
+    shade = CHOICES["scale-value"]
+    return [shade.model_validate({"kind": "scale-value", "factor": factor}) for factor in (0.2, 0.4, 0.6, 0.8)]
 
 
 class LearningChoice(Strict):

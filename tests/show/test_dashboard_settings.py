@@ -10,7 +10,7 @@ from marketsched.config.scenario_file import built_in_names, read_scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
 from marketsched.show.dashboard.load import scaled_jobs
-from marketsched.show.dashboard.settings import LIES, apply, first_form, read_form
+from marketsched.show.dashboard.settings import LIES, amount_of, apply, first_form, read_form
 
 BASE = Scenario.load("synthetic-pipelines")
 FORM = first_form(BASE, seed=3)
@@ -74,13 +74,21 @@ def test_absent_controls_are_faults_not_errors():
 @pytest.mark.parametrize("mechanism", mechanism_names())
 @pytest.mark.parametrize("lie", LIES)
 def test_all_choices_go_together(mechanism, lie):
-    form = {**FORM, "mechanism": mechanism, "lie": lie, "amount": LIES[lie].amount, "liars": "40", "capacity": "77"}
+    amount = f"{LIES[lie].telling:g}"
+    form = {**FORM, "mechanism": mechanism, "lie": lie, "amount": amount, "liars": "40", "capacity": "77"}
+        **FORM,
+        "mechanism": mechanism,
+        "lie": lie,
+        "amount": f"{LIES[lie].telling:g}",
+        "liars": "40",
+        "capacity": "77",
+    }
     settings, faults = read_form(form)
     assert faults == {}
     scenario = apply(settings, BASE)
     assert scenario.mechanism.name == mechanism and scenario.mechanism.capacity == 77
     assert scenario.owners.misreporting == 0.4 and scenario.owners.strategy.kind == lie
-    assert getattr(scenario.owners.strategy, LIES[lie].parameter) == float(LIES[lie].amount)
+    assert getattr(scenario.owners.strategy, amount_of(lie).name) == LIES[lie].telling
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from marketsched.agents.lies import (
     SplitRounds,
     SpreadArrival,
     SpreadDuration,
-    Truth,
+    Truthful,
     misreport_from,
 )
 from marketsched.agents.loop import Fate
@@ -119,9 +119,20 @@ def test_the_optimiser_may_go_to_both_ends_of_the_bounds(truth):
 
 def test_all_kinds_are_met_and_known_by_name():
     met = {m.kind for truth in (TRUTH, HIDDEN, CERTAIN) for m in members(truth)}
-    assert met | {"truth", "statement"} == set(KINDS)
+    assert met | {"truthful", "statement"} == {lie.kind for lie in KINDS.values()}
+    assert set(KINDS) - {lie.kind for lie in KINDS.values()} == {"truth", "declare-nodes"}  # earlier names
     outside = {"delay-submission", "split-nodes", "split-rounds", "ghosts", "overrun"}
     assert {m.kind for truth in (TRUTH, HIDDEN) for m in members(truth) if not m.inside_model} == outside
+
+
+def test_files_with_earlier_names_are_read():
+    for data, lie in (
+        ({"kind": "truth"}, Truthful()),
+        ({"kind": "declare-nodes", "more": 2}, InflateConcurrency(2)),
+        ({"kind": "delay-submission", "rounds": 3}, DelaySubmission(3)),
+    ):
+        assert misreport_from(data) == lie == misreport_from(lie.data())
+    assert InflateConcurrency(2).data() == {"kind": "inflate-concurrency", "nodes": 2}  # as in a scenario
 
 
 # --- inside the model -------------------------------------------------------------------------------
@@ -137,11 +148,13 @@ def test_values():
         reported(CutDeadline(9))
 
 
-def test_nodes_are_never_clipped_in_silence():
+def test_a_search_clips_no_nodes():
     assert reported(InflateConcurrency(2)).concurrency == 4
     for more in (3, -2):
-        with pytest.raises(InvalidReportError, match=f"concurrency = {2 + more}: expected one that the market takes"):
-            reported(InflateConcurrency(more))
+        assert reported(InflateConcurrency(more)).concurrency == (4 if more > 0 else 1)  # an owner in a market
+        for lie in (InflateConcurrency(more), Combination((ScaleValue(0.5), InflateConcurrency(more)))):
+            with pytest.raises(InvalidReportError, match=f"concurrency = {2 + more}: expected one that the market"):
+                lie.conduct(TRUTH, TRUTH, PUBLIC)  # the search
 
 
 def test_probabilities_that_move():
@@ -173,7 +186,7 @@ def test_a_combination_applies_one_part_after_the_other():
     assert probabilities(both) == {(3, 4): 0.5, (6, 2): 0.125}
     assert reported(both).concurrency == 3
     assert both.distance(TRUTH, PUBLIC) == pytest.approx(0.25 + 1.0 + 0.5)
-    assert both.with_values({"1.factor": 3.0}).parts[1] == ScaleDuration(3.0)
+    assert both.with_values({"1.f": 3.0}).parts[1] == ScaleDuration(3.0)
     late = Combination((ScaleValue(0.5), DelaySubmission(3)))
     (statement,) = late.conduct(TRUTH, TRUTH, PUBLIC).statements
     assert (statement.round, statement.report.value.highest) == (5, 4.0)
@@ -331,4 +344,4 @@ def test_families_are_gone_through_side_by_side():
     one, two = Family("one", (ScaleValue(0.5), ScaleValue(0.7))), Family("two", (InflateConcurrency(1),))
     assert [m for _, m in interleaved([one, two])] == [ScaleValue(0.5), InflateConcurrency(1), ScaleValue(0.7)]
     assert Family.of(0, ScaleValue(0.5)).members == (ScaleValue(0.5),)
-    assert Truth().report(TRUTH, PUBLIC) is TRUTH
+    assert Truthful().report(TRUTH, PUBLIC) is TRUTH

@@ -45,7 +45,7 @@ def gain_of(factor):
 def test_the_smallest_shading_is_where_the_gain_reaches_the_tolerance():
     found = search(rivals_auction(), budget_seconds=None, max_plays=12_000, tolerance=1.5)
     small = shrink(rivals_auction(), found[0])
-    factor = small.misreport.factor
+    factor = small.misreport.f
     # From the best bid upwards the gain falls through 1.5 between 8.0 and 8.25: 31 and 32 of 40 rivals are beaten.
     crossing = min(f for f in np.linspace(0.5, 1, 5001)[1:] if gain_of(f) <= 1.5)
     assert small.confirmed and small.gain_mean == pytest.approx(gain_of(factor))
@@ -81,9 +81,7 @@ def test_drawn_worlds_shrink_as_far_as_is_confirmed():
     given = score(situation, ScaleValue(0.65), tolerance=0.5, budget_seconds=None, max_plays=20_000)
     small = shrink(situation, given, budget_seconds=None, max_plays=60_000)
     assert given.confirmed and small.confirmed and not small.exact
-    truth = (10 - 10 * small.misreport.factor) * np.prod(
-        [sum(p for b, p in UNIFORM if b < 10 * small.misreport.factor)] * 2
-    )
+    truth = (10 - 10 * small.misreport.f) * np.prod([sum(p for b, p in UNIFORM if b < 10 * small.misreport.f)] * 2)
     assert small.size < given.size and truth > 0.5 and small.gain_low <= truth <= small.gain_high
     again = shrink(situation, given, budget_seconds=None, max_plays=60_000)
     assert replace(again, seconds=0) == replace(small, seconds=0)
@@ -217,7 +215,7 @@ def test_files_that_are_no_witness_are_refused(tmp_path):
     text = path.read_text()
     for old, new, message in (
         ("#| owner: new", "#| owner: nobody", "owner = 'nobody': expected a job with one statement"),
-        ("kind: declare-nodes", "kind: nonsense", "misreport kind = 'nonsense'"),
+        ("kind: inflate-concurrency", "kind: nonsense", "misreport kind = 'nonsense'"),
         ("#| seed: 0\n", "", "expected lines that begin with"),
     ):
         path.write_text(text.replace(old, new))

@@ -156,6 +156,8 @@ def amount_of(lie: str) -> Number:
 
 def _amounts(lie: str) -> tuple[float, float, bool]:
     """Return the amounts of a lie that can be typed: lowest, highest, and whether they are whole."""
+    if lie not in LIES:  # which is a fault of its own
+        return -MOST_AMOUNT[True], MOST_AMOUNT[True], True
     own = amount_of(lie)
     most = MOST_AMOUNT[own.whole]
     if isinstance(own.legal, tuple):
