@@ -76,13 +76,6 @@ def test_absent_controls_are_faults_not_errors():
 def test_all_choices_go_together(mechanism, lie):
     amount = f"{LIES[lie].telling:g}"
     form = {**FORM, "mechanism": mechanism, "lie": lie, "amount": amount, "liars": "40", "capacity": "77"}
-        **FORM,
-        "mechanism": mechanism,
-        "lie": lie,
-        "amount": f"{LIES[lie].telling:g}",
-        "liars": "40",
-        "capacity": "77",
-    }
     settings, faults = read_form(form)
     assert faults == {}
     scenario = apply(settings, BASE)
