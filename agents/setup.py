@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -67,10 +67,7 @@ class MarketSetup:
             raise InvalidParameterError(
                 f"the mechanism of {self.name!r} is in round {self.mechanism.round}: expected a fresh one, in round 1"
             )
-        if self.mechanism.horizon < self.horizon:
-            raise InvalidParameterError(
-                f"horizon = {self.horizon}: expected at most the mechanism's last round {self.mechanism.horizon}"
-            )
+        _ = self.public  # or it ends too early
         self._check_jobs()
 
     def _check_jobs(self) -> None:
@@ -100,19 +97,7 @@ class MarketSetup:
     @property
     def public(self) -> PublicInformation:
         """What owners are told; limits the mechanism does not announce are None."""
-        return PublicInformation(
-            capacity=self.capacity,
-            horizon=self.horizon,
-            max_delay=self.max_delay,
-            max_concurrency=self._announced("max_concurrency"),
-            max_duration=self._announced("max_duration"),
-            max_value=self._announced("max_value"),
-        )
-
-    def _announced(self, limit: str) -> Any:
-        """Look a limit up on the mechanism, or on its ``limits``."""
-        limits = getattr(self.mechanism, "limits", None)
-        return getattr(self.mechanism, limit, getattr(limits, limit, None))
+        return PublicInformation.of(self.mechanism, self.capacity, self.horizon, self.max_delay)
 
 
 @runtime_checkable

@@ -3,12 +3,9 @@
 from marketsched.agents.lies.base import KINDS as KINDS
 from marketsched.agents.lies.base import Combination as Combination
 from marketsched.agents.lies.base import Misreport as Misreport
-from marketsched.agents.lies.base import PublicInformation as PublicInformation
-from marketsched.agents.lies.base import Strategy as Strategy
 from marketsched.agents.lies.base import Truthful as Truthful
 from marketsched.agents.lies.base import count_of as count_of
 from marketsched.agents.lies.base import misreport_from as misreport_from
-from marketsched.agents.lies.base import submission_delay as submission_delay
 from marketsched.agents.lies.needs import ABSENT as ABSENT
 from marketsched.agents.lies.needs import InflateConcurrency as InflateConcurrency
 from marketsched.agents.lies.needs import LeaveOut as LeaveOut
@@ -23,6 +20,9 @@ from marketsched.agents.lies.outside_model import Ghosts as Ghosts
 from marketsched.agents.lies.outside_model import Overrun as Overrun
 from marketsched.agents.lies.outside_model import SplitNodes as SplitNodes
 from marketsched.agents.lies.outside_model import SplitRounds as SplitRounds
+from marketsched.agents.lies.strategy import PublicInformation as PublicInformation
+from marketsched.agents.lies.strategy import Strategy as Strategy
+from marketsched.agents.lies.strategy import submission_delay as submission_delay
 from marketsched.agents.lies.values import CutDeadline as CutDeadline
 from marketsched.agents.lies.values import ScaleValue as ScaleValue
 from marketsched.agents.lies.values import ShiftDeadline as ShiftDeadline

@@ -30,9 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Self
 
 from marketsched.agents.conduct import Conduct, plain
+from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND
@@ -44,55 +45,6 @@ Bounds = tuple[float, float]
 KINDS: dict[str, type[Misreport]] = {}  # by kind, and by earlier names
 
 LEAST = 1e-12  # probability; less is none
-
-
-@dataclass(frozen=True, slots=True)
-class PublicInformation:
-    """What every owner is told before reporting: the size of the market and the legal limits.
-
-    Attributes
-    ----------
-    capacity : int
-        C, nodes.
-    horizon : int
-        T, the last round.
-    max_delay : int
-        S, rounds: values at completion times ``>= birth + max_delay`` count as 0.
-    max_concurrency, max_duration, max_value : int, int, float or None
-        Largest concurrency (nodes), duration (rounds) and value (credits) a report may hold; None
-        if the mechanism announces no such limit.
-    """
-
-    capacity: int
-    horizon: int
-    max_delay: int
-    max_concurrency: int | None = None
-    max_duration: int | None = None
-    max_value: float | None = None
-
-    @property
-    def widest(self) -> int:
-        """The most nodes a report may declare."""
-        return self.capacity if self.max_concurrency is None else min(self.capacity, self.max_concurrency)
-
-
-@runtime_checkable
-class Strategy(Protocol):
-    """What every way to report offers; a user's own has it, too.
-
-    A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
-    submits (0 if absent). The report must be born in the round in which it is submitted. One that
-    learns may have ``hear(utility)``, which is called when the job leaves the market.
-    """
-
-    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the statement of work to submit for the true statement ``truth``."""
-        ...
-
-
-def submission_delay(strategy: Strategy) -> int:
-    """Return how many rounds after birth ``strategy`` submits."""
-    return int(getattr(strategy, "delay", 0))
 
 
 class Number(NamedTuple):

@@ -15,12 +15,12 @@ from marketsched.agents.lies.base import (
     LEAST,
     Bounds,
     Misreport,
-    PublicInformation,
     count_of,
     number,
     restated,
     whole,
 )
+from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marketsched.agents.conduct import Conduct, Plans, Statement, nothing, plain
-from marketsched.agents.lies.base import Bounds, Misreport, PublicInformation, count_of, number, restated, whole
+from marketsched.agents.lies.base import Bounds, Misreport, count_of, number, restated, whole
+from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import ScaleValue, ShiftDeadline, value_until
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import InvalidReportError

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from marketsched.agents.lies.base import (
     Bounds,
     Misreport,
-    PublicInformation,
     count_of,
     number,
     restated,
     whole,
 )
+from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork

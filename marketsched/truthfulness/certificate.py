@@ -31,9 +31,8 @@ from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.alternatives import Alternatives, alternatives
-from marketsched.truthfulness.evidence import FEW_OUTCOMES, count_failures, exact_failures
 from marketsched.truthfulness.made_reports import reports_for, selected_columns
-from marketsched.truthfulness.paired import FailureCounts, compare
+from marketsched.truthfulness.paired import FEW_OUTCOMES, FailureCounts, compare, count_failures, exact_failures
 from marketsched.truthfulness.parts import Parts, split
 from marketsched.truthfulness.regret import BestResponse, best_responses, likely_plans, plan_floor, regret_ceiling
 from marketsched.truthfulness.witness import Witness, witness_of

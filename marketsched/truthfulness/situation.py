@@ -26,9 +26,9 @@ from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.limits import check_report
+from marketsched.mechanisms.limits import SIZES, check_report
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
@@ -39,8 +39,6 @@ from marketsched.truthfulness.plays import MECHANISM, Played, Stage, stream, str
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
     from marketsched.worlds.workload import Workload
-
-SIZES = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +164,12 @@ class Situation:
             If a fresh mechanism ends before ``horizon``, or announces a limit that is none.
         """
         mechanism = self.factory(stream(0, MECHANISM) if self.history is None else stream_of_run(self.history))
-        if mechanism.horizon < self.horizon:
-            raise InvalidParameterError(
-                f"horizon = {self.horizon}: expected at most the mechanism's last round {mechanism.horizon}"
-            )
-        limits = getattr(mechanism, "limits", None)
-        names = ("max_concurrency", "max_duration", "max_value")
-        announced = {name: getattr(mechanism, name, getattr(limits, name, None)) for name in names}
-        for name, limit in announced.items():
-            if limit is not None and name == "max_value":
-                announced[name] = finite_parameter(f"the mechanism's {name}", limit)
-            elif limit is not None:
-                announced[name] = whole_parameter(f"the mechanism's {name}", limit, 1)
-        return PublicInformation(self.capacity, self.horizon, self.max_delay, **announced)
+        return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
 
     def check(self, report: StatementOfWork) -> None:
         """Raise InvalidReportError if a report breaks what the mechanism announces (births are not looked at)."""
         public = self.public
-        widest = self.capacity if public.max_concurrency is None else min(public.max_concurrency, self.capacity)
+        widest = public.widest
         longest = self.horizon if public.max_duration is None else public.max_duration
         highest = float("inf") if public.max_value is None else public.max_value
         now = report.birth if isinstance(report, StatementOfWork) else 0

@@ -14,8 +14,7 @@ from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.truthfulness.alternatives import Alternatives, alternatives
 from marketsched.truthfulness.bands import lower_means, upper_means
 from marketsched.truthfulness.certificate import SAMPLES, enumerates, inspection
-from marketsched.truthfulness.evidence import count_failures, exact_failures
-from marketsched.truthfulness.paired import share
+from marketsched.truthfulness.paired import count_failures, exact_failures, share
 from marketsched.truthfulness.regret import best_responses
 
 

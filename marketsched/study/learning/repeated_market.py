@@ -114,14 +114,7 @@ class RepeatedMarket:
     def public(self) -> PublicInformation:
         """What owners are told; limits the mechanism does not announce are None."""
         mechanism = self.factory(np.random.default_rng(0))
-        if mechanism.horizon < self.horizon:
-            raise InvalidParameterError(
-                f"horizon = {self.horizon}: expected at most the mechanism's last round {mechanism.horizon}"
-            )
-        limits = getattr(mechanism, "limits", None)
-        names = ("max_concurrency", "max_duration", "max_value")
-        announced = {name: getattr(mechanism, name, getattr(limits, name, None)) for name in names}
-        return PublicInformation(self.capacity, self.horizon, self.max_delay, **announced)
+        return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
 
     # -- days --------------------------------------------------------------------------------------
 

@@ -1,0 +1,84 @@
+"""What an owner is told before it reports, and what a way to report is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.sow import StatementOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class PublicInformation:
+    """What every owner is told before reporting: the size of the market and the legal limits.
+
+    Attributes
+    ----------
+    capacity : int
+        C, nodes.
+    horizon : int
+        T, the last round.
+    max_delay : int
+        S, rounds: values at completion times ``>= birth + max_delay`` count as 0.
+    max_concurrency, max_duration, max_value : int, int, float or None
+        Largest concurrency (nodes), duration (rounds) and value (credits) a report may hold; None
+        if the mechanism announces no such limit.
+    """
+
+    capacity: int
+    horizon: int
+    max_delay: int
+    max_concurrency: int | None = None
+    max_duration: int | None = None
+    max_value: float | None = None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:
+        """Return what owners are told in a market of these sizes; limits are the mechanism's, or of its ``limits``.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the mechanism ends before ``horizon``, or announces a limit that is none.
+        """
+        if mechanism.horizon < horizon:
+            raise InvalidParameterError(
+                place="horizon", value=horizon, legal=f"at most the mechanism's last round {mechanism.horizon}"
+            )
+        limits = getattr(mechanism, "limits", None)
+        announced: dict[str, Any] = {}
+        for name in ("max_concurrency", "max_duration", "max_value"):
+            limit = getattr(mechanism, name, getattr(limits, name, None))
+            if limit is not None and name == "max_value":
+                limit = finite_parameter(f"the mechanism's {name}", limit)
+            elif limit is not None:
+                limit = whole_parameter(f"the mechanism's {name}", limit, 1)
+            announced[name] = limit
+        return cls(capacity, horizon, max_delay, **announced)
+
+    @property
+    def widest(self) -> int:
+        """The most nodes a report may declare."""
+        return self.capacity if self.max_concurrency is None else min(self.capacity, self.max_concurrency)
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """What every way to report offers; a user's own has it, too.
+
+    A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
+    submits (0 if absent). The report must be born in the round in which it is submitted. One that
+    learns may have ``hear(utility)``, which is called when the job leaves the market.
+    """
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the statement of work to submit for the true statement ``truth``."""
+        ...
+
+
+def submission_delay(strategy: Strategy) -> int:
+    """Return how many rounds after birth ``strategy`` submits."""
+    return int(getattr(strategy, "delay", 0))
