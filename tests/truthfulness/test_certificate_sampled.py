@@ -170,7 +170,7 @@ def test_equal_seeds_give_equal_certificates(make):
 def test_many_paths_are_drawn_in_parts(monkeypatch):
     """The memory taken does not grow with the number of paths; every path counts once."""
     market, truth = revealed_market()
-    monkeypatch.setattr("marketsched.truthfulness.evidence.AT_ONCE", 100)
+    monkeypatch.setattr("marketsched.truthfulness.paired.AT_ONCE", 100)
     certificate = certify(market, truth, exact=False, samples=350, rng=7)
     share = certificate.truthful_utility / 10 * 350  # completing paths
     assert share == pytest.approx(round(share), abs=1e-6)

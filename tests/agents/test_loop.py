@@ -1,0 +1,63 @@
+"""The loop by itself: its order is the Mesa market's, and what happens follows from the protocol alone."""
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import NEVER, Fate, MarketLoop, TruthfulOwners, play
+from marketsched.agents.market import Market
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork
+from strict_mechanism import StrictMechanism
+
+
+def job(name, birth, arrival, duration, nodes=1):
+    truth = StatementOfWork(birth, nodes, DeadlineValue(10.0, 30), [(arrival or birth, duration, 1.0)])
+    return Job(name, "ann", truth, arrival, duration, duration)
+
+
+JOBS = [job("late", 3, 3, 1), job("first", 1, 2, 2), job("second", 1, 1, 3), job("never", 1, None, 1)]
+
+
+def test_the_loop_and_the_mesa_market_make_the_same_calls():
+    model = Market(MarketSetup("test", JOBS, StrictMechanism(4, 6), 4, 6, 20))
+    result = model.run()
+    market = MarketLoop(StrictMechanism(4, 6))
+    events = play(market, TruthfulOwners(JOBS), 6)
+    assert market.mechanism.calls == model.mechanism.calls
+    told = result.events[~result.events["event"].isin(["submit", "arrive", "close"])]
+    assert [(e.round, str(e.kind), e.job) for e in events] == list(
+        zip(told["round"], told["event"], told["job"], strict=True)
+    )
+
+
+def test_work_with_too_few_nodes_runs_on_and_load_is_that_of_the_round_cleared():
+    market = MarketLoop(StrictMechanism(4, 9))
+    sow = job("a", 1, 1, 2).truth
+    market.submit("a", sow, Fate(1, 2, 2), 2)  # the report has one node, the work needs two
+    market.submit("b", sow, Fate(1, 2, 2), 1)
+    loads = []
+    for _ in range(4):
+        market.clear()
+        loads.append(market.load)
+    assert loads == [2, 2, 1, 1] and list(market.entries) == ["a"]
+
+
+def test_the_future_can_be_said_late_and_said_anew():
+    market = MarketLoop(StrictMechanism(4, 9))
+    market.submit("a", job("a", 1, 3, 1).truth, NEVER, 1)
+    market.clear()
+    market.ready("a", Fate(1, 1, 1))  # ready before: it arrives now
+    market.ready("nobody", Fate(1, 1, 1))  # who is not there is passed over
+    market.foretell({"a": Fate(3, 2, 1)})
+    assert not market.arrivals()
+    assert market.advance() == [] and market.now == 3
+    assert [entry.name for entry in market.arrivals()] == ["a"]
+
+
+def test_an_event_about_nobody_changes_nothing():
+    class Talks(StrictMechanism):
+        def advance(self):
+            return [*super().advance(), Event(self.round, EventKind.CANCEL, "nobody")]
+
+    market = MarketLoop(Talks(4, 9))
+    market.submit("a", job("a", 1, 1, 2).truth, Fate(1, 2, 2), 1)
+    assert [event.job for event in market.clear()] == ["a", "nobody"]
+    assert market.load == 1
