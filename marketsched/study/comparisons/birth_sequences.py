@@ -22,29 +22,19 @@ from marketsched.config.job_list import drawn_point
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import MarketLimits as AnyLimits
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, TableValue
 
 DIGITS = 3  # significant digits of a value, so that a person can read what was found
 
 
-@dataclass(frozen=True, slots=True)
-class MarketLimits:
+@dataclass(frozen=True)
+class MarketLimits(AnyLimits):
     """What every instance of a search keeps to; the defaults are small enough for exact optima.
 
-    Parameters
-    ----------
-    capacity, max_concurrency : int
-        C and c_max, nodes; c_max <= C.
-    horizon, max_duration, max_delay : int
-        T, D_max and S, rounds; S >= 2, or nothing is ever worth anything.
-    max_value : float
-        V_max >= 1, credits.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a number is out of range.
+    Parameters and errors as of `marketsched.mechanisms.limits.MarketLimits`, and besides ``max_delay`` >= 2, or
+    nothing is ever worth anything, and ``max_value`` >= 1.
     """
 
     capacity: int = 12
@@ -55,16 +45,9 @@ class MarketLimits:
     max_delay: int = 12
 
     def __post_init__(self) -> None:
-        capacity = whole_parameter("capacity", self.capacity, 1)
-        for name, lowest, highest in (
-            ("capacity", 1, None),
-            ("horizon", 1, None),
-            ("max_concurrency", 1, capacity),
-            ("max_duration", 1, None),
-            ("max_delay", 2, None),
-        ):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), lowest, highest))
-        object.__setattr__(self, "max_value", finite_parameter("max_value", self.max_value, "[1, inf)"))
+        super().__post_init__()
+        whole_parameter("max_delay", self.max_delay, 2)
+        finite_parameter("max_value", self.max_value, "[1, inf)")
 
     def value(self, x: float) -> float:
         """Return ``x`` rounded to a few digits, inside [1, V_max]."""
