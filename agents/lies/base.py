@@ -132,16 +132,16 @@ class Misreport:
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
         """Raise InvalidReportError if the announced limits would make another lie of it."""
 
-    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return all that the owner does: by default one report, for ``told`` in place of the truth.
+    def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+        """Return all that the owner does: by default one report, for ``claim`` in place of the truth.
 
         Raises
         ------
         InvalidReportError
             If there is no such report, or the limits would make another lie of it.
         """
-        self.check(told, public)
-        return plain(self.report(told, public), truth.concurrency)
+        self.check(claim, public)
+        return plain(self.report(claim, public), truth.concurrency)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """Return, for each number that may be searched, its range; whole numbers stay whole."""
@@ -286,12 +286,12 @@ class Combination(Misreport):
             part.check(truth, public)
             truth = part.report(truth, public)
 
-    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+    def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return the conduct of the last part, for what the others report."""
         for part in self.parts[:-1]:
-            part.check(told, public)
-            told = part.report(told, public)
-        return self.parts[-1].conduct(told, truth, public)
+            part.check(claim, public)
+            claim = part.report(claim, public)
+        return self.parts[-1].conduct(claim, truth, public)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """Those of the parts, under ``<place>.<name>``."""

@@ -97,21 +97,21 @@ class SplitNodes(Misreport):
         """Return the first of the two reports."""
         return self._part(truth, self.nodes, public)
 
-    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+    def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return both."""
         if self.nodes == 0:
-            return plain(told, truth.concurrency)
+            return plain(claim, truth.concurrency)
         rest = truth.concurrency - self.nodes
-        both = (self._part(told, self.nodes, public), self._part(told, told.concurrency - self.nodes, public))
+        both = (self._part(claim, self.nodes, public), self._part(claim, claim.concurrency - self.nodes, public))
         first, second = both
         statements = (Statement(truth.birth, first, self.nodes), Statement(truth.birth, second, rest, "/2"))
         return Conduct(statements, ("nodes", both))
 
-    def _part(self, told: StatementOfWork, nodes: int, public: PublicInformation) -> StatementOfWork:
-        if not 1 <= nodes < told.concurrency:
-            raise InvalidReportError(f"{nodes} of {told.concurrency} nodes: expected a true part of them")
-        value = ScaleValue(nodes / told.concurrency).report(told, public).value
-        return StatementOfWork(told.birth, nodes, value, told.requirements)
+    def _part(self, claim: StatementOfWork, nodes: int, public: PublicInformation) -> StatementOfWork:
+        if not 1 <= nodes < claim.concurrency:
+            raise InvalidReportError(f"{nodes} of {claim.concurrency} nodes: expected a true part of them")
+        value = ScaleValue(nodes / claim.concurrency).report(claim, public).value
+        return StatementOfWork(claim.birth, nodes, value, claim.requirements)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """Up to all but one."""
@@ -161,23 +161,23 @@ class SplitRounds(Misreport):
             return r.signal
         return min(r.duration, self.rounds) if first else r.duration - self.rounds
 
-    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+    def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return both."""
         if self.rounds == 0:
-            return plain(told, truth.concurrency)
-        first = self.report(told, public)
+            return plain(claim, truth.concurrency)
+        first = self.report(claim, public)
 
         def second(plans: Plans) -> StatementOfWork | None:
             plan = plans.get("")
             points = []
-            for r in told.requirements:
+            for r in claim.requirements:
                 shown = self._signal(r, first=True)
                 start = None if plan is None else plan.start(r.arrival, shown)
                 ready = (r.arrival if start is None else start) + self.rounds
                 if r.duration > self.rounds:
                     left = Requirement(ready, r.duration - self.rounds, r.probability, self._signal(r, first=False))
                     points.append(left)
-            return restated(told, points=points)
+            return restated(claim, points=points)
 
         statements = (
             Statement(truth.birth, first, truth.concurrency, part=lambda job: self._fate(job, first=True)),
@@ -190,7 +190,7 @@ class SplitRounds(Misreport):
                 after="",
             ),
         )
-        return Conduct(statements, ("rounds", self.rounds, told))
+        return Conduct(statements, ("rounds", self.rounds, claim))
 
     def _fate(self, job: Fate, *, first: bool) -> Fate:
         duration = min(job.duration, self.rounds) if first else job.duration - self.rounds
@@ -232,12 +232,12 @@ class Ghosts(Misreport):
         """Return the owner's own report: the truth."""
         return truth
 
-    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+    def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return the ghosts and the owner's own report."""
         born = truth.birth - self.early
         if born < 1:
             raise InvalidReportError(f"ghosts in round {born}: expected a round of the market")
-        arrival = int(told.law.arrivals[0])
+        arrival = int(claim.law.arrivals[0])
         last = max(born + 1, min(born + public.max_delay - 1, public.horizon + 1))
         ghost = StatementOfWork(
             born, self.nodes, DeadlineValue(self.value, last), [Requirement(arrival, self.rounds, 1.0)]
@@ -245,8 +245,8 @@ class Ghosts(Misreport):
         ghosts = [
             Statement(born, ghost, self.nodes, f"/ghost-{k + 1}", part=nothing, counts=False) for k in range(self.count)
         ]
-        own = Statement(truth.birth, told, truth.concurrency)
-        return Conduct((*ghosts, own), ("ghosts", self, told))
+        own = Statement(truth.birth, claim, truth.concurrency)
+        return Conduct((*ghosts, own), ("ghosts", self, claim))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """A few, of any value."""
@@ -290,13 +290,13 @@ class Overrun(Misreport):
             points.append(Requirement(r.arrival, self._shown(r.duration, public), r.probability))
         return restated(truth, points=points)
 
-    def conduct(self, told: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
+    def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return the report, and the job that shows what it says."""
 
         def part(job: Fate) -> Fate:
             return Fate(job.arrival, job.duration, self._shown(job.duration, public))
 
-        report = self.report(told, public)
+        report = self.report(claim, public)
         return Conduct((Statement(truth.birth, report, truth.concurrency, part=part),), ("overrun", self, report))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:

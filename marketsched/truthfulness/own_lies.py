@@ -17,7 +17,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 class FixedReport(Misreport):
     """One given statement, whatever the truth is. Size: 1, as there is no measure for it."""
 
-    told: StatementOfWork
+    claim: StatementOfWork
     late: bool = False  # submitted after birth: outside the model
 
     kind = "statement"
@@ -35,22 +35,22 @@ class FixedReport(Misreport):
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the statement."""
-        if self.told.birth < truth.birth or (self.told.birth > truth.birth) is not self.late:
+        if self.claim.birth < truth.birth or (self.claim.birth > truth.birth) is not self.late:
             legal = f"one after {truth.birth}" if self.late else f"the true birth {truth.birth}"
-            raise InvalidReportError(f"birth = {self.told.birth}: expected {legal}")
-        return self.told
+            raise InvalidReportError(f"birth = {self.claim.birth}: expected {legal}")
+        return self.claim
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         """Return 1 for every lie."""
-        return float(self.told != truth)
+        return float(self.claim != truth)
 
     def words(self, truth: StatementOfWork) -> str:
         """Show the statement."""
-        return f"reports {self.told!r}"
+        return f"reports {self.claim!r}"
 
     def data(self) -> dict[str, Any]:
         """Return the statement as plain data."""
-        return {"kind": self.kind, "birth": self.told.birth, "late": self.late, **sow_to_json(self.told)}
+        return {"kind": self.kind, "birth": self.claim.birth, "late": self.late, **sow_to_json(self.claim)}
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class OwnLie(Misreport):
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return what the strategy reports, if it is a statement of work at all."""
-        told = self.lie.report(truth, public)
-        if not isinstance(told, StatementOfWork):
-            raise InvalidReportError(f"the strategy returned {told!r}: expected a StatementOfWork")
+        claim = self.lie.report(truth, public)
+        if not isinstance(claim, StatementOfWork):
+            raise InvalidReportError(f"the strategy returned {claim!r}: expected a StatementOfWork")
         born = truth.birth + submission_delay(self.lie)
-        if told.birth != born:
-            raise InvalidReportError(f"the strategy's report is born in {told.birth}: expected {born}")
-        return told
+        if claim.birth != born:
+            raise InvalidReportError(f"the strategy's report is born in {claim.birth}: expected {born}")
+        return claim
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         """Return the strategy's own measure, or 1."""

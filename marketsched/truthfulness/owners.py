@@ -97,8 +97,8 @@ def certify_owners(
             progress(len(found), len(chosen))
 
     def strategy_of(job: Job) -> Strategy:
-        told = setup.strategy_of(job)
-        return _Certified(told, job, certified) if job.name in chosen else told
+        claim = setup.strategy_of(job)
+        return _Certified(claim, job, certified) if job.name in chosen else claim
 
     market = Market(replace(setup, strategy=strategy_of), rng)
     while market.running and market.round < last_round:
@@ -109,8 +109,8 @@ def certify_owners(
 class _Certified:
     """A strategy that has its owner certified before it reports for the first time."""
 
-    def __init__(self, told: Strategy, job: Job, note: Callable[[Job, StatementOfWork], None]) -> None:
-        self._told, self._job, self._note = told, job, note
+    def __init__(self, claim: Strategy, job: Job, note: Callable[[Job, StatementOfWork], None]) -> None:
+        self._told, self._job, self._note = claim, job, note
         self._noted = False
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:

@@ -175,8 +175,8 @@ def _record(situation: Situation, deviation: Deviation) -> dict[str, Any]:
     """Return what is no scenario."""
     misreport = deviation.misreport
     if isinstance(misreport, OwnLie):  # a program is no data, but what it says here is
-        told = misreport.report(situation.truth, situation.public)
-        misreport = FixedReport(told, late=not misreport.inside_model)
+        claim = misreport.report(situation.truth, situation.public)
+        misreport = FixedReport(claim, late=not misreport.inside_model)
     return {
         "owner": situation.name,
         "misreport": misreport.data(),

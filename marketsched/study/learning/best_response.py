@@ -38,10 +38,10 @@ class AsStrategy:
         """Return what is reported."""
         try:
             self.misreport.check(truth, public)
-            told = self.misreport.report(truth, public)
+            claim = self.misreport.report(truth, public)
         except InvalidReportError:
             return truth
-        return told if told.birth == truth.birth else truth
+        return claim if claim.birth == truth.birth else truth
 
 
 class BestResponding:
