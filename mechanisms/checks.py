@@ -224,13 +224,29 @@ def count_array(name: str, x: ArrayLike, size: int) -> NDArray[np.int64]:
     """
     raw = _numeric(name, x, "an array of counts")
     check_shape(name, raw.shape, (size,))
+    return _whole_entries(name, raw, 0, LARGEST, "a whole number >= 0")
+
+
+def whole_array(name: str, x: ArrayLike, lowest: int, highest: int) -> NDArray[np.int64]:
+    """Return a copy of ``x`` as int64 of shape ``(n,)`` with entries in ``[lowest, highest]``; truth values are none.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is not an array of numbers in one dimension, or an entry is out of range or not whole.
+    """
+    raw = _numeric(name, x, "an array of whole numbers", kinds="iuf")
+    check_shape(name, raw.shape, (None,))
+    return _whole_entries(name, raw, lowest, highest, f"a whole number in [{lowest}, {highest}]").copy()
+
+
+def _whole_entries(name: str, raw: NDArray[Any], lowest: int, highest: int, legal: str) -> NDArray[np.int64]:
+    inside = np.asarray((raw >= lowest) & (raw <= highest))  # NaN is in no range
     if raw.dtype.kind == "f":
-        legal = np.isfinite(raw) & (raw >= 0) & (raw < 2**53) & (np.floor(raw) == raw)
-    else:
-        legal = np.asarray(raw >= 0)
-    if not legal.all():
-        place = int(np.flatnonzero(~legal)[0])
-        raise InvalidParameterError(place=f"{name}[{place}]", value=raw[place].item(), legal="a whole number >= 0")
+        inside &= np.floor(raw) == raw
+    if not inside.all():
+        place = int(np.flatnonzero(~inside)[0])
+        raise InvalidParameterError(place=f"{name}[{place}]", value=raw[place].item(), legal=legal)
     return np.ascontiguousarray(raw, dtype=np.int64)
 
 
@@ -247,12 +263,12 @@ def read_only(array: NDArray[np.generic]) -> None:
     array.flags.writeable = False
 
 
-def _numeric(name: str, x: ArrayLike, expected: str) -> NDArray[Any]:
+def _numeric(name: str, x: ArrayLike, expected: str, kinds: str = "biuf") -> NDArray[Any]:
     try:
         raw = np.asarray(x)
     except ValueError as problem:  # rows of different length
         raise InvalidParameterError(f"is not an array ({problem})", place=name, legal=expected) from problem
-    if raw.dtype.kind not in "biuf":
+    if raw.dtype.kind not in kinds and raw.size:
         raise InvalidParameterError(f"has entries of type {raw.dtype}", place=name, legal=expected)
     return raw
 

@@ -109,6 +109,13 @@ class RealisedJobs:
             array.flags.writeable = False
         return cls(*arrays, horizon)
 
+    def check_horizon(self, horizon: int) -> None:
+        """Raise InvalidParameterError if ``horizon`` is not the one the jobs were built for."""
+        if horizon != self.horizon:
+            raise InvalidParameterError(
+                place="horizon", value=horizon, legal=f"{self.horizon}, the horizon of these jobs"
+            )
+
     @property
     def n_jobs(self) -> int:
         """Number of jobs, those without any start included."""

@@ -1,4 +1,3 @@
-from .bounds import Bound as Bound
 from .bounds import law_bound as law_bound
 from .bounds import offline_bound as offline_bound
 from .bounds import plan_bound as plan_bound
@@ -9,8 +8,8 @@ from .duality import dual_value as dual_value
 from .duality import report_bound as report_bound
 from .hindsight import Optimum as Optimum
 from .hindsight import hindsight_optimum as hindsight_optimum
+from .packing import Bound as Bound
 from .packing import PackingProgram as PackingProgram
-from .packing import PackingSolution as PackingSolution
 from .stochastic import StochasticChoice as StochasticChoice
 from .stochastic import StochasticPricing as StochasticPricing
 from .tasks import Tasks as Tasks

@@ -15,37 +15,17 @@ few nodes); in the last one it is left out, as no schedule runs it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from marketsched.mechanisms.checks import finite_parameter, listed, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, listed
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.relaxed_lp.packing import PackingProgram
+from marketsched.relaxed_lp.packing import Bound, PackingProgram
 from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs, tasks_of_laws, tasks_of_plans, tasks_of_reports
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bound:
-    """The optimum of a linear program, and the prices that prove it.
-
-    ``value`` is the worth of a feasible allocation, ``dual_value`` what ``prices`` prove by weak
-    duality: the optimum lies between them, ``gap`` apart. They differ by rounding if ``optimal``.
-    Otherwise the solver was stopped, and only ``dual_value`` bounds what schedules are worth.
-    """
-
-    value: float  # credits
-    prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
-    gap: float  # credits, dual_value - value
-    dual_value: float  # credits
-    optimal: bool  # the gap is closed; False: stopped by the time limit
 
 
 def offline_bound(
@@ -166,8 +146,7 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
     capacity = finite_parameter("capacity", capacity, "(0, inf)")
     if not isinstance(jobs, RealisedJobs):
         raise InvalidParameterError(f"jobs = {type(jobs).__name__}", legal="RealisedJobs (see RealisedJobs.build)")
-    if whole_parameter("horizon", horizon, 1) != jobs.horizon:
-        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
+    jobs.check_horizon(horizon)
     if not jobs.n_jobs:
         raise InvalidParameterError("jobs is empty: expected at least one job")
     return _solved(tasks_of_jobs(jobs).fitting(capacity), capacity, horizon, time_limit)
@@ -184,5 +163,4 @@ def _some(name: str, kind: str, given: Iterable[T]) -> list[T]:
 def _solved(tasks: Tasks, capacity: float, horizon: int, time_limit: float | None) -> Bound:
     """Solve the program of these tasks once."""
     capacity = finite_parameter("capacity", capacity, "(0, inf)")
-    found = PackingProgram(tasks, horizon).solve(capacity, time_limit=time_limit)
-    return Bound(found.value, found.prices, found.gap, found.dual_value, found.optimal)
+    return PackingProgram(tasks, horizon).solve(capacity, time_limit=time_limit)

@@ -27,7 +27,7 @@ OPEN = np.iinfo(np.int64).max  # the commit at which an open bundle closed
 
 
 @dataclass(frozen=True, slots=True)
-class BundleQuote:
+class _BundleQuote:
     """The bundles that were open at a job's submission, to charge it later."""
 
     menu: BundlePricing
@@ -91,9 +91,9 @@ class BundlePricing:
         _price_table_kernel(self.first, self.last, self.prices, self.closed_at, first_start, concurrency, table)
         return table, np.isfinite(table).sum(axis=1)
 
-    def quote(self, concurrency: int, first_start: int, last_start: int) -> BundleQuote:
+    def quote(self, concurrency: int, first_start: int, last_start: int) -> _BundleQuote:
         """Return the current prices, to charge later."""
-        return BundleQuote(self, concurrency, self._commits)
+        return _BundleQuote(self, concurrency, self._commits)
 
     def commit(
         self,

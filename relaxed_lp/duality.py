@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
@@ -104,11 +104,12 @@ def dual_bound(
     >>> round(dual_bound(jobs, capacity=5, horizon=3).value, 3)
     20.0
     """
-    capacity, horizon = _check_size(jobs, capacity, horizon)
+    capacity = whole_parameter("capacity", capacity, 1)
+    jobs.check_horizon(horizon)
     steps = whole_parameter("steps", steps, 1)
-    starts = [np.zeros(horizon)]
+    starts = [np.zeros(jobs.horizon)]
     if start_prices is not None:
-        starts.append(_as_prices("start_prices", start_prices, horizon))
+        starts.append(float_array("start_prices", start_prices, (jobs.horizon,), lowest=0.0))
     tasks = _tasks_of(jobs, capacity)
     step = REACH * _mean_density(tasks)
     best, best_value, traces = starts[0], np.inf, []
@@ -131,8 +132,9 @@ def dual_value(jobs: RealisedJobs, capacity: int, horizon: int, prices: ArrayLik
     InvalidParameterError
         As `dual_bound`.
     """
-    capacity, horizon = _check_size(jobs, capacity, horizon)
-    at = _as_prices("prices", prices, horizon)
+    capacity = whole_parameter("capacity", capacity, 1)
+    jobs.check_horizon(horizon)
+    at = float_array("prices", prices, (jobs.horizon,), lowest=0.0)
     return float(_value_kernel(*_tasks_of(jobs, capacity), float(capacity), at))
 
 
@@ -181,7 +183,7 @@ def report_bound(
     capacity = whole_parameter("capacity", capacity, 1)
     horizon = whole_parameter("horizon", horizon, 1)
     max_delay = whole_parameter("max_delay", max_delay, 1)
-    final = _as_prices("final_prices", final_prices, horizon)
+    final = float_array("final_prices", final_prices, (horizon,), lowest=0.0)
     base_price = finite_parameter("base_price", base_price)
     factors = np.asarray(scales, dtype=np.float64).ravel()
     if factors.size == 0 or not (np.isfinite(factors).all() and (factors >= 0).all()):
@@ -189,25 +191,6 @@ def report_bound(
     above = np.maximum(final - base_price, 0.0)
     tasks = _weighted(tasks_of_reports(sows, horizon, max_delay).fitting(capacity))
     return min(float(_value_kernel(*tasks, float(capacity), factor * above)) for factor in factors)
-
-
-def _check_size(jobs: RealisedJobs, capacity: int, horizon: int) -> tuple[int, int]:
-    """Return capacity and horizon, or say what is wrong."""
-    capacity = whole_parameter("capacity", capacity, 1)
-    if horizon != jobs.horizon:
-        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
-    return capacity, jobs.horizon
-
-
-def _as_prices(name: str, prices: ArrayLike, horizon: int) -> NDArray[np.float64]:
-    """Return our own copy of ``prices``, shape (horizon,), finite and >= 0."""
-    own = np.array(prices, dtype=np.float64)
-    if own.shape != (horizon,):
-        raise InvalidParameterError(f"{name} has shape {own.shape}: expected ({horizon},), one price per round")
-    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
-    if bad.size:
-        raise InvalidParameterError(place=f"{name}[{bad[0]}]", value=own[bad[0]], legal="a finite number >= 0")
-    return own
 
 
 def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
@@ -234,7 +217,7 @@ def _descend(
     tasks: _Weighted, capacity: float, start: NDArray[np.float64], step: float, steps: int
 ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
     """Run the restarted method from ``start``; return best prices, their bound, all bounds."""
-    best, best_value, traces = start, np.inf, []
+    best, best_value, traces = start.copy(), np.inf, []
     for stage in range(STAGES):
         n = steps // STAGES + (stage < steps % STAGES)
         prices, trace = best.copy(), np.empty(n)

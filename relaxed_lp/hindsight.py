@@ -28,7 +28,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, SolverError, To
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.duality import dual_bound
-from marketsched.relaxed_lp.packing import usage_matrix
+from marketsched.relaxed_lp.packing import choice_matrix, usage_matrix
 from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs
 
 TOLERANCE = 1e-9  # of the solver, whose values are scaled to at most 1; and of a gap that counts as closed
@@ -140,8 +140,7 @@ def _as_realised(
         jobs = RealisedJobs.build(jobs, horizon=horizon, max_delay=horizon + 1 if max_delay is None else max_delay)
     elif max_delay is not None:
         raise InvalidParameterError(place="max_delay", value=max_delay, legal="None, as RealisedJobs have it built in")
-    if jobs.horizon != horizon:
-        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
+    jobs.check_horizon(horizon)
     if not jobs.n_jobs:
         raise InvalidParameterError("jobs is empty: expected at least one job")
     return jobs
@@ -184,9 +183,8 @@ class _Program:
     def __init__(self, tasks: Tasks, capacity: int, horizon: int) -> None:
         highspy = _highspy()
         self.tasks, self.scale = tasks, float(tasks.values.max())
-        n, task = tasks.n_starts, tasks.start_task
-        once = sparse.csc_array((np.ones(n), task, np.arange(n + 1)), shape=(tasks.n_tasks, n))
-        matrix = sparse.vstack([usage_matrix(tasks, horizon), once], format="csc")
+        n = tasks.n_starts
+        matrix = sparse.vstack([usage_matrix(tasks, horizon), choice_matrix(tasks)], format="csc")
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = n, horizon + tasks.n_tasks
         lp.col_cost_ = -tasks.values / self.scale

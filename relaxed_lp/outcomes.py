@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.checks import LARGEST, float_array, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 MAX_BUNDLES = 10_000_000  # what all weights together may fill
-MAX_ROUND = 2**53  # whole numbers are exact up to here
 
 
 class Outcomes(NamedTuple):
@@ -33,15 +33,16 @@ def checked_outcomes(
     max_duration: int,
 ) -> Outcomes:
     """Return our own copies of the arrays, or say what is wrong."""
-    begins = _as_whole("first", first, MAX_ROUND)
-    ends = _as_whole("last", last, MAX_ROUND)
     outcomes = Outcomes(
-        begins,
-        ends,
-        _as_whole("width", width, max_concurrency),
-        _as_floats("weight", weight),
-        _as_floats("value", value),
+        whole_array("first", first, 1, LARGEST),
+        whole_array("last", last, 1, LARGEST),
+        whole_array("width", width, 1, max_concurrency),
+        float_array("weight", weight, (None,), lowest=0.0).copy(),
+        float_array("value", value, (None,), lowest=0.0).copy(),
     )
+    begins, ends = outcomes.first, outcomes.last
+    if not begins.size:
+        raise InvalidParameterError("is empty", place="first", legal="at least one outcome")
     for name, array in zip(Outcomes._fields, outcomes, strict=True):
         if array.size != begins.size:
             raise InvalidParameterError(f"{name} has {array.size} entries: expected {begins.size}, as many as first")
@@ -65,38 +66,3 @@ def checked_outcomes(
     if not np.isfinite(total):
         raise InvalidParameterError(f"value * weight adds up to {total}: expected a finite number")
     return outcomes
-
-
-def _as_floats(name: str, given: ArrayLike) -> NDArray[np.float64]:
-    """Return our own copy of ``given``, shape (n,), finite and >= 0."""
-    numbers = _as_numbers(name, given).astype(np.float64)
-    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
-    if wrong.size:
-        raise InvalidParameterError(place=f"{name}[{wrong[0]}]", value=numbers[wrong[0]], legal="a finite number >= 0")
-    return numbers
-
-
-def _as_whole(name: str, given: ArrayLike, highest: int) -> NDArray[np.int64]:
-    """Return our own copy of ``given``, shape (n,), whole numbers in [1, highest]."""
-    numbers = _as_numbers(name, given)
-    wrong = np.flatnonzero(~((numbers >= 1) & (numbers <= highest) & (np.floor(numbers) == numbers)))
-    if wrong.size:
-        raise InvalidParameterError(
-            place=f"{name}[{wrong[0]}]", value=numbers[wrong[0]], legal=f"a whole number in [1, {highest}]"
-        )
-    return numbers.astype(np.int64)
-
-
-def _as_numbers(name: str, given: ArrayLike) -> NDArray[Any]:
-    """Return ``given`` as an array of shape (n,) of numbers."""
-    try:
-        numbers = np.asarray(given)
-    except ValueError:
-        raise InvalidParameterError(f"{name} is ragged: expected an array of shape (n,)") from None
-    if numbers.ndim != 1:
-        raise InvalidParameterError(f"{name} has shape {numbers.shape}: expected (n,)")
-    if not numbers.size:
-        raise InvalidParameterError(f"{name} is empty: expected at least one outcome")
-    if numbers.dtype.kind not in "iuf":
-        raise InvalidParameterError(f"{name} has entries of type {numbers.dtype}: expected numbers")
-    return numbers

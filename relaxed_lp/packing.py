@@ -36,15 +36,20 @@ TOLERANCE = 1e-9  # of the solver, on rows and on reduced costs; values are scal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PackingSolution:
-    """A feasible allocation, slot prices, and how far apart what they prove is."""
+class Bound:
+    """The optimum of a linear program, and the prices that prove it.
 
-    value: float  # credits; what the allocation is worth
-    dual_value: float  # credits; what no allocation exceeds
-    gap: float  # dual_value - value, credits
+    ``value`` is the worth of a feasible allocation, ``dual_value`` what ``prices`` prove by weak
+    duality: the optimum lies between them, ``gap`` apart. They differ by rounding if ``optimal``.
+    Otherwise the solver was stopped, and only ``dual_value`` bounds what schedules are worth.
+    """
+
+    value: float  # credits
     prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
+    gap: float  # credits, dual_value - value
+    dual_value: float  # credits
+    optimal: bool  # the gap is closed; False: stopped by the time limit
     allocation: NDArray[np.float64]  # (n_columns,), probability of each start
-    optimal: bool  # the gap is closed; False: the solver was stopped before it was done
     seconds: float  # spent in the solver
 
 
@@ -95,16 +100,13 @@ class PackingProgram:
         if (np.diff(tasks.offsets) < 1).any():
             raise InvalidParameterError(f"task {np.diff(tasks.offsets).argmin()} has no start: expected at least one")
         self.usage = usage_matrix(tasks, self.horizon)
-        ends = np.arange(tasks.n_starts + 1, dtype=np.int32)
-        self.choice = sparse.csc_array(
-            (np.ones(tasks.n_starts), self.column_task.astype(np.int32), ends), shape=(tasks.n_tasks, tasks.n_starts)
-        )
+        self.choice = choice_matrix(tasks)
         self.scale = float(tasks.values.max(initial=0.0)) or 1.0  # credits
         self._compiled: _Compiled | None = None
 
     def solve(
         self, supply: float, *, time_limit: float | None = None, method: Literal["simplex", "ipm"] | None = None
-    ) -> PackingSolution:
+    ) -> Bound:
         """Solve at this supply; only the first call compiles.
 
         Parameters
@@ -127,7 +129,7 @@ class PackingProgram:
         supply = finite_parameter("supply", supply, "(0, inf)")
         limit = None if time_limit is None else finite_parameter("time_limit", time_limit, "(0, inf)")
         if self.tasks.n_starts == 0:
-            return PackingSolution(0.0, 0.0, 0.0, np.zeros(self.horizon), np.zeros(0), True, 0.0)
+            return Bound(0.0, np.zeros(self.horizon), 0.0, 0.0, True, np.zeros(0), 0.0)
         if self._compiled is None:
             self._compiled = _Compiled(self)
         x, prices, optimal, seconds = self._compiled.run(supply, method or self._method(supply), limit)
@@ -141,7 +143,7 @@ class PackingProgram:
         dual_value = max(dual_value, value)  # below it by rounding only
         for array in (prices, allocation):
             array.flags.writeable = False
-        return PackingSolution(value, dual_value, dual_value - value, prices, allocation, optimal, seconds)
+        return Bound(value, prices, dual_value - value, dual_value, optimal, allocation, seconds)
 
     def dual_value(self, prices: NDArray[np.float64], supply: float) -> float:
         """Return D of the module, credits, at ``prices`` (horizon,) >= 0: above every allocation's value."""
@@ -203,6 +205,13 @@ def usage_matrix(tasks: Tasks, horizon: int) -> sparse.csc_array:
         data *= np.repeat(tasks.widths[task], lengths)
     rows += np.repeat((tasks.starts - 1 - ends[:-1]).astype(np.int32), lengths)
     return sparse.csc_array((data, rows, ends.astype(np.int32)), shape=(horizon, task.size))
+
+
+def choice_matrix(tasks: Tasks) -> sparse.csc_array:
+    """Return 1 where a start belongs to a task, shape (n_tasks, n_starts)."""
+    ends = np.arange(tasks.n_starts + 1, dtype=np.int32)
+    entries = np.ones(tasks.n_starts), tasks.start_task.astype(np.int32), ends
+    return sparse.csc_array(entries, shape=(tasks.n_tasks, tasks.n_starts))
 
 
 class _Compiled:

@@ -38,7 +38,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 from marketsched.relaxed_lp.bundle_prices import BundlePricing
-from marketsched.relaxed_lp.packing import PackingProgram, PackingSolution
+from marketsched.relaxed_lp.packing import Bound, PackingProgram
 from marketsched.relaxed_lp.tasks import tasks_of_laws
 from marketsched.relaxed_lp.unit_allocation import UnitAllocation, fractional_unit_allocation
 
@@ -190,14 +190,14 @@ class StochasticPricing:
         bundles = self.bundles
         return BundlePricing(bundles.first, bundles.last, self.prices, supply, limits, figures)
 
-    def _pack_most(self, program: PackingProgram, at_limit: PackingSolution, time_limit: float | None) -> _Packing:
+    def _pack_most(self, program: PackingProgram, at_limit: Bound, time_limit: float | None) -> _Packing:
         """Return the most valuable packing found while bracketing the largest LP capacity that packs.
 
         Overlap grows about in proportion to the capacity: the next one tried is where it would just
         fit, kept away from the ends of the bracket.
         """
         limit, widest = self.overlap_limit, self.max_concurrency
-        low, high = widest * (limit - ceil_log2(self.max_duration) - 2) / 2, float(widest * limit)
+        low, high = widest * (limit - _ceil_log2(self.max_duration) - 2) / 2, float(widest * limit)
         proven, precision = low, PRECISION * high
         tried, found = self._pack(program, at_limit, high), []
         if tried.overlap <= limit:
@@ -217,7 +217,7 @@ class StochasticPricing:
             found.append(self._pack(program, program.solve(proven, time_limit=time_limit, method=self._method), proven))
         return max(found, key=lambda packing: packing.value)
 
-    def _pack(self, program: PackingProgram, solution: PackingSolution, capacity: float) -> _Packing:
+    def _pack(self, program: PackingProgram, solution: Bound, capacity: float) -> _Packing:
         """Return the STAR packing of an LP solution."""
         kept = np.flatnonzero(solution.allocation > NEGLIGIBLE)
         task, start = program.column_task[kept], program.column_start[kept]
@@ -254,39 +254,24 @@ class StochasticChoice:
         InvalidParameterError, SolverError
             As `StochasticPricing`.
         """
-        laws = tuple(statement_laws(self.laws))
-        sizes = (limits.horizon, limits.max_concurrency, limits.max_duration, limits.max_delay)
-        pricing = _solved(laws, supply, *sizes, self.price_end, self.starts_per_task, self.widen)
+        pricing = _solved(
+            tuple(statement_laws(self.laws)),
+            supply,
+            limits.horizon,
+            max_concurrency=limits.max_concurrency,
+            max_duration=limits.max_duration,
+            max_delay=limits.max_delay,
+            price_end=self.price_end,
+            starts_per_task=self.starts_per_task,
+            widen=self.widen,
+        )
         return pricing.open(supply, limits)
 
 
-@lru_cache(maxsize=KEPT)
-def _solved(
-    laws: tuple[StatementLaw, ...],
-    supply: float,
-    horizon: int,
-    max_concurrency: int,
-    max_duration: int,
-    max_delay: int,
-    price_end: PriceEnd,
-    starts_per_task: int | None,
-    widen: bool,
-) -> StochasticPricing:
-    """Return the pricing for these laws; runs of one scenario that differ in their seed share it."""
-    return StochasticPricing(
-        laws,
-        supply,
-        horizon,
-        max_concurrency=max_concurrency,
-        max_duration=max_duration,
-        max_delay=max_delay,
-        price_end=price_end,
-        starts_per_task=starts_per_task,
-        widen=widen,
-    )
+_solved = lru_cache(maxsize=KEPT)(StochasticPricing)  # runs of one scenario that differ in their seed share it
 
 
-def ceil_log2(number: int) -> int:
+def _ceil_log2(number: int) -> int:
     """Return H = ceil(log2(number)) of a whole number >= 1."""
     return (number - 1).bit_length()
 
@@ -294,7 +279,7 @@ def ceil_log2(number: int) -> int:
 def _overlap_limit(supply: float, max_concurrency: int, max_duration: int) -> int:
     """Return B = floor(C' / (2 c_max)), or say that it is too small for the theorem."""
     limit = int(supply / (2 * max_concurrency) * (1 + 1e-12))
-    least = ceil_log2(max_duration) + 3
+    least = _ceil_log2(max_duration) + 3
     if limit < least:
         raise InvalidParameterError(
             f"supply = {supply:g} with max_concurrency = {max_concurrency}, max_duration = {max_duration}: expected at "

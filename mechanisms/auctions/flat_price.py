@@ -13,7 +13,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 
 
@@ -47,8 +46,7 @@ def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: f
         If a number is out of range or the horizons differ.
     """
     capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
-    if horizon != jobs.horizon:
-        raise InvalidParameterError(place="horizon", value=horizon, legal=f"{jobs.horizon}, the horizon of these jobs")
+    jobs.check_horizon(horizon)
     order = np.lexsort((jobs.births, jobs.arrivals))  # stable: equal ones stay in order of submission
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.n_jobs, dtype=np.int64)
     columns = (jobs.arrivals, jobs.durations, jobs.concurrency, jobs.offsets, jobs.values)

@@ -30,7 +30,7 @@ CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 
 
 @dataclass(frozen=True, slots=True)
-class SlotQuote:
+class _SlotQuote:
     """The slot prices of one moment, kept for a job until it is charged."""
 
     concurrency: int  # nodes
@@ -174,10 +174,10 @@ class SlotPricing:
         _price_table_kernel(self._prices, self._usage, first_start, concurrency, room, prices, longest)
         return prices, longest
 
-    def quote(self, concurrency: int, first_start: int, last_start: int) -> SlotQuote:
+    def quote(self, concurrency: int, first_start: int, last_start: int) -> _SlotQuote:
         """Return the current prices of launches between two starts, to charge later."""
         end = last_start + (self._prices.size - self._horizon)
-        return SlotQuote(concurrency, first_start, self._prices[first_start:end].copy())
+        return _SlotQuote(concurrency, first_start, self._prices[first_start:end].copy())
 
     def commit(
         self,

@@ -23,12 +23,12 @@ from marketsched.mechanisms.errors import InvalidParameterError
 Oracle = Literal["exact", "monte-carlo"]
 
 
-def response_window(max_delay: int, max_duration: int, *, revealed: bool = True) -> int:
-    """Return Sbar (2): rounds after a birth that can matter to the job. S, or S + D_max if hidden."""
+def _window(max_delay: int, max_duration: int, revealed: bool) -> int:
+    """Return Sbar (2): rounds after a birth that can matter to the job."""
     return max_delay if revealed else max_delay + max_duration
 
 
-def default_errors(epsilon: float, max_value: float, oracle: Oracle = "monte-carlo") -> tuple[float, float, float]:
+def _default_errors(epsilon: float, max_value: float, oracle: Oracle = "monte-carlo") -> tuple[float, float, float]:
     """Return (delta, gamma, eta) of Theorem 4.1 (19), for 0 <= eps < 1 and V_max >= 1.
 
     Monte Carlo: all three are eps/(8 V_max). Exact oracle: delta = eps/(2 V_max), the others 0.
@@ -41,22 +41,7 @@ def default_errors(epsilon: float, max_value: float, oracle: Oracle = "monte-car
     raise InvalidParameterError(place="oracle", value=oracle, legal="'exact' or 'monte-carlo'")
 
 
-def zeroing_threshold(delta: float, gamma: float) -> float:
-    """Return theta = delta + gamma (13): estimates at or below it count as 0."""
-    return delta + gamma
-
-
-def estimate_error(delta: float, gamma: float, eta: float) -> float:
-    """Return mu = delta + 2 gamma + eta (14): the expected error (7) of the zeroed estimates."""
-    return delta + 2 * gamma + eta
-
-
-def truthfulness_gain(mu: float, max_value: float) -> float:
-    """Return 2 mu V_max (Theorem T): the most any misreport gains. Proven for revealed durations only."""
-    return 2 * mu * max_value
-
-
-def hidden_truthfulness_gain(delta: float, max_value: float) -> float:
+def _hidden_truthfulness_gain(delta: float, max_value: float) -> float:
     """Return 2 delta/(1 - delta) V_max (8): the most a misreport gains with hidden durations.
 
     Condition: all relevant estimates are 0 and all failure probabilities at most ``delta`` < 1.
@@ -64,7 +49,7 @@ def hidden_truthfulness_gain(delta: float, max_value: float) -> float:
     return 2 * delta / (1 - delta) * max_value if delta < 1 else math.inf
 
 
-def chernoff(threshold: float, mean: float, width: float) -> float:
+def _chernoff(threshold: float, mean: float, width: float) -> float:
     """Return Lemma C (15): Pr[sum U_i >= K] <= exp(-(K ln(K/m) - K + m)/w), and 1 if K <= m.
 
     Parameters
@@ -74,7 +59,7 @@ def chernoff(threshold: float, mean: float, width: float) -> float:
 
     Examples
     --------
-    >>> round(chernoff(threshold=998, mean=800, width=2), 9)
+    >>> round(_chernoff(threshold=998, mean=800, width=2), 9)
     1.1774e-05
     """
     if not (mean >= 0 and width > 0):
@@ -89,10 +74,10 @@ def chernoff(threshold: float, mean: float, width: float) -> float:
 def overload_probability(capacity: float, max_concurrency: int, epsilon: float) -> float:
     """Return rho (16): a round's chance to leave fewer than c_max nodes free. 1 if c_max >= eps C."""
     threshold = capacity - max_concurrency
-    return chernoff(threshold, (1 - epsilon) * capacity, max_concurrency)
+    return _chernoff(threshold, (1 - epsilon) * capacity, max_concurrency)
 
 
-def simple_overload_probability(capacity: float, max_concurrency: int, epsilon: float) -> float:
+def _simple_overload_probability(capacity: float, max_concurrency: int, epsilon: float) -> float:
     """Return the simple form of (16), exp(-eps^2 C/(8 c_max)) >= rho; 1 unless c_max <= eps C/2."""
     if max_concurrency > epsilon * capacity / 2:
         return 1.0
@@ -104,18 +89,18 @@ def failure_tail(rho: float, window: int, delta: float) -> float:
     return min(1.0, window * rho / delta)
 
 
-def block_failure_tail(rho: float, max_delay: int, max_duration: int, delta: float, *, revealed: bool = True) -> float:
+def _block_failure_tail(rho: float, max_delay: int, max_duration: int, delta: float, *, revealed: bool = True) -> float:
     """Return (S + Sbar) rho/delta (18), at most 1: as (17), for all submissions of S rounds."""
-    window = response_window(max_delay, max_duration, revealed=revealed)
+    window = _window(max_delay, max_duration, revealed)
     return min(1.0, (max_delay + window) * rho / delta)
 
 
-def admissible_overload(alpha: float, max_concurrency: int, max_value: float, max_delay: int, epsilon: float) -> float:
+def _admissible_overload(alpha: float, max_concurrency: int, max_value: float, max_delay: int, epsilon: float) -> float:
     """Return the largest rho of Theorem 4.1 (19), eps^2/(64 alpha S^2 c_max V_max^2); eps > 0."""
     return epsilon**2 / (64 * alpha * max_delay**2 * max_concurrency * max_value**2)
 
 
-def sufficient_capacity(alpha: float, max_concurrency: int, max_value: float, max_delay: int, epsilon: float) -> int:
+def _sufficient_capacity(alpha: float, max_concurrency: int, max_value: float, max_delay: int, epsilon: float) -> int:
     """Return the C of (19) in closed form, (8 c_max/eps^2) ln(64 alpha S^2 c_max V_max^2/eps^2), rounded up."""
     logarithm = math.log(64 * alpha * max_concurrency) + 2 * math.log(max_delay * max_value / epsilon)
     return math.ceil(8 * max_concurrency / epsilon**2 * logarithm)
@@ -123,7 +108,7 @@ def sufficient_capacity(alpha: float, max_concurrency: int, max_value: float, ma
 
 def smallest_capacity(alpha: float, max_concurrency: int, max_value: float, max_delay: int, epsilon: float) -> int:
     """Return the smallest C whose exact rho (16) meets (19); rho falls as C grows, so bisection."""
-    largest = admissible_overload(alpha, max_concurrency, max_value, max_delay, epsilon)
+    largest = _admissible_overload(alpha, max_concurrency, max_value, max_delay, epsilon)
     low, high = max_concurrency, 2 * max_concurrency
     while overload_probability(high, max_concurrency, epsilon) > largest:
         low, high = high, 2 * high
@@ -205,7 +190,7 @@ def nominal_ratio(alpha: float, epsilon: float) -> float:
     return alpha / (1 - 2.4 * epsilon) if 0 < epsilon <= 0.4 else math.inf
 
 
-def welfare_factor(
+def _welfare_factor(
     alpha: float,
     max_concurrency: int,
     max_value: float,
@@ -239,7 +224,7 @@ class Guarantees:
     eta: float  # probability of a larger oracle error
     theta: float  # zeroing threshold (13)
     mu: float  # expected error of the zeroed estimates (14)
-    truthfulness: float  # most gained by a misreport, credits: 2 mu V_max; infinite if hidden
+    truthfulness: float  # most gained by a misreport (Theorem T), credits: 2 mu V_max; infinite if hidden
     hidden_truthfulness: float  # the same by (8), whose condition is on the market, credits
     floor: float  # price of an empty round, credits per node
     ceiling: float  # price of a round filled to C' - c_max
@@ -316,7 +301,7 @@ def guarantees(
         raise InvalidParameterError(
             place="epsilon", value=epsilon, legal="a number in (0, 1), the slack of the theorems"
         )
-    defaults = default_errors(epsilon, max_value, oracle)
+    defaults = _default_errors(epsilon, max_value, oracle)
     delta, gamma, eta = (d if x is None else x for x, d in zip((delta, gamma, eta), defaults, strict=True))
     if not (0 < delta < 1 and 0 <= gamma < 1 and 0 <= eta < 1):
         raise InvalidParameterError(
@@ -333,9 +318,9 @@ def guarantees(
             f"(1 - epsilon) capacity = {supply:g}: expected more than max_concurrency = {max_concurrency}"
         )
     rho = overload_probability(chosen, max_concurrency, epsilon)
-    window = response_window(max_delay, max_duration, revealed=revealed)
-    mu = estimate_error(delta, gamma, eta)
-    factor = welfare_factor(alpha, *market, rho=rho, delta=delta, eta=eta)
+    window = _window(max_delay, max_duration, revealed)
+    mu = delta + 2 * gamma + eta
+    factor = _welfare_factor(alpha, *market, rho=rho, delta=delta, eta=eta)
     provable = revealed and factor > 0 and supply >= needed * (1 - 1e-12)
     sampled = gamma > 0 and eta > 0
     return Guarantees(
@@ -346,20 +331,20 @@ def guarantees(
         delta=delta,
         gamma=gamma,
         eta=eta,
-        theta=zeroing_threshold(delta, gamma),
+        theta=delta + gamma,
         mu=mu,
-        truthfulness=truthfulness_gain(mu, max_value) if revealed else math.inf,
-        hidden_truthfulness=hidden_truthfulness_gain(delta, max_value),
+        truthfulness=2 * mu * max_value if revealed else math.inf,
+        hidden_truthfulness=_hidden_truthfulness_gain(delta, max_value),
         floor=low,
         ceiling=high,
         alpha=alpha,
         smallest_supply=needed,
         rho=rho,
-        rho_simple=simple_overload_probability(chosen, max_concurrency, epsilon),
-        admissible_rho=admissible_overload(alpha, *market),
+        rho_simple=_simple_overload_probability(chosen, max_concurrency, epsilon),
+        admissible_rho=_admissible_overload(alpha, *market),
         failure_tail=failure_tail(rho, window, delta),
-        block_failure_tail=block_failure_tail(rho, max_delay, max_duration, delta, revealed=revealed),
-        sufficient_capacity=sufficient_capacity(alpha, *market),
+        block_failure_tail=_block_failure_tail(rho, max_delay, max_duration, delta, revealed=revealed),
+        sufficient_capacity=_sufficient_capacity(alpha, *market),
         smallest_capacity=smallest,
         admissible=chosen >= smallest,
         nominal_ratio=nominal_ratio(alpha, epsilon) if revealed else math.inf,

@@ -29,16 +29,41 @@ from marketsched.mechanisms.checks import finite_parameter, generator
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
-from marketsched.mechanisms.posted.active import ActiveJob
 from marketsched.mechanisms.posted.certificate import Certificate
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
-from marketsched.mechanisms.posted.relaxed import Pricing
+from marketsched.mechanisms.posted.relaxed import Pricing, Quote
 from marketsched.mechanisms.posted.residual import Eviction
 from marketsched.mechanisms.rounds import Rounds
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import Law, Signal, StatementOfWork
+
+
+class _ActiveJob:
+    """A submitted job that has not ended.
+
+    ``order`` is the submission number, the key of LIFO; ``starts[g]`` the planned start of case
+    ``g`` (-1: not run); ``quote`` the prices of the menu at its submission.
+    """
+
+    __slots__ = ("case", "job", "law", "order", "quote", "start", "starts", "width")
+
+    def __init__(
+        self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64], quote: Quote | None
+    ) -> None:
+        self.job = job
+        self.order = order
+        self.width = width
+        self.law = law
+        self.starts = starts
+        self.quote = quote
+        self.case: int | None = None  # index of the realised (arrival, signal), once arrived
+        self.start: int | None = None  # first round, once arrived and launched
+
+    def has_run(self, now: int) -> bool:
+        """Tell whether the job executed at least one round before round ``now``."""
+        return self.start is not None and self.start < now
 
 
 class PostedPriceMechanism(Rounds):
@@ -114,11 +139,11 @@ class PostedPriceMechanism(Rounds):
         self._oracle = oracle
         oracle.attach(self.limits, generator(rng), eviction)
         self._planner = Planner(relaxed, oracle, self.limits, self.threshold)
-        self._active: dict[JobId, ActiveJob] = {}  # in order of submission
-        self._arriving: list[ActiveJob] = []  # arrived in this round
-        self._starting: dict[int, list[ActiveJob]] = defaultdict(list)  # by round of launch
-        self._running: dict[JobId, ActiveJob] = {}
-        self._overdue: dict[int, list[ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
+        self._active: dict[JobId, _ActiveJob] = {}  # in order of submission
+        self._arriving: list[_ActiveJob] = []  # arrived in this round
+        self._starting: dict[int, list[_ActiveJob]] = defaultdict(list)  # by round of launch
+        self._running: dict[JobId, _ActiveJob] = {}
+        self._overdue: dict[int, list[_ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
 
     def _checked_threshold(self, threshold: float | Literal["auto"], oracle: FailureOracle) -> float:
         if threshold == "auto":
@@ -144,7 +169,7 @@ class PostedPriceMechanism(Rounds):
         order = len(self._names)
         self._names.add(job)
         law = sow.law
-        self._active[job] = ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
+        self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
         starts = [None if s < 0 else s for s in choice.starts.tolist()]
         cases = zip(law.group_arrivals.tolist(), law.group_signals, starts, strict=True)
@@ -290,7 +315,7 @@ class PostedPriceMechanism(Rounds):
         self._arriving.clear()
         return events
 
-    def _clear_overload(self, starting: list[ActiveJob]) -> list[ActiveJob]:
+    def _clear_overload(self, starting: list[_ActiveJob]) -> list[_ActiveJob]:
         """Step 5: remove jobs, most recent submission first, until the load fits."""
         counted = {job: active.width for job, active in self._running.items()}
         counted.update((active.job, active.width) for active in starting)
@@ -301,17 +326,17 @@ class PostedPriceMechanism(Rounds):
             self._remove(active)
         return removed
 
-    def _remove(self, active: ActiveJob) -> None:
+    def _remove(self, active: _ActiveJob) -> None:
         del self._active[active.job]
         self._running.pop(active.job, None)
         self._oracle.removed(active.job)
 
     @staticmethod
-    def _removal(active: ActiveJob, now: int, *, cleared: bool = False) -> Event:
+    def _removal(active: _ActiveJob, now: int, *, cleared: bool = False) -> Event:
         """Name the removal in round ``now``: an eviction once the job has run (``cleared``: in it, too)."""
         has_run = active.has_run(now + cleared)
         return Event(now, EventKind.EVICT if has_run else EventKind.CANCEL, active.job)
 
 
-def _order(active: ActiveJob) -> int:
+def _order(active: _ActiveJob) -> int:
     return active.order

@@ -21,7 +21,7 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.relaxed_lp import StochasticPricing, fractional_unit_allocation, law_bound
 from marketsched.relaxed_lp.bundle_prices import BundlePricing
-from marketsched.relaxed_lp.stochastic import _prices, ceil_log2
+from marketsched.relaxed_lp.stochastic import _ceil_log2, _prices
 from relaxed_market import best_plan, take, worthwhile_plan
 
 HORIZON, DELAY = 24, 12
@@ -78,7 +78,7 @@ def test_w6_prices():
 def test_every_ingredient_is_certified(seed):
     rng = np.random.default_rng(seed)
     widest, longest = int(rng.integers(1, 4)), int(rng.choice([2, 4, 7]))
-    least = 2 * widest * (ceil_log2(longest) + 3)
+    least = 2 * widest * (_ceil_log2(longest) + 3)
     supply = least * float(rng.choice([1.0, 1.3, 2.5]))
     laws = random_laws(rng, 80, widest, longest)
     sizes = {"max_concurrency": widest, "max_duration": longest}
@@ -90,7 +90,7 @@ def test_every_ingredient_is_certified(seed):
     limit = int(supply // (2 * widest))
     assert pricing.overlap_limit == limit
     assert pricing.lp_value == pytest.approx(law_bound(laws, widest * limit, HORIZON).value, rel=1e-7)
-    floor = (limit - ceil_log2(longest) - 2) / (2 * limit)
+    floor = (limit - _ceil_log2(longest) - 2) / (2 * limit)
     assert floor <= pricing.certificate <= 1 + 1e-9
     total = pricing.bundles.value.sum()
     assert total == pytest.approx(pricing.certificate * pricing.lp_value)
@@ -165,7 +165,7 @@ def measured(seeds, draws, switched):
     for seed in seeds:
         rng = np.random.default_rng(seed)
         widest, longest = int(rng.integers(1, 4)), int(rng.choice([2, 4, 7]))
-        supply = 2 * widest * (ceil_log2(longest) + 3) * float(rng.choice([1.0, 1.5]))
+        supply = 2 * widest * (_ceil_log2(longest) + 3) * float(rng.choice([1.0, 1.5]))
         laws = random_laws(rng, int(rng.integers(50, 150)), widest, longest)
         for end, widen in (("low", False), ("high", False), ("low", True)):
             pricing = StochasticPricing(

@@ -10,21 +10,21 @@ from scipy import stats
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.posted.guarantees import (
-    admissible_overload,
-    block_failure_tail,
-    chernoff,
+    _admissible_overload,
+    _block_failure_tail,
+    _chernoff,
+    _hidden_truthfulness_gain,
+    _simple_overload_probability,
+    _sufficient_capacity,
     failure_tail,
     guarantees,
-    hidden_truthfulness_gain,
     overload_probability,
     price_ends,
     relaxed_ratio,
     sample_size,
-    simple_overload_probability,
     smallest_capacity,
     smallest_supply,
     stochastic_ratio,
-    sufficient_capacity,
 )
 
 W5 = {"max_concurrency": 2, "max_duration": 4, "max_value": 10.0, "max_delay": 20}
@@ -45,7 +45,7 @@ markets = st.fixed_dictionaries(
 
 def test_w5_overload_probabilities():
     assert f"{overload_probability(1000, 2, 0.2):.4e}" == "1.1774e-05"
-    assert f"{simple_overload_probability(1000, 2, 0.2):.4f}" == "0.0821"
+    assert f"{_simple_overload_probability(1000, 2, 0.2):.4f}" == "0.0821"
     assert f"{overload_probability(100, 1, 0.4):.4e}" == "2.5502e-05"
     assert f"{failure_tail(overload_probability(1000, 2, 0.2), 20, 0.01):.5f}" == "0.02355"
 
@@ -69,7 +69,7 @@ def test_w5_alpha_and_sufficient_capacity():
     assert constants.nominal_ratio == pytest.approx(4 * math.log(320) / (1 - 2.4 * 0.2))
 
 
-def test_w5_stochastic_ratio():
+def test_w5stochastic_ratio():
     assert stochastic_ratio(bundles=20, max_duration=4) == 10.0  # H = 2
     assert stochastic_ratio(bundles=20, max_duration=3) == 10.0
     assert stochastic_ratio(bundles=2 * (5 + 2), max_duration=32) == 16.0  # B = 2 (H + 2)
@@ -107,7 +107,7 @@ def test_smallest_faithful_market():
 @given(st.integers(1, 60), st.floats(0.02, 0.95), st.integers(1, 5), st.integers(0, 60))
 def test_lemma_c_bounds_the_binomial_tail(n, p, width, threshold):
     tail = stats.binom.sf(threshold - 1, n, p)  # Pr[sum of n >= threshold], each 0 or 1
-    assert tail <= chernoff(threshold * width, n * p * width, width) * (1 + 1e-9)
+    assert tail <= _chernoff(threshold * width, n * p * width, width) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("steps", "budget", "threshold"), [(12, 2.0, 4), (20, 3.0, 6), (30, 3.0, 9)])
@@ -127,16 +127,16 @@ def test_lemma_c_bounds_every_adaptive_policy(steps, budget, threshold):
                     better[b, missing] = max(better[b, missing], reached)
         best = better
     worst = best[left, threshold]
-    assert 0 < worst <= chernoff(threshold, budget, 1.0)
+    assert 0 < worst <= _chernoff(threshold, budget, 1.0)
     # One binomial is among the policies, so the search is not vacuous.
     assert worst >= stats.binom.sf(threshold - 1, steps, math.floor(left / steps) / units)
 
 
 def test_lemma_c_at_its_ends():
-    assert chernoff(5.0, 5.0, 1.0) == chernoff(4.0, 5.0, 1.0) == 1.0
-    assert chernoff(5.0, 0.0, 1.0) == 0.0
+    assert _chernoff(5.0, 5.0, 1.0) == _chernoff(4.0, 5.0, 1.0) == 1.0
+    assert _chernoff(5.0, 0.0, 1.0) == 0.0
     with pytest.raises(InvalidParameterError, match="width = 0"):
-        chernoff(5.0, 1.0, 0)
+        _chernoff(5.0, 1.0, 0)
 
 
 # -- the conditions on the capacity ------------------------------------------------------------------------
@@ -149,21 +149,21 @@ def test_forms_of_rho_are_ordered_and_fall_with_capacity(c_max, epsilon, capacit
     if c_max <= epsilon * capacity / 2:
         middle = math.exp(-((epsilon - c_max / capacity) ** 2) * capacity / (2 * c_max))
         assert exact <= middle * (1 + 1e-9)
-        assert middle <= simple_overload_probability(capacity, c_max, epsilon) * (1 + 1e-9)
+        assert middle <= _simple_overload_probability(capacity, c_max, epsilon) * (1 + 1e-9)
     else:
-        assert simple_overload_probability(capacity, c_max, epsilon) == 1.0
+        assert _simple_overload_probability(capacity, c_max, epsilon) == 1.0
     assert overload_probability(capacity + 1, c_max, epsilon) <= exact
 
 
 @given(st.integers(1, 3), st.floats(1.0, 20.0), st.integers(1, 20), st.floats(0.25, 0.8))
 def test_smallest_capacity_is_the_first_that_qualifies(c_max, v_max, delay, epsilon):
     market = (relaxed_ratio(*price_ends(c_max, 2, v_max)), c_max, v_max, delay, epsilon)
-    largest = admissible_overload(*market)
+    largest = _admissible_overload(*market)
     first = next(c for c in range(c_max + 1, 10**6) if overload_probability(c, c_max, epsilon) <= largest)
     assert smallest_capacity(*market) == first
-    enough = sufficient_capacity(*market)
+    enough = _sufficient_capacity(*market)
     assert first <= enough
-    assert simple_overload_probability(enough, c_max, epsilon) <= largest * (1 + 1e-9)
+    assert _simple_overload_probability(enough, c_max, epsilon) <= largest * (1 + 1e-9)
 
 
 @given(markets, st.sampled_from(["exact", "monte-carlo"]))
@@ -191,8 +191,8 @@ def test_a_small_market_has_no_proven_ratio():
 
 
 def test_block_of_births_counts_the_longer_window_when_durations_are_hidden():
-    assert block_failure_tail(1e-6, 20, 4, 0.01) == pytest.approx(40e-4)
-    assert block_failure_tail(1e-6, 20, 4, 0.01, revealed=False) == pytest.approx(44e-4)
+    assert _block_failure_tail(1e-6, 20, 4, 0.01) == pytest.approx(40e-4)
+    assert _block_failure_tail(1e-6, 20, 4, 0.01, revealed=False) == pytest.approx(44e-4)
     assert guarantees(**W5, epsilon=0.2).window == 20
     assert guarantees(**W5, epsilon=0.2, revealed=False).window == 24
 
@@ -231,7 +231,7 @@ def test_hidden_gain_bound_holds_for_every_deviation(data):
     true = ((1 - failure) * (worth - price) * law).sum(2)
     chosen = int(estimated[0].argmax())
     truthful = true[0, chosen] if estimated[0, chosen] > 0 else 0.0
-    assert max(true.max(), 0.0) - truthful <= hidden_truthfulness_gain(delta, v_max) + 1e-9
+    assert max(true.max(), 0.0) - truthful <= _hidden_truthfulness_gain(delta, v_max) + 1e-9
 
 
 # -- bad input ---------------------------------------------------------------------------------------------

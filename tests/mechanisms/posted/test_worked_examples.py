@@ -18,10 +18,10 @@ from marketsched.mechanisms import (
     guarantees,
 )
 from marketsched.mechanisms.posted.guarantees import (
+    _simple_overload_probability,
     failure_tail,
     overload_probability,
     sample_size,
-    simple_overload_probability,
     stochastic_ratio,
 )
 
@@ -225,7 +225,7 @@ def test_w4b_uncertain_arrivals_share_the_slots():
 def test_w5_failure_bounds():
     rho = overload_probability(1000, 2, 0.2)
     assert f"{rho:.4e}" == "1.1774e-05"
-    assert round(simple_overload_probability(1000, 2, 0.2), 4) == 0.0821
+    assert round(_simple_overload_probability(1000, 2, 0.2), 4) == 0.0821
     assert f"{overload_probability(100, 1, 0.4):.4e}" == "2.5502e-05"
     assert round(failure_tail(rho, 20, 0.01), 5) == 0.02355
 
@@ -246,5 +246,5 @@ def test_w5_capacities(epsilon, smallest):
         assert constants.sufficient_capacity == 8723
 
 
-def test_w5_stochastic_ratio():
+def test_w5stochastic_ratio():
     assert stochastic_ratio(20, 4) == pytest.approx(10.0)
