@@ -51,6 +51,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "fairness": f"{_ALLOCATION}:Fairness",
         "binpacking": f"{_ALLOCATION}:BinPacking",
         "spreading": f"{_ALLOCATION}:Spreading",
+        "gang-oga": "marketsched.config.policies:GangOgaPolicy",
         "esdp": f"{_ALLOCATION}:Esdp",
         "highest-utility-first": f"{_ALLOCATION}:HighestUtilityFirst",
         "lowest-cost-first": f"{_ALLOCATION}:LowestCostFirst",

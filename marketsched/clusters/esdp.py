@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import Field, StrictBool
 
 from marketsched.clusters.core import ClusterCore
-from marketsched.clusters.parts import AnyArrivals, Bernoulli, Data
+from marketsched.clusters.parts import AnyArrivals, Bernoulli, CountRange, Data
 from marketsched.clusters.words import ESDP, Words
 from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
@@ -35,14 +35,6 @@ class BuiltChannels:
     utilities: Callable[[np.random.Generator], UtilitySource]
 
 
-def _pair(x: object) -> tuple[int, int]:
-    pair = tuple(x) if isinstance(x, (list, tuple)) else ()
-    whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
-    if not whole or not 0 <= pair[0] <= pair[1]:
-        raise ValueError("[low, high], two whole numbers >= 0, the lower first")
-    return pair[0], pair[1]
-
-
 class PublishedChannels(Strict):
     """The setting of the ESDP paper's Table 3: Gaussian utilities, scaled into [0, 1].
 
@@ -55,7 +47,7 @@ class PublishedChannels(Strict):
     types: Count = 3
     edge_probability: PositiveShare = 0.1
     capacity: Count = 2
-    requests: Annotated[tuple[int, int], BeforeValidator(_pair)] = (1, 2)
+    requests: CountRange = (1, 2)
     unit: Positive = 1.0
 
     def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
@@ -177,7 +169,41 @@ class GoogleTasks(_RecordedChannels):
         return self._built(found, self.request_unit)
 
 
-AnyChannels = Annotated[PublishedChannels | PaiMiniBatches | GoogleTasks, Field(discriminator="kind")]
+class GangPlacements(Strict):
+    """Jobs of several tasks, each placed on one server, which run together or not at all: the paper's Section 3.4.
+
+    The dynamic program runs over the capacities of all servers together: for small clusters. A port's job has a
+    number of tasks drawn from ``tasks``, all of which it needs; every task may be placed on every server. Utilities are
+    Gaussian with means from 0.1 to 1 and half their mean as deviation, cut off at 0 and 1.
+    """
+
+    kind: Literal["gangs"]
+    ports: Count = 3
+    servers: Count = 2
+    types: Count = 1
+    tasks: CountRange = (1, 2)
+    capacity: Count = 3
+    requests: CountRange = (1, 2)
+
+    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+        """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
+        from marketsched.mechanisms.allocation import GangChannels, GaussianUtilities
+
+        numbers = np.maximum(1, rng.integers(*self.tasks, self.ports, endpoint=True))
+        places = [(p, q, r) for p, n in enumerate(numbers.tolist()) for q in range(n) for r in range(self.servers)]
+        ports, tasks, servers = np.array(places).T
+        asked = rng.integers(*self.requests, (len(places), self.types), endpoint=True)
+        means = rng.uniform(0.1, 1.0, len(places))
+        capacities = np.full((self.servers, self.types), self.capacity)
+        channels = GangChannels(asked, capacities, ports, tasks, servers, numbers)
+
+        def utilities(source: np.random.Generator) -> UtilitySource:
+            return GaussianUtilities(means, means / 2.0, np.zeros(means.size), source)
+
+        return BuiltChannels(channels, servers.astype(np.int64), None, utilities)
+
+
+AnyChannels = Annotated[PublishedChannels | PaiMiniBatches | GoogleTasks | GangPlacements, Field(discriminator="kind")]
 
 _DEFAULT_POLICIES = (
     "esdp",

@@ -230,6 +230,19 @@ class GoogleJobs(_Jobs):
 
 AnyJobs = Annotated[DrawnJobs | GoogleJobs, Field(discriminator="kind")]
 
+
+class Sharing(Strict):
+    """Machines that hold several tasks, Section V-C of the OPM paper.
+
+    Every machine has ``capacity``; a task of a job takes a part of it drawn from ``demand``, and a job has at most
+    ``tasks`` of them at once.
+    """
+
+    capacity: Positive = 2.0
+    demand: PositiveRange = (0.5, 1.0)
+    tasks: Count = 20
+
+
 _DEFAULT_POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware", "state-seeing-fair")
 
 
@@ -241,6 +254,7 @@ class OpmCluster(ClusterCore):
     core: Literal["opm"]
     machines: AnyMachines = GammaMachines(kind="gamma")
     jobs: AnyJobs = DrawnJobs(kind="drawn")
+    sharing: Sharing | None = None
     slots: Count = 50_000
     policies: Annotated[tuple[str, ...], policy_list("opm")] = _DEFAULT_POLICIES
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.agents.cluster_jobs import PAYMENTS, JobGame
 from marketsched.clusters.world import Outcome, Reference
 from marketsched.config.policies import PolicyChoice
+from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
+from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
 from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum
 from marketsched.mechanisms.allocation.opm.opm import Opm
-from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
+    from marketsched.agents.cluster_games import CoreGame
     from marketsched.clusters.opm import OpmCluster
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
-KINDS = 4  # machines of unequal rates are put into so many kinds of like rate for the optimum
+KINDS = 8  # machines of unequal rates are put into at most so many kinds of like rate for the optimum's plan
 TOLERANCE = 1e-3  # gap of the optimum, as a share of its value
 AFFORDABLE = 150_000  # variables of its linear programs; beyond, a program takes many seconds
 
@@ -44,6 +49,10 @@ class OpmWorld:
             built = core.machines.build(core.slots, machines_rng, data)
         with placed("cluster.jobs"):
             self.jobs = core.jobs.build(core.slots, jobs_rng, data)
+        self.capacities = None if core.sharing is None else np.full(built.share.size, core.sharing.capacity)
+        if core.sharing is not None:
+            demands = jobs_rng.spawn(1)[0].uniform(*core.sharing.demand, self.jobs.size)
+            self.jobs = replace(self.jobs, demands=demands, limits=np.full(self.jobs.size, core.sharing.tasks))
         self._availability, self._share = built.availability, built.share
         self._speeds = (core.machines.available, core.machines.unavailable)
         self.rates = core.machines.rates(built.share)
@@ -52,29 +61,51 @@ class OpmWorld:
     def environment(self) -> MachineEnvironment:
         """Return an environment at its first slot; all have the same jobs, states and speeds."""
         availability, rng = deepcopy(self._availability), deepcopy(self._speeds_rng)
-        return MachineEnvironment(self.jobs, self.prices, availability, rng, speeds=self._speeds, slots=self.slots)
+        rest: dict[str, Any] = {"speeds": self._speeds, "slots": self.slots}
+        if self.capacities is not None:
+            return GeneralEnvironment(self.jobs, self.prices, self.capacities, availability, rng, **rest)
+        return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
+        if self.capacities is not None and choice.name != "opm":
+            raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
         rng = deepcopy(self._policy_rng)
-        return choice.build(prices=self.prices, horizon=slots, rates=self.rates, rng=rng)
+        known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
+        return choice.build(**known, rng=rng)
+
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
+        """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
+        if self.capacities is not None:
+            raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
+        return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
+
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
+        """Return the same machines and jobs, with an owner of each job."""
+
+        def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
+            return choice.build(prices=prices, horizon=horizon, rates=self.rates, capacities=None, rng=rng)
+
+        seed = int(deepcopy(self._policy_rng).integers(2**31))
+        return JobGame(self.jobs, self.prices, self._availability, policy, payment, seed=seed, speeds=self._speeds)
 
     def reference(self, slots: int) -> Reference:
-        """Return the optimum of OPM (7) at mean rates; NaN if its program would be too large.
+        """Return OPM (6)'s utility of the optimum of OPM (7); NaN if its program would be too large.
 
-        Machines of unequal rates are put into `KINDS` kinds, each with its mean rate and price.
+        Its gap is that of the objective of OPM (7), certified for the machines as they are.
         """
-        rates, prices = _kinds(self.rates, self.prices)
         breakpoints = np.unique(np.concatenate([self.jobs.arrivals, self.jobs.deadlines]))
         spans = np.searchsorted(breakpoints, self.jobs.deadlines) - np.searchsorted(breakpoints, self.jobs.arrivals)
-        if int(spans.sum()) * len(np.unique(rates)) > AFFORDABLE:
+        kinds = min(KINDS, len(np.unique(self.rates)), AFFORDABLE // int(spans.sum()))
+        if not kinds or self.capacities is not None:  # (7) is about machines that hold one task
             return Reference(float("nan"), float("nan"))
-        found = offline_optimum(self.jobs, prices, rates, tolerance=TOLERANCE)
-        return Reference(found.value, found.bound - found.value)
+        found = offline_optimum(self.jobs, self.prices, self.rates, tolerance=TOLERANCE, most_kinds=kinds)
+        value = float(self.jobs.utilities_per_slot(found.works).sum())
+        return Reference(value, found.gap * value)
 
     def earned(self, record: SlotRecord, slots: int) -> float:
-        """Return the utility of the first ``slots`` slots, the objective of OPM (7)."""
-        return float(record[self.goal][:slots].sum())
+        """Return NaN: OPM (6) counts jobs when they are over, see `outcome`."""
+        return float("nan")
 
     def outcome(self, policy: Policy, environment: Environment) -> Outcome:
         """Return what a scheduler's jobs spent and got, one row per job."""
@@ -92,9 +123,10 @@ class OpmWorld:
         )
         return Outcome(
             {
+                "earned": float(self.jobs.utilities_per_slot(found.works).sum()),  # as OPM (6) counts
                 "budget_share": float(found.costs.sum() / self.jobs.budgets.sum()),
                 "fit": policy.fit,
-                "step": policy.primal_step if isinstance(policy, Opm) else float("nan"),
+                "step": policy.primal_step if isinstance(policy, (Opm, GeneralOpm)) else float("nan"),
                 "machines": float(self.prices.size),
             },
             table,
@@ -115,13 +147,3 @@ class OpmWorld:
             "lowest_price": float(self.prices.min()),
             "highest_price": float(self.prices.max()),
         }
-
-
-def _kinds(rates: NDArray[np.float64], prices: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return rates and prices with at most `KINDS` different pairs: means of machines next to each other in rate."""
-    if len(np.unique(np.stack([rates, prices]), axis=1).T) <= KINDS:
-        return rates, prices
-    like, cost = np.empty_like(rates), np.empty_like(prices)
-    for group in np.array_split(np.argsort(rates, kind="stable"), KINDS):
-        like[group], cost[group] = rates[group].mean(), prices[group].mean()
-    return like, cost

@@ -15,6 +15,7 @@ from marketsched.mechanisms.ranges import Count, Finite, Positive, PositiveShare
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
     from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+    from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 
 Data = str | PathLike[str] | None
 MEMORY_UNIT_GIB = 4.0  # on most recorded machines about as much as there is for each core
@@ -167,6 +168,39 @@ class Recorded(_Drawn):
         return recorded_instance(
             rng, data, machines=self.machines, reach=self.reach, memory_unit_gib=self.memory_unit_gib, **self._common()
         )
+
+
+def _pair(x: object) -> tuple[int, int]:
+    pair = tuple(x) if isinstance(x, (list, tuple)) else ()
+    whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
+    if not whole or not 0 <= pair[0] <= pair[1]:
+        raise ValueError("[low, high], two whole numbers >= 0, the lower first")
+    return pair[0], pair[1]
+
+
+CountRange = Annotated[tuple[int, int], BeforeValidator(_pair)]
+
+
+class Gangs(Strict):
+    """Jobs of several tasks that run together or not at all, Section 3.5 of the OgaSched paper.
+
+    A port's job has a number of equal tasks drawn from ``tasks``; a share ``needed`` of them must run. A task runs if
+    it gets the share ``task_share`` of what it asks for.
+    """
+
+    tasks: CountRange = (2, 4)
+    needed: PositiveShare = 1.0
+    task_share: Share = 0.25
+
+    def build(self, cluster: BipartiteCluster, rng: np.random.Generator) -> GangCluster:
+        """Return the cluster with the requirements of each port divided among its tasks."""
+        from marketsched.mechanisms.allocation import GangCluster
+
+        numbers = np.maximum(1, rng.integers(*self.tasks, cluster.n_ports, endpoint=True))
+        tasks = [np.tile(asked / n, (n, 1)) for asked, n in zip(cluster.requirements, numbers.tolist(), strict=True)]
+        minimum = np.ceil(self.needed * numbers - 1e-9).astype(np.int64)
+        parts = (cluster.capacities, cluster.channels, minimum, cluster.gain, cluster.alpha, cluster.overhead)
+        return GangCluster(tasks, *parts, task_share=self.task_share)
 
 
 AnyInstance = Annotated[Published | PaiMix | SmallInteger | Recorded, Field(discriminator="kind")]

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field
 from marketsched.clusters.core import ClusterCore
 from marketsched.clusters.esdp import EsdpCluster
 from marketsched.clusters.opm import OpmCluster
-from marketsched.clusters.parts import AnyArrivals, AnyInstance, Bernoulli, Published
+from marketsched.clusters.parts import AnyArrivals, AnyInstance, Bernoulli, Gangs, Published
 from marketsched.clusters.words import OGASCHED, Words
 from marketsched.config.policies import PolicyChoice, policy_list
 from marketsched.config.scenario import Scenario
@@ -37,7 +37,8 @@ _DEFAULT_POLICIES = ("ogasched", "drf", "fairness", "binpacking", "spreading")
 class OgaSchedCluster(ClusterCore):
     """Ports, instances and resources; policies decide who gets how much of what, slot by slot.
 
-    The first of the ``policies`` is the one whose totals are divided by the others'.
+    The first of the ``policies`` is the one whose totals are divided by the others'. With ``gangs``, policies that know
+    nothing of tasks allocate to ports, and what they decide is repaired.
     """
 
     words: ClassVar[Words] = OGASCHED
@@ -45,6 +46,7 @@ class OgaSchedCluster(ClusterCore):
     core: Literal["ogasched"] = "ogasched"
     instance: AnyInstance = Published(kind="published")
     arrivals: AnyArrivals = Bernoulli(kind="bernoulli")
+    gangs: Gangs | None = None
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("ogasched")] = _DEFAULT_POLICIES
 
@@ -95,6 +97,9 @@ class ClusterScenario(ScenarioFile):
         for part in ("instance", "arrivals", "machines", "jobs"):  # a reader looks for the kind first
             if part in cluster:
                 cluster[part] = {"kind": cluster[part]["kind"], **cluster[part]}
+        for part in ("gangs", "sharing"):
+            if part in cluster and cluster[part] is None:
+                del cluster[part]
         return data
 
     def choices(self, tokens: Sequence[str] | None = None) -> list[PolicyChoice]:

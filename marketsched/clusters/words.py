@@ -95,7 +95,7 @@ OPM = Words(
     star="optimum",
     reference="optimum at mean rates",
     remark="the optimum is that of OPM (7): jobs known, every machine always at its mean rate, shares instead of whole "
-    "machines; found to {gap} %. Whoever follows the machines' state may beat it",
+    "machines; its objective found to {gap} %. Regret is OPM (6). Whoever follows the machines' state may beat it",
     seeds="jobs, speeds and (where they are drawn) machines",
     world="{machines:,} machines, {jobs:,} jobs, {open_jobs:.3g} of them in the cluster on average, {slots:,} slots; "
     "machines available {available:.1%} of the time, prices {lowest_price:.3g} to {highest_price:.3g}",

@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.agents.cluster_ports import PAYMENTS, PortGame
 from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
+from marketsched.mechanisms.allocation.oga.gang_environment import GangEnvironment, GangRepaired
 from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
-from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.allocation.oga.oga import OgaSched
+from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.play.running import checked_seed
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from marketsched.agents.cluster_games import CoreGame
     from marketsched.clusters.scenario import OgaSchedCluster
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
@@ -75,6 +79,14 @@ class World(Protocol):
         """Return a fresh policy that will be played for ``slots`` slots."""
         ...
 
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
+        """Return the payments that can be put on top of a policy, ``none`` first."""
+        ...
+
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
+        """Return the same world with strategic owners."""
+        ...
+
     def reference(self, slots: int) -> Reference:
         """Return the yardstick over the first ``slots`` slots."""
         ...
@@ -116,15 +128,38 @@ class OgaSchedWorld:
             copies = PortCopies(arrivals.most)
             self.cluster, arrivals = copies.replicate(self.cluster), CopiedArrivals(arrivals, copies)
         self._arrivals = arrivals
+        self.gang = None if core.gangs is None else core.gangs.build(self.cluster, instance_rng.spawn(1)[0])
         self._counts: dict[int, NDArray[np.int64]] = {}
 
     def environment(self) -> Environment:
         """Return an environment at its first slot; all have the same arrivals."""
-        return ClusterEnvironment(self.cluster, deepcopy(self._arrivals))  # an environment owns its arrivals
+        arrivals = deepcopy(self._arrivals)  # an environment owns its arrivals
+        if self.gang is not None:
+            return GangEnvironment(self.gang, arrivals)
+        return ClusterEnvironment(self.cluster, arrivals)
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots."""
-        return choice.build(cluster=self.cluster, horizon=slots, rng=deepcopy(self._policy_rng))
+        rng = deepcopy(self._policy_rng)
+        if choice.name == "gang-oga":
+            return choice.build(cluster=self.gang, horizon=slots, rng=rng)
+        made = choice.build(cluster=self.cluster, horizon=slots, rng=rng)
+        return made if self.gang is None else GangRepaired(made, self.gang)
+
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
+        """Return ``none``, and for OgaSched that does not look first its capacity prices."""
+        if self.gang is not None:
+            raise InvalidParameterError("cluster.gangs: expected none where owners may lie")
+        made = self.policy(choice, 1)
+        return PAYMENTS if isinstance(made, OgaSched) and made.observes == "nothing" else PAYMENTS[:1]
+
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
+        """Return the same cluster and arrivals, with an owner of each port."""
+
+        def policy(believed: BipartiteCluster, horizon: int) -> Policy:
+            return choice.build(cluster=believed, horizon=horizon, rng=deepcopy(self._policy_rng))
+
+        return PortGame(self.cluster, self._arrivals, self.slots, policy, payment)
 
     def arrival_counts(self, slots: int) -> NDArray[np.int64]:
         """Return how many jobs came to each port in the first ``slots`` slots, shape (n_ports,)."""
@@ -136,7 +171,7 @@ class OgaSchedWorld:
         return self._counts[slots]
 
     def reference(self, slots: int) -> Reference:
-        """Return what the best fixed allocation y* earns in the first ``slots`` slots."""
+        """Return what the best fixed allocation y* earns in the first ``slots`` slots; of gangs, without their rule."""
         found = self.cluster.best_fixed_allocation(self.arrival_counts(slots), tolerance=TOLERANCE)
         return Reference(found.value, found.gap)
 
@@ -150,7 +185,8 @@ class OgaSchedWorld:
 
     def regret_bound(self, choice: PolicyChoice, slots: int) -> float:
         """Return the bound of OgaSched (14) for OgaSched with the step of the theory; NaN for all others."""
-        proven = choice.name == "ogasched" and choice.rules.step == "theory" and not choice.rules.peek
+        rules, known = choice.rules, choice.name == "ogasched" and self.gang is None
+        proven = known and rules.step == "theory" and not rules.peek
         return self.cluster.regret_bound(slots) if proven else float("nan")
 
     def sizes(self) -> dict[str, Any]:

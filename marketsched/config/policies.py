@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from marketsched.mechanisms.ranges import Count, Finite, Named, Positive, check_
 from marketsched.mechanisms.registry import get, names
 
 if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation import Opm
+    from marketsched.mechanisms.allocation import GangCluster, GangOga, GeneralOpm, Opm
     from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
     from marketsched.mechanisms.allocation.oga.oga import OgaSched
     from marketsched.mechanisms.allocation.slot_loop import Policy
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 GIVEN = {
     "ogasched": ("cluster", "horizon", "rng"),
     "esdp": ("channels", "requests", "capacities", "ports", "n_ports", "costs", "memory_limit", "rng"),
-    "opm": ("prices", "horizon", "rates", "rng"),
+    "opm": ("prices", "horizon", "rates", "capacities", "rng"),
 }
 """What each allocation core gives to a policy that takes it; the first of them, or ``requests``, tells the core."""
 
@@ -67,6 +67,29 @@ class OgaSchedPolicy:
 
 
 @dataclass(frozen=True)
+class GangOgaPolicy:
+    """Online gradient ascent over the tasks of gangs, repaired so that a job's tasks run together or not at all.
+
+    ``geometry``: the projected subgradient step, or the mirror step with the entropy.
+    """
+
+    step: Annotated[str | float, Named(("theory",), Finite("(0, inf)"))] = "theory"
+    geometry: Literal["euclidean", "entropy"] = "euclidean"
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self)
+
+    def build(self, cluster: GangCluster | None, horizon: int) -> GangOga:
+        """Return the policy in its first slot."""
+        from marketsched.mechanisms.allocation import GangCluster, GangOga
+
+        if not isinstance(cluster, GangCluster):
+            raise InvalidParameterError("policy 'gang-oga': expected a cluster with gangs")
+        return GangOga(cluster, horizon, step=self.step, geometry=self.geometry)
+
+
+@dataclass(frozen=True)
 class OpmPolicy:
     """OPM. ``theory`` stands for the values of Theorem 3 in the OPM paper.
 
@@ -88,25 +111,33 @@ class OpmPolicy:
         """Check the fields."""
         check_fields(self)
 
-    def build(self, prices: ArrayLike, horizon: int, rates: ArrayLike, rng: np.random.Generator) -> Opm:
-        """Return the scheduler in its first slot."""
-        from marketsched.mechanisms.allocation import Opm
+    def build(
+        self,
+        prices: ArrayLike,
+        horizon: int,
+        rates: ArrayLike,
+        capacities: ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Opm | GeneralOpm:
+        """Return the scheduler in its first slot; with ``capacities``, of machines that hold several tasks."""
+        from marketsched.mechanisms.allocation import GeneralOpm, Opm
 
-        return Opm(
-            prices,
-            horizon,
-            self.confidence,
-            _own(self.primal_step),
-            _own(self.dual_step),
-            self.strict_budget,
-            self.estimate,
-            rng,
-            slack=self.slack,
-            gamma=_own(self.gamma),
-            floor=self.floor,
-            known_rates=rates if self.known_rates else None,
-            threads=self.threads,
-        )
+        rules: dict[str, Any] = {
+            "horizon": horizon,
+            "confidence": self.confidence,
+            "primal_step": _own(self.primal_step),
+            "dual_step": _own(self.dual_step),
+            "strict_budget": self.strict_budget,
+            "estimate": self.estimate,
+            "rng": rng,
+            "slack": self.slack,
+            "gamma": _own(self.gamma),
+            "floor": self.floor,
+            "known_rates": rates if self.known_rates else None,
+        }
+        if capacities is not None:
+            return GeneralOpm(prices, capacities, **rules)
+        return Opm(prices, **rules, threads=self.threads)
 
 
 def _own(x: str | float) -> float | None:

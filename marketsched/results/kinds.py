@@ -78,6 +78,7 @@ _BUILT_IN = {
     "hard": "hard_kind",
     "experiment": "experiment_kind",
     "reproduced": "experiment_kind",
+    "core-lies": "core_lies_kind",
 }  # module of this room that registers it
 _KINDS: dict[str, Kind] = {}
 

@@ -19,9 +19,8 @@ from .esdp.channel_regret import regret_growth as regret_growth
 from .esdp.channel_utilities import GaussianUtilities as GaussianUtilities
 from .esdp.channel_utilities import RecordedUtilities as RecordedUtilities
 from .esdp.esdp import Esdp as Esdp
+from .esdp.gang import GangChannels as GangChannels
 from .esdp.gang import GangEsdp as GangEsdp
-from .esdp.gang import GangOracle as GangOracle
-from .esdp.gang_channels import GangChannels as GangChannels
 from .oga.baselines import BinPacking as BinPacking
 from .oga.baselines import Drf as Drf
 from .oga.baselines import Fairness as Fairness

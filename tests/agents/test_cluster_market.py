@@ -10,9 +10,9 @@ from marketsched.agents.cluster_games import play_out
 from marketsched.agents.cluster_market import OWNER_COLUMNS, ClusterMarket
 from marketsched.agents.cluster_ports import PortGame
 from marketsched.agents.cluster_reports import ScaledBudget, ScaledRequirements, ScaledWeight, ScaledWorth, Several
-from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import BernoulliArrivals, BipartiteCluster, Fairness
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
+from marketsched.truthfulness.cores.worlds import ChannelWorld, JobWorld, PortWorld
 
 WORLDS = [
     (PortWorld(payment="capacity prices", slots=30), {0: ScaledWorth(2.0), 4: ScaledRequirements(0.5)}),

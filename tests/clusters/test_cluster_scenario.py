@@ -32,10 +32,10 @@ def fault(cluster):
 
 
 def test_the_built_in_ones():
-    ogasched = ("cluster-default", "cluster-linear", "cluster-openb", "cluster-pai")
+    ogasched = ("cluster-default", "cluster-gang", "cluster-linear", "cluster-openb", "cluster-pai")
     channels, machines = (
-        ("esdp-default", "esdp-google", "esdp-pai"),
-        ("opm-default", "opm-google", "opm-lanl", "opm-spot", "opm-unequal"),
+        ("esdp-default", "esdp-gang", "esdp-google", "esdp-pai"),
+        ("opm-default", "opm-general", "opm-google", "opm-lanl", "opm-spot", "opm-unequal"),
     )
     assert (*ogasched, *channels, *machines) == CLUSTERS
     default = ClusterScenario.load("cluster-default").cluster

@@ -26,12 +26,15 @@ def audit(
     scenario: Annotated[str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")],
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(help="A mechanism, as in marketsched compare; may be repeated (default: the scenario's)."),
+        typer.Option(help="A mechanism or policy, as in compare; may be repeated (default: the scenario's)."),
     ] = None,
     owners: Annotated[int, typer.Option(help="Owners that are certified, per mechanism.", min=1)] = 100,
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
     budget: Annotated[float, typer.Option(help="Seconds of search per mechanism.")] = 60.0,
+    worlds: Annotated[
+        int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
+    ] = 20,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     out: OutOption = None,
     force: ForceOption = False,
@@ -41,11 +44,28 @@ def audit(
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3 if one is confirmed."""
     with one_line_errors():
+        from marketsched.clusters.scenario import ClusterScenario, is_cluster
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
         from marketsched.truthfulness.audit import audit as audit_scenario
+        from marketsched.truthfulness.cores.auditing import audit_cores
 
         content, source = read_scenario(scenario)
+        if is_cluster(content):
+            cluster = ClusterScenario.from_dict(with_changes(content, changes or []), source=source)
+            folder = target_folder(out, f"{file_name(cluster.name)}-audited", force)
+            with progress_bar() as tell:
+                lies = audit_cores(
+                    cluster,
+                    mechanism,
+                    seed=seed,
+                    fresh_worlds=worlds,
+                    confidence=confidence,
+                    data=data,
+                    progress=lambda what, plays: tell(0.0, 1.0, f"{what}: {plays} games"),
+                )
+            finish(lies, folder, force, as_json)
+            raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)
         base = Scenario.from_dict(with_changes(content, changes or []), source=source)
         folder = target_folder(out, f"{file_name(base.name)}-audited", force)
         with progress_bar() as tell:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.checks import finite_parameter, float_array
 from marketsched.mechanisms.ranges import Amount
@@ -34,7 +34,7 @@ class ExactSelection:
     """
 
     def __init__(self, channels: Channels, *, memory_limit: int = MEMORY_LIMIT) -> None:
-        self._problem = BudgetedProblem(channels.requests, channels.capacities, memory_limit=memory_limit)
+        self._problem = channels.problem(memory_limit)
         self._no_values = np.zeros(channels.n_channels, dtype=np.int64)
 
     def best(
@@ -52,8 +52,8 @@ class TrueMeanOracle:
 
     Parameters
     ----------
-    channels : Channels
-        Requests, capacities, ports.
+    channels : Channels or GangChannels
+        Requests, capacities, ports, rules.
     means : array_like of float, shape (E,)
         True mean utilities, >= 0.
     memory_limit : int

@@ -60,7 +60,7 @@ class ChannelEnvironment:
     utilities : UtilitySource
         Utilities of all channels.
     oracle : MeanOracle
-        For the true means; `TrueMeanOracle` or `GangOracle`.
+        For the true means; a `TrueMeanOracle`.
 
     Raises
     ------

@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
 from marketsched.mechanisms.allocation.esdp.channel_statistics import ChannelStatistics
 from marketsched.mechanisms.checks import bool_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+
+
+class SelectionTable(Protocol):
+    """The optima of all budgets, and the selections that attain them."""
+
+    def choice(self) -> int:
+        """Return the budget s of ESDP (21)."""
+        ...
+
+    def selection(self, s: int) -> NDArray[np.bool_]:
+        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
+        ...
+
+
+class SelectionProblem(Protocol):
+    """The budgeted problems ESDP (20) over some kind of channels: `BudgetedProblem`, or that of gangs."""
+
+    def solve(
+        self,
+        values: NDArray[np.int64],
+        variances: NDArray[np.float64],
+        s_max: int,
+        *,
+        unseen: NDArray[np.bool_] | None = None,
+        among: NDArray[np.bool_] | None = None,
+    ) -> SelectionTable:
+        """Return the table for s = 0 .. s_max; see `BudgetedProblem.solve`."""
+        ...
 
 
 class Channels:
@@ -94,6 +124,16 @@ class Channels:
         if absent.size:
             return f"selection[{absent[0]}] leads from port {self.ports[absent[0]]}, which has no job: expected false"
         return None
+
+    def problem(self, memory_limit: int = MEMORY_LIMIT) -> SelectionProblem:
+        """Return the budgeted problems over these channels.
+
+        Raises
+        ------
+        TooLargeError
+            If there are too many capacity vectors for a table of any size.
+        """
+        return BudgetedProblem(self.requests, self.capacities, memory_limit=memory_limit)
 
 
 class ChannelPolicy(ABC):

@@ -17,13 +17,12 @@ decides. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.allocation.esdp.channel_statistics import ScaledStatistics
 from marketsched.mechanisms.allocation.esdp.schedules import (
@@ -43,18 +42,24 @@ ARRIVALS = ("zero", "plan")
 
 
 class EsdpPolicy(ChannelPolicy):
-    """Algorithm 1 of the paper over any kind of channels; subclasses solve the budgeted problems.
+    """Algorithm 1 of the paper over any kind of channels, which know their budgeted problems.
 
     Parameters
     ----------
     channels : Channels
         What the policy knows of the cluster.
-    alpha, slack, exploration, arrivals
+    alpha, slack, exploration, arrivals, memory_limit
         As in `Esdp`.
     """
 
     def __init__(
-        self, channels: Channels, alpha: float, slack: str | Sequence, exploration: str | Sequence, arrivals: str
+        self,
+        channels: Channels,
+        alpha: float,
+        slack: str | Sequence,
+        exploration: str | Sequence,
+        arrivals: str,
+        memory_limit: int,
     ) -> None:
         super().__init__(channels)
         self.alpha = finite_parameter("alpha", alpha, "(0, 1]")
@@ -65,6 +70,7 @@ class EsdpPolicy(ChannelPolicy):
         self.slack = slack_sequence(slack)
         self.exploration = exploration_sequence(exploration, self.largest)
         self.name = _name(slack, exploration, arrivals)
+        self._problem = channels.problem(memory_limit)
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         t = self.statistics.slot
@@ -74,9 +80,10 @@ class EsdpPolicy(ChannelPolicy):
             return self._best(scaled, s_max, present)
         return self._best(scaled, s_max, None) & present
 
-    @abstractmethod
     def _best(self, scaled: ScaledStatistics, s_max: int, among: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
         """Return the selection of ESDP (21) among some channels, or among all."""
+        table = self._problem.solve(scaled.values, scaled.variances, s_max, unseen=scaled.unseen, among=among)
+        return table.selection(table.choice())
 
 
 class Esdp(EsdpPolicy):
@@ -136,12 +143,8 @@ class Esdp(EsdpPolicy):
         n_ports: int | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        super().__init__(Channels(requests, capacities, ports, n_ports=n_ports), alpha, slack, exploration, arrivals)
-        self._problem = BudgetedProblem(self.channels.requests, self.channels.capacities, memory_limit=memory_limit)
-
-    def _best(self, scaled: ScaledStatistics, s_max: int, among: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        table = self._problem.solve(scaled.values, scaled.variances, s_max, unseen=scaled.unseen, among=among)
-        return table.selection(table.choice())
+        channels = Channels(requests, capacities, ports, n_ports=n_ports)
+        super().__init__(channels, alpha, slack, exploration, arrivals, memory_limit)
 
 
 def _name(slack: str | Sequence, exploration: str | Sequence, arrivals: str) -> str:

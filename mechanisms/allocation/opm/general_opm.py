@@ -212,16 +212,17 @@ class GeneralOpm(MachineScheduler):
         self._plays += np.bincount(self._tasks[:, 1], minlength=self.n_machines)
         self._works += work
 
-    def _add(self, offer: JobOffer) -> None:
+    def _add(self, offer: JobOffer) -> int:
         if offer.demand > self.capacities.max():
             raise InvalidParameterError(
-                f"demand of job {offer.job} = {offer.demand}: expected at most {self.capacities.max():g}, "
+                f"demand of job {offer.job!r} = {offer.demand}: expected at most {self.capacities.max():g}, "
                 "the largest capacity"
             )
-        super()._add(offer)
+        label = super()._add(offer)
         self._shares = np.concatenate([self._shares, np.zeros((1, self.n_machines))])
         self._job_prices = np.append(self._job_prices, 0.0)
         self._rules = None
+        return label
 
     def _release(self) -> None:
         for into, last in self._jobs.release(self.slot):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +36,8 @@ class JobOffer:
 
     Attributes
     ----------
-    job : int
-        Its label, a whole number >= 0.
+    job : hashable
+        Its name. A whole number >= 0 is its label, too; another name is given one that is free.
     deadline : int
         d_j, the last slot in which it may run.
     budget : float
@@ -48,7 +50,7 @@ class JobOffer:
         u_j, most tasks in one slot; for `GeneralOpm`. None: one per machine.
     """
 
-    job: int
+    job: Hashable
     deadline: int
     budget: float
     utility: PowerUtility
@@ -66,6 +68,8 @@ class OpenJobs:
         self.table = np.zeros((N_FIELDS, QUAD))
         self.count = 0
         self._known: set[int] = set()
+        self._given: dict[Hashable, int] = {}  # labels of names that are no numbers
+        self._free = 0  # labels below are taken
         self._next_deadline = np.inf
         self._done = False
         self._left_fit = self._left_excess = 0.0
@@ -80,42 +84,54 @@ class OpenJobs:
         """Labels of the open jobs, shape (count,), in the order of their columns."""
         return self.table[JOB, : self.count].astype(np.int64)
 
-    def column(self, job: int) -> int:
+    def label(self, job: Hashable) -> int:
+        """Return the label of a job that was added.
+
+        Raises
+        ------
+        EventError
+            If there was none of this name.
+        """
+        label = job if isinstance(job, Real) else self._given.get(job)
+        if label not in self._known:
+            raise EventError(f"job {job!r}: never added")
+        return int(label)
+
+    def column(self, job: Hashable) -> int:
         """Return the column of an open job.
 
         Raises
         ------
         EventError
-            If there is none of this label.
+            If there is none of this name.
         """
-        columns = np.flatnonzero(self.table[JOB, : self.count] == job)
+        label = job if isinstance(job, Real) else self.label(job)
+        columns = np.flatnonzero(self.table[JOB, : self.count] == label)
         if not columns.size:
-            raise EventError(f"job {job}: not in the cluster")
+            raise EventError(f"job {job!r}: not in the cluster")
         return int(columns[0])
 
-    def add(self, offer: JobOffer, now: int) -> None:
-        """Take in a job that arrives in slot ``now`` and may run from the next one on.
+    def add(self, offer: JobOffer, now: int) -> int:
+        """Take in a job that arrives in slot ``now`` and may run from the next one on; return its label.
 
         Raises
         ------
         InvalidParameterError
-            If a number is out of range, the deadline is in the past, or the utility is not a `PowerUtility`.
+            If the name or a number is not legal, the deadline is in the past, or the utility is no `PowerUtility`.
         EventError
-            If there was a job of this label before.
+            If there was a job of this name before.
         """
-        job = whole_parameter("job", offer.job, 0, LARGEST_LABEL)
-        if job in self._known:
-            raise EventError(f"job {job}: a job of this label was added before")
-        deadline = whole_parameter(f"deadline of job {job}", offer.deadline, 1, LARGEST_LABEL)
+        job = self._new_label(offer.job)
+        deadline = whole_parameter(f"deadline of job {offer.job!r}", offer.deadline, 1, LARGEST_LABEL)
         if deadline <= now:
             raise InvalidParameterError(
-                f"deadline of job {job} = {deadline}: expected a slot after the present one, {now}"
+                f"deadline of job {offer.job!r} = {deadline}: expected a slot after the present one, {now}"
             )
-        budget = finite_parameter(f"budget of job {job}", offer.budget, "(0, inf)")
-        demand = finite_parameter(f"demand of job {job}", offer.demand, "(0, inf)")
-        limit = np.inf if offer.limit is None else whole_parameter(f"limit of job {job}", offer.limit, 1)
+        budget = finite_parameter(f"budget of job {offer.job!r}", offer.budget, "(0, inf)")
+        demand = finite_parameter(f"demand of job {offer.job!r}", offer.demand, "(0, inf)")
+        limit = np.inf if offer.limit is None else whole_parameter(f"limit of job {offer.job!r}", offer.limit, 1)
         if not isinstance(offer.utility, PowerUtility):
-            raise InvalidParameterError(f"utility of job {job} = {offer.utility!r}: expected a PowerUtility")
+            raise InvalidParameterError(f"utility of job {offer.job!r} = {offer.utility!r}: expected a PowerUtility")
         if self.count == self.capacity:
             self.table = np.concatenate([self.table, np.zeros_like(self.table)], axis=1)
         column = self.table[:, self.count]
@@ -123,8 +139,28 @@ class OpenJobs:
         column[[JOB, ARRIVAL, DEADLINE, BUDGET]] = job, now, deadline, budget
         column[[WEIGHT, EXPONENT, DEMAND, LIMIT]] = offer.utility.weight, offer.utility.exponent, demand, limit
         self._known.add(job)
+        if not isinstance(offer.job, Real):
+            self._given[offer.job] = job
         self.count += 1
         self._next_deadline = min(self._next_deadline, deadline)
+        return job
+
+    def _new_label(self, name: Hashable) -> int:
+        """Return a number that is its own label, or a free label for any other name."""
+        if isinstance(name, Real):
+            label = whole_parameter("job", name, 0, LARGEST_LABEL)
+            if label in self._known:
+                raise EventError(f"job {label}: a job of this label was added before")
+            return label
+        try:
+            taken = name in self._given
+        except TypeError:
+            raise InvalidParameterError(f"job = {name!r}: expected a name that can be hashed") from None
+        if taken:
+            raise EventError(f"job {name!r}: a job of this name was added before")
+        while self._free in self._known:
+            self._free += 1
+        return self._free
 
     def mark_done(self) -> None:
         """Say that some job has the mark ``DONE`` by now, and is to be released."""

@@ -66,5 +66,5 @@ def to_blocks(dense: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def from_blocks(blocks: NDArray[np.float64], n_jobs: int, n_machines: int) -> NDArray[np.float64]:
     """Return the first ``n_jobs`` rows of all machines of blocks as a dense copy, shape (n_jobs, M)."""
-    dense = blocks[:, :n_jobs].transpose(1, 0, 2).reshape(n_jobs, -1)
+    dense = blocks[:, :n_jobs].transpose(1, 0, 2).reshape(n_jobs, blocks.shape[0] * blocks.shape[2])
     return np.ascontiguousarray(dense[:, :n_machines])

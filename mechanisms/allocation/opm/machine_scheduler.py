@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +64,7 @@ class MachineScheduler(ABC):
 
     def add_job(
         self,
-        job: int,
+        job: Hashable,
         deadline: int,
         budget: float,
         utility: PowerUtility,
@@ -75,8 +75,9 @@ class MachineScheduler(ABC):
 
         Parameters
         ----------
-        job : int
-            Its label, a whole number >= 0 that was not used before.
+        job : hashable
+            Its name, not used before. A whole number >= 0 is the job's label in decisions; any other name is given
+            a label that is free, see `label`.
         deadline : int
             d_j, last slot in which it may run; beyond the horizon, it is there until the horizon.
         budget : float
@@ -91,7 +92,7 @@ class MachineScheduler(ABC):
         InvalidParameterError
             If a number is out of range, or the deadline is in the past.
         EventError
-            If there was a job of this label before.
+            If there was a job of this name before.
         """
         self._add(JobOffer(job, deadline, budget, utility, demand, limit))
 
@@ -147,8 +148,8 @@ class MachineScheduler(ABC):
         """Learn from the work of slot ``slot``; the base learns nothing."""
         return
 
-    def _add(self, offer: JobOffer) -> None:
-        self._jobs.add(offer, self.slot)
+    def _add(self, offer: JobOffer) -> int:
+        return self._jobs.add(offer, self.slot)
 
     def _release(self) -> None:
         """Let jobs go that may not run in slot ``slot``."""
@@ -176,7 +177,17 @@ class MachineScheduler(ABC):
             return given  # the usual case, without a second look
         return float_array("work", work, (self.n_machines,), lowest=0.0, highest=1.0)
 
-    def spent(self, job: int) -> float:
+    def label(self, job: Hashable) -> int:
+        """Return the number that stands for a job in decisions and `open_jobs`.
+
+        Raises
+        ------
+        EventError
+            If no job of this name was added.
+        """
+        return self._jobs.label(job)
+
+    def spent(self, job: Hashable) -> float:
         """Return what an open job has spent so far, credits.
 
         Raises

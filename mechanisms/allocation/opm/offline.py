@@ -12,12 +12,16 @@ and every solution tells where the next tangents belong (Kelley's method). The r
 without trust in the solver: the value is that of a plan repaired to be feasible to the last digit
 but rounding; the bound is the Lagrangian dual at the solver's multipliers, computed here:
 
-    sum w[c,k] m_c T_k + sum kappa_j B_j + sum_j max_X (F_j(X) - s_j X),  s_j = min (w[c,k] + kappa_j p_c) / theta_c.
+    sum w[i,k] T_k + sum kappa_j B_j + sum_j max_X (F_j(X) - s_j X),  w[i,k] = max_j (s_j theta_i - kappa_j p_i)^+,
+
+over machines i as they are, for any s, kappa >= 0: those of the solver here. Machines that differ may therefore be put
+together into a few kinds, each with its mean rate and price. A plan for kinds gives every machine of a kind the same
+shares, does the same work at the same cost, and is feasible; the bound holds for the machines themselves.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,7 +48,7 @@ class OfflineOptimum:
     works, costs : ndarray of float, shape (N,)
         X_j and credits spent.
     kinds : ndarray of int, shape (M,)
-        Kind of each machine: same price and rate, same kind.
+        Kind of each machine: same price and rate, same kind; with few kinds, alike in rate.
     breakpoints : ndarray of int, shape (n_intervals + 1,)
         Interval k are slots ``breakpoints[k] + 1`` to ``breakpoints[k + 1]``.
     plan : tuple of arrays, each of shape (n,)
@@ -73,6 +77,7 @@ def offline_optimum(
     objective: str = "utility",
     tolerance: float = 1e-4,
     max_programs: int = 25,
+    most_kinds: int | None = None,
 ) -> OfflineOptimum:
     """Return the best fractional plan with known rates.
 
@@ -89,6 +94,10 @@ def offline_optimum(
         Relative gap at which to stop.
     max_programs : int
         Linear programs solved at most.
+    most_kinds : int or None
+        Machines of more kinds are put into so many of like rate: a plan that is not quite the best, and a bound
+        that still holds. The search ends once more programs bring less than a tenth of the tolerance; the gap, which
+        is then that of the kinds, may stay above it.
 
     Raises
     ------
@@ -105,9 +114,10 @@ def offline_optimum(
     rounds = whole_parameter("max_programs", max_programs, 1)
     if not jobs.size or not speed.max(initial=0.0):
         raise InvalidParameterError(f"{jobs.size} jobs, highest rate {speed.max(initial=0.0)}: expected some of both")
-    program = _Program(jobs, cost, speed, _amplitudes(jobs, objective))
+    kinds = _like_rate(cost, speed, most_kinds)
+    program = _Program(jobs, cost, speed, kinds, _amplitudes(jobs, objective))
     best: OfflineOptimum | None = None
-    bound = np.inf
+    bound, gap = np.inf, np.inf
     for _ in range(rounds):
         amounts, dual_bound = program.solve()
         bound = min(bound, dual_bound)
@@ -115,8 +125,9 @@ def offline_optimum(
         value = program.value(plan)
         if best is None or value > best.value:
             best = program.result(plan, value)
-        if bound - best.value <= wanted * bound:
-            return _with_bound(best, bound)
+        before, gap = gap, bound - best.value
+        if gap <= wanted * bound or (kinds is not None and before - gap <= 0.1 * wanted * bound):
+            return replace(best, bound=max(bound, best.value))
         program.add_tangents(program.works(amounts))
     assert best is not None
     raise SolverError(
@@ -139,20 +150,30 @@ def _amplitudes(jobs: MachineJobs, objective: str) -> FLOATS:
     raise InvalidParameterError(f"objective = {objective!r}: expected 'utility' or 'per-slot'")
 
 
-def _with_bound(found: OfflineOptimum, bound: float) -> OfflineOptimum:
-    return OfflineOptimum(
-        found.value, max(bound, found.value), found.works, found.costs, found.kinds, found.breakpoints, found.plan
-    )
+def _like_rate(prices: FLOATS, rates: FLOATS, most: int | None) -> NDArray[np.int64] | None:
+    """Return kinds of machines next to each other in rate, at most so many; None: there are no more than that."""
+    if most is None or len(np.unique(np.stack([prices, rates]), axis=1).T) <= whole_parameter("most_kinds", most, 1):
+        return None
+    kinds = np.empty(rates.size, dtype=np.int64)
+    for kind, group in enumerate(np.array_split(np.argsort(rates, kind="stable"), most)):
+        kinds[group] = kind
+    return kinds
 
 
 class _Program:
     """The linear program with tangents; amounts are parts of what a kind offers in an interval."""
 
-    def __init__(self, jobs: MachineJobs, prices: FLOATS, rates: FLOATS, amplitudes: FLOATS) -> None:
+    def __init__(
+        self, jobs: MachineJobs, prices: FLOATS, rates: FLOATS, kinds: NDArray[np.int64] | None, amplitudes: FLOATS
+    ) -> None:
         self.jobs, self.amplitudes = jobs, amplitudes
-        pairs, kinds, counts = np.unique(np.stack([prices, rates]), axis=1, return_inverse=True, return_counts=True)
-        self.kinds = np.asarray(kinds, dtype=np.int64).reshape(-1)
+        pairs, same, alike = np.unique(np.stack([prices, rates]), axis=1, return_inverse=True, return_counts=True)
+        self.kinds = np.asarray(same, dtype=np.int64).reshape(-1) if kinds is None else kinds
+        self.machines = (*pairs, alike)  # price, rate and number of machines that are the same
+        counts = np.bincount(self.kinds)
         self.prices, self.rates = pairs
+        if kinds is not None:
+            self.prices, self.rates = (np.bincount(kinds, each) / counts for each in (prices, rates))
         self.breakpoints = np.unique(np.concatenate([jobs.arrivals, jobs.deadlines]))
         self.offered = np.outer(counts, np.diff(self.breakpoints)).astype(
             np.float64
@@ -228,13 +249,23 @@ class _Program:
 
     def _dual_bound(self, multipliers: FLOATS, n: int) -> float:
         """Return the Lagrangian dual at multipliers of capacity rows and budget rows (both scaled to 1)."""
-        machines, budgets = multipliers[:-n], multipliers[-n:]
-        per_slot = machines.reshape(self.offered.shape)[self.kind, self.interval] / self.amount
-        per_credit = (budgets / self.jobs.budgets)[self.job]
-        price = (per_slot + per_credit * self.prices[self.kind]) / self.rates[self.kind]
-        lowest = np.full(n, np.inf)
-        np.minimum.at(lowest, self.job, price)
-        return float(multipliers.sum() + self._best_surplus(lowest).sum())
+        worth, credit = multipliers[:-n], multipliers[-n:] / self.jobs.budgets
+        per_slot = worth.reshape(self.offered.shape)[self.kind, self.interval] / self.amount
+        price = (per_slot + credit[self.job] * self.prices[self.kind]) / self.rates[self.kind]
+        work = np.full(n, np.inf)
+        np.minimum.at(work, self.job, price)
+        prices, rates, alike = self.machines
+        total = multipliers[-n:].sum() + self._best_surplus(work).sum()
+        begins = np.searchsorted(self.breakpoints, self.jobs.arrivals)
+        ends = np.searchsorted(self.breakpoints, self.jobs.deadlines)
+        for k, slots in enumerate(
+            np.diff(self.breakpoints)
+        ):  # what each machine is worth to the job that wants it most
+            there = (begins <= k) & (k < ends)
+            if there.any():
+                gains = np.outer(work[there], rates) - np.outer(credit[there], prices)
+                total += slots * float(np.maximum(gains.max(axis=0), 0.0) @ alike)
+        return float(total)
 
     def _best_surplus(self, price: FLOATS) -> FLOATS:
         """Return max over 0 <= X <= most_j of F_j(X) - price_j X."""

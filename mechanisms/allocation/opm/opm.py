@@ -20,6 +20,7 @@ and dual steps, budgets alike (``price_scale``); what a job spends is always cou
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from threading import Thread
 
 import numpy as np
@@ -174,7 +175,7 @@ class Opm(MachineScheduler):
         """Shares of the last allocated slot of the jobs of `open_jobs`, shape (jobs, M)."""
         return from_blocks(self._blocks, self._jobs.count, self.n_machines)
 
-    def multiplier(self, job: int) -> float:
+    def multiplier(self, job: Hashable) -> float:
         """Return lambda_j of an open job, in utility per unit of the highest price.
 
         Raises
@@ -184,7 +185,7 @@ class Opm(MachineScheduler):
         """
         return self._field(job, DUAL)
 
-    def planned_cost(self, job: int) -> float:
+    def planned_cost(self, job: Hashable) -> float:
         """Return what the shares of an open job cost in the last slot, credits.
 
         Raises
@@ -256,22 +257,23 @@ class Opm(MachineScheduler):
     def _learn(self, work: NDArray[np.float64]) -> None:
         learn_kernel(self._decision, work, self._plays, self._works)
 
-    def _add(self, offer: JobOffer) -> None:
-        super()._add(offer)
-        self._highest = max(self._highest, int(offer.job))
+    def _add(self, offer: JobOffer) -> int:
+        label = super()._add(offer)
+        self._highest = max(self._highest, label)
         rows = self._jobs.capacity
         if rows > self._blocks.shape[1]:
             more = np.zeros((self._blocks.shape[0], rows, self._blocks.shape[2]))
             more[:, : self._blocks.shape[1]] = self._blocks
             self._blocks, self._steps = more, np.zeros((2, rows))
             self._sums = np.zeros((2, 2, rows, more.shape[2] // 4))
+        return label
 
     def _release(self) -> None:
         for into, last in self._jobs.release(self.slot):
             self._blocks[:, into] = self._blocks[:, last]
             self._blocks[:, last] = 0.0
 
-    def _field(self, job: int, field: int) -> float:
+    def _field(self, job: Hashable, field: int) -> float:
         return float(self._jobs.table[field, self._jobs.column(job)])
 
 

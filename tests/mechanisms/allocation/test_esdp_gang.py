@@ -10,9 +10,9 @@ from marketsched.mechanisms.allocation import (
     ChannelEnvironment,
     GangChannels,
     GangEsdp,
-    GangOracle,
     RecordedArrivals,
     RecordedUtilities,
+    TrueMeanOracle,
     play_slots,
     solve_budgeted,
 )
@@ -127,7 +127,7 @@ def test_a_run_keeps_all_rules_and_never_beats_the_oracle(arrivals):
     gang = draw_gang(rng)
     source = RecordedUtilities(rng.random((gang.n_channels, 50)), rng)
     came = RecordedArrivals((rng.random((60, gang.n_ports)) < 0.8).astype(int))
-    world = ChannelEnvironment(gang, came, source, GangOracle(gang, source.means))
+    world = ChannelEnvironment(gang, came, source, TrueMeanOracle(gang, source.means))
     record = play_slots(GangEsdp(gang, exploration="log", arrivals=arrivals), world)
     assert (record["regret"] >= -1e-12).all()
 
@@ -138,7 +138,7 @@ def test_the_oracle_is_exact():
         gang = draw_gang(rng, 6)
         means, arrivals = rng.random(gang.n_channels), rng.random(gang.n_ports) < 0.7
         best = max(means[x].sum() for x in all_allowed(gang) if allowed(gang, x, arrivals))
-        assert GangOracle(gang, means).value(arrivals) == pytest.approx(best, rel=1e-12)
+        assert TrueMeanOracle(gang, means).value(arrivals) == pytest.approx(best, rel=1e-12)
 
 
 GOOD = {

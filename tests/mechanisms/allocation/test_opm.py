@@ -186,6 +186,35 @@ def test_rates_are_learnt_from_used_machines_only():
     np.testing.assert_allclose(opm.rates, estimate([0.0, 0.0], [0, 0], 0.1))
 
 
+def test_shares_of_a_slot_without_jobs_are_empty():
+    opm = Opm([1.0, 0.5], 10)
+    assert opm.fractional.shape == (0, 2) and opm.open_fractional.shape == (0, 2)
+    opm.add_job(1, 1, 5.0, PowerUtility(1.0, 0.5))
+    for _ in range(2):
+        opm.allocate()
+        opm.update([0.5, 0.5])
+    assert not opm.open_jobs.size and opm.fractional.tolist() == [[0.0, 0.0]] * 2
+
+
+def test_a_job_may_have_any_name_that_can_be_hashed():
+    opm = Opm([1.0, 1.0], 10, primal_step=10.0, rng=0)
+    opm.add_job(1, 10, 50.0, PowerUtility(1.0, 0.5))
+    for name in ("ann", ("lab", 7)):
+        opm.add_job(name, 10, 50.0, PowerUtility(1.0, 0.5))
+    assert [opm.label(name) for name in (1, "ann", ("lab", 7))] == [1, 0, 2]
+    decision = opm.allocate()
+    assert set(decision) <= {0, 1, 2} and opm.spent("ann") == np.count_nonzero(decision == 0)
+    opm.update([0.5, 0.5])
+    with pytest.raises(EventError, match="'ann': a job of this name"):
+        opm.add_job("ann", 10, 5.0, PowerUtility(1.0, 0.5))
+    with pytest.raises(EventError, match="job 2: a job of this label"):
+        opm.add_job(2, 10, 5.0, PowerUtility(1.0, 0.5))
+    with pytest.raises(EventError, match="'bob'"):
+        opm.multiplier("bob")
+    with pytest.raises(InvalidParameterError, match="hashed"):
+        opm.add_job([1], 10, 5.0, PowerUtility(1.0, 0.5))
+
+
 def test_labels_need_not_be_dense():
     opm = Opm(np.ones(1000), 10, rng=0, primal_step=1.0)
     opm.add_job(10**9, 10, 5.0, PowerUtility(1.0, 0.5))

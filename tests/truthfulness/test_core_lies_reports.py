@@ -18,11 +18,11 @@ from marketsched.agents.cluster_reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.clusters.core_lies import score_lie, search_core_lies
-from marketsched.clusters.core_lies_table import core_lies_table
-from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import OgaSched
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.truthfulness.cores.auditing import core_lies_table
+from marketsched.truthfulness.cores.searching import score_lie, search_core_lies
+from marketsched.truthfulness.cores.worlds import ChannelWorld, JobWorld, PortWorld
 from small_core_games import one_job, two_channels, two_ports
 
 

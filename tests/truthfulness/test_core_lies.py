@@ -24,9 +24,6 @@ from marketsched.agents.cluster_reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.clusters.core_lies import score_lie, search_core_lies
-from marketsched.clusters.core_lies_table import COLUMNS, Case, core_lies_table, published_cases
-from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import (
     BinPacking,
     BipartiteCluster,
@@ -37,6 +34,9 @@ from marketsched.mechanisms.allocation import (
     small_integer_instance,
 )
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+from marketsched.truthfulness.cores.auditing import COLUMNS, Case, core_lies_table, published_cases
+from marketsched.truthfulness.cores.searching import score_lie, search_core_lies
+from marketsched.truthfulness.cores.worlds import ChannelWorld, JobWorld, PortWorld
 from small_core_games import SLOTS, fair, fixed, one_job, parts, two_channels, two_ports
 
 # What owners get.

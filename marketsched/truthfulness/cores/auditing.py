@@ -1,22 +1,34 @@
 """The table of gains from lying to the allocation cores: core, policy, payment and lie, with intervals.
 
+`audit_cores` audits the policies of any cluster scenario, as ``marketsched audit cluster-pai`` does: every seed draws
+a world of its own, and the owner of the first port (or job) lies. `published_cases` are the families of small random
+worlds of docs/allocation.md.
+
 One row per case and family of lies: the best lie of the family that the search found, scored on fresh worlds.
 Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the column before them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
-from marketsched.clusters.core_lies import Progress, ScoredLie, World, search_core_lies
-from marketsched.clusters.core_lies_worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.agents.cluster_games import CoreGame
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import versions
 from marketsched.results.paired_statistics import Estimate
+from marketsched.results.result import Result
+from marketsched.truthfulness.cores.searching import Progress, ScoredLie, World, search_core_lies
+from marketsched.truthfulness.cores.worlds import ChannelWorld, JobWorld, PortWorld
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from marketsched.clusters.core import ClusterCore
+    from marketsched.clusters.scenario import ClusterScenario
+    from marketsched.config.policies import PolicyChoice
 
 COLUMNS = (
     "core",
@@ -95,6 +107,73 @@ def published_cases() -> list[Case]:
         ),
     ]
     return [Case(core, *pair, make(*pair)) for core, make, pairs in makers for pair in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioGames:
+    """The games of a cluster scenario: a function from a seed to a game."""
+
+    cluster: ClusterCore
+    choice: PolicyChoice
+    payment: str
+    data: str | PathLike[str] | None = None
+
+    def __call__(self, seed: int) -> CoreGame:
+        """Return the game of a seed, folded to those of a run."""
+        return self.cluster.world(seed % 2**53, data=self.data).game(self.choice, self.payment)
+
+
+def audit_cores(
+    scenario: ClusterScenario | str | PathLike[str] | Mapping[str, Any],
+    policies: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    search_worlds: int = 4,
+    fresh_worlds: int = 20,
+    confidence: float = 0.95,
+    data: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Search the policies of a cluster scenario for lies that pay, without payments and with those that fit.
+
+    Parameters
+    ----------
+    scenario : ClusterScenario, name, path or mapping
+        What owners lie in; a game takes as long as all of its slots.
+    policies : sequence of str, optional
+        In place of the scenario's.
+    seed, search_worlds, fresh_worlds, confidence, progress
+        As in `core_lies_table`.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+
+    Returns
+    -------
+    Result
+        Of kind ``core-lies``: the table ``lies`` as `core_lies_table` makes it, the best of each case as summary.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If the scenario, a policy or a parameter is at fault.
+    MissingDataError, TraceError
+        If the scenario needs a trace that is not there or damaged.
+    """
+    from marketsched.clusters.scenario import ClusterScenario
+
+    base = ClusterScenario.of(scenario)
+    choices = base.choices(policies)
+    world = base.cluster.world(seed, data=data)
+    cases = [
+        Case(base.cluster.core, choice.label, payment, ScenarioGames(base.cluster, choice, payment, data))
+        for choice in choices
+        for payment in world.payments(choice)
+    ]
+    options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
+    table = core_lies_table(cases, seed=seed, progress=progress, **options)
+    best = table[table["best"]].reset_index(drop=True)
+    meta = {"scenario": base.name, "core": base.cluster.core, "seed": seed, **options, "versions": versions()}
+    return Result("core-lies", {"lies": table}, best, meta, {"scenario.yaml": base.to_yaml()})
 
 
 def core_lies_table(

@@ -1,0 +1,53 @@
+"""What a table of lies to the allocation cores looks like when it is printed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from marketsched.results.kinds import Kind, register_kind
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from marketsched.results.result import Result
+
+
+@register_kind("core-lies")
+class CoreLiesKind(Kind):
+    """Gains from lying, one row per policy and payment: the best lie that was found."""
+
+    title = "lies to an allocation core"
+    table = "lies"
+    compared = "policies"
+    by = ("policy", "payment")
+
+    def view(self, result: Result) -> Group:
+        """Return the table of the best lies."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        meta = result.meta
+        table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
+        for title in ("policy", "payment", "best lie found"):
+            table.add_column(title, overflow="fold")
+        for title in ("gain, % of its\ntruthful utility", "others'\nvalue, %", "pays"):
+            table.add_column(Text(title), justify="right", no_wrap=True)
+        for row in result.records():
+            gain, others = _interval(row, "gain"), _interval(row, "others")
+            table.add_row(row["policy"], row["payment"], row["lie"], gain, others, "yes" if row["pays"] else "no")
+        remark = (
+            f"{meta['scenario']}: the first owner lies, all others tell the truth; "
+            f"{meta['fresh_worlds']} fresh worlds, {meta['confidence']:.0%} intervals. "
+            "What the search has not found proves nothing."
+        )
+        return Group(table, Text(f"\n{remark}", style="dim"))
+
+
+def _interval(row: dict[str, Any], name: str) -> str:
+    """Return a share with its interval; a dash where there is none."""
+    mean, low, high = (row[f"{name}_{part}"] for part in ("percent", "low", "high"))
+    if mean is None or math.isnan(mean):
+        return "-"
+    return f"{mean:.3g} [{low:.3g}, {high:.3g}]"

@@ -1,0 +1,44 @@
+"""`marketsched audit` of a cluster scenario: what owners gain by lying to each policy, with and without payments."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from marketsched.results.result import load
+from marketsched.show.cli import app
+
+SMALL = {
+    "esdp-default": (["highest-utility-first"], ["none", "displaced utility"]),
+    "cluster-default": (["ogasched", "fairness"], ["none", "capacity prices", "none"]),
+    "opm-default": (["fair"], ["none", "displaced work", "spending"]),
+}
+SIZES = {
+    "esdp-default": ["cluster.slots=5"],
+    "cluster-default": ["cluster.slots=5", "cluster.instance.instances=4", "cluster.instance.ports=3"],
+    "opm-default": ["cluster.slots=12", "cluster.machines.machines=3", "cluster.jobs.per_slot=0.5"],
+}
+
+
+@pytest.mark.parametrize("scenario", SMALL)
+def test_a_cluster_scenario_is_audited(scenario, tmp_path):
+    policies, payments = SMALL[scenario]
+    words = ["audit", scenario, "--seed", "1", "--out", str(tmp_path / "r")]
+    words += [word for policy in policies for word in ("--mechanism", policy)]
+    words += [word for change in SIZES[scenario] for word in ("--set", change)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code in (0, 3), done.output
+    found = load(tmp_path / "r")
+    assert found.kind == "core-lies" and found.summary["payment"].tolist() == payments
+    assert set(found.lies["policy"]) == set(policies) and (found.lies["worlds"] == 20).all()
+    assert (done.exit_code == 3) == bool(found.lies["pays"].any())
+    assert "best lie found" in done.output and "20 fresh worlds" in done.output
+
+
+def test_the_lie_that_takes_all_from_fairness_is_printed_as_json(tmp_path):
+    words = ["audit", "cluster-default", "--mechanism", "fairness", "--json", "--out", str(tmp_path / "r")]
+    sizes = ["slots=5", "instance.instances=4", "instance.ports=3", "instance.contention=1", "instance.gain=linear"]
+    done = CliRunner().invoke(app, words + [word for size in sizes for word in ("--set", f"cluster.{size}")])
+    assert done.exit_code == 3, done.output
+    (row,) = json.loads(done.stdout)["policies"]
+    assert row["pays"] and "requirements" in row["lie"]
