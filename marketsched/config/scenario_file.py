@@ -132,10 +132,11 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
     return data, str(where)
 
 
-def with_changes(data: Any, changes: Sequence[str]) -> Any:
+def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:
     """Return a copy of scenario ``data`` with every ``a.b.c=value`` of ``changes`` made.
 
-    Values are read as YAML, list places are numbers. Keys are checked with the whole scenario.
+    Values are read as YAML, list places are numbers. Keys are checked with the whole scenario. An error
+    shows the change behind its ``option``.
 
     Raises
     ------
@@ -146,16 +147,16 @@ def with_changes(data: Any, changes: Sequence[str]) -> Any:
     for change in changes:
         path, equals, text = change.partition("=")
         if not equals or not path:
-            raise InvalidParameterError(f"--set {change}: expected key=value, as in mechanism.epsilon=0.1")
+            raise InvalidParameterError(f"{option}{change}: expected key=value, as in mechanism.epsilon=0.1")
         *above, last = path.split(".")
         here = data
         for step in above:
-            here = _inside(here, step, change)
-        value = parse_yaml(text, f"--set {change}")
+            here = _inside(here, step, option + change)
+        value = parse_yaml(text, option + change)
         if isinstance(here, dict):
             here[last] = value
         else:
-            _inside(here, last, change)  # complains where there is no such place
+            _inside(here, last, option + change)  # complains where there is no such place
             here[int(last)] = value
     return data
 
@@ -166,7 +167,7 @@ def _inside(here: Any, step: str, change: str) -> Any:
     if isinstance(here, list) and re.fullmatch("[0-9]{1,9}", step) and int(step) < len(here):
         return here[int(step)]
     legal = f"a place in 0 .. {len(here) - 1}" if isinstance(here, list) else "no more parts here"
-    raise InvalidParameterError(f"--set {shown(change)[1:-1]}: {shown(step)}: expected {legal}")
+    raise InvalidParameterError(f"{shown(change)[1:-1]}: {shown(step)}: expected {legal}")
 
 
 def _folder() -> Traversable:

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from marketsched.config.scenario import Scenario
+from marketsched.show.dashboard.descriptions import numbers, sentences, start_rows
 from marketsched.show.dashboard.server import missing_packages
 from marketsched.show.dashboard.session import Session
 from marketsched.show.dashboard.settings import first_form, read_form
-from marketsched.show.dashboard.words import numbers, sentences, start_rows
 from page_tools import at, brightness, choose, colour, contrast, press, write
 
 CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import marketsched.show.dashboard.server as server
 from marketsched.show.cli import app
+from marketsched.show.dashboard.descriptions import MEANINGS, MOST_ROWS
 from marketsched.show.dashboard.reasons import KEPT
 from marketsched.show.dashboard.settings import LIES, MOST_ROUNDS
-from marketsched.show.dashboard.words import MEANINGS, MOST_ROWS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/dashboard.md").read_text()
 

@@ -7,9 +7,9 @@ import pytest
 
 import marketsched.show.dashboard.player as module
 from marketsched.config.scenario import Scenario
+from marketsched.show.dashboard.descriptions import state
 from marketsched.show.dashboard.player import MOST_BUILDS, Player
 from marketsched.show.dashboard.settings import first_form, read_form
-from marketsched.show.dashboard.words import state
 
 BASE = Scenario.from_dict(
     {

@@ -16,11 +16,11 @@ from marketsched.play.running import run
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.relaxed_lp.hindsight import hindsight_optimum
 from marketsched.show.dashboard.bound import bound_by_round
+from marketsched.show.dashboard.descriptions import bound_rows, group_rows, numbers, sentences, start_rows
 from marketsched.show.dashboard.figures import FEWEST_ROUNDS, pictures, rounds_across
 from marketsched.show.dashboard.reasons import WatchedMechanism
 from marketsched.show.dashboard.session import Session
 from marketsched.show.dashboard.settings import first_form, read_form
-from marketsched.show.dashboard.words import bound_rows, group_rows, numbers, sentences, start_rows
 
 SMALL = Scenario.from_dict(
     {

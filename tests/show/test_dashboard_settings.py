@@ -9,7 +9,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import built_in_names, read_scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
-from marketsched.show.dashboard.load import scaled_jobs
+from marketsched.show.dashboard.session import scaled_jobs
 from marketsched.show.dashboard.settings import LIES, amount_of, apply, first_form, read_form
 
 BASE = Scenario.load("synthetic-pipelines")

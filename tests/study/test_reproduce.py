@@ -13,10 +13,10 @@ import marketsched
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.show.cli import app
 from marketsched.study.papers.claims import VERDICTS, Claim, exact_row, mean_row, ratio_row, verdict
-from marketsched.study.papers.esdp_times import Timed
+from marketsched.study.papers.esdp import Timed
 from marketsched.study.papers.experiments import EXPERIMENTS
 from marketsched.study.papers.markets import best_reservations, sampling_error, toy_values
-from marketsched.study.papers.ogasched_table import TABLE_2
+from marketsched.study.papers.ogasched import TABLE_2
 from marketsched.study.papers.reproducing import reproduce, reproduce_all
 from marketsched.study.papers.runs import Bench
 

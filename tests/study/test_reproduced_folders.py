@@ -8,7 +8,7 @@ import pytest
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.result import load
-from marketsched.study.papers.experiments import Experiment
+from marketsched.study.papers import reproducing
 from marketsched.study.papers.reproducing import reproduce, reproduce_all
 
 NAMES = ["esdp-fig8", "opm-fig3", "esdp-fig7"]
@@ -73,8 +73,8 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeyp
         "table.csv",
         "table.parquet",
     }
-    run, real = [], Experiment.function
-    monkeypatch.setattr(Experiment, "function", lambda each: run.append(each.name) or real(each))
+    run, real = [], reproducing.reproduce
+    monkeypatch.setattr(reproducing, "reproduce", lambda name, **given: run.append(name) or real(name, **given))
     found = reproduce_all(NAMES, runs=2, slots=16, out=tmp_path / "out")
     assert run == ["esdp-fig7"]  # only what was missing
     whole = reproduce_all(NAMES, runs=2, slots=16, out=tmp_path / "whole")

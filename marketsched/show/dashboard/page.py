@@ -21,10 +21,10 @@ from solara.server.kernel_context import get_current_context
 from marketsched.config.owner_mix import LIES
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.registry import mechanism_names
+from marketsched.show.dashboard.descriptions import HELP, bound_rows, group_rows, numbers, sentences, start_rows, state
 from marketsched.show.dashboard.figures import Pictures, pictures
 from marketsched.show.dashboard.player import Frame, Player
 from marketsched.show.dashboard.settings import Form, Settings, first_form, read_form
-from marketsched.show.dashboard.words import HELP, bound_rows, group_rows, numbers, sentences, start_rows, state
 
 MOST_TYPED = 200  # characters
 

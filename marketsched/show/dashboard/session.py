@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -10,16 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.agents.job import Job
 from marketsched.agents.lies import Truthful
 from marketsched.agents.market import Market
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.running import load_asked
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.show.dashboard.bound import bound_by_round
-from marketsched.show.dashboard.load import scaled_jobs
 from marketsched.show.dashboard.reasons import Reason, WatchedMechanism
 from marketsched.show.dashboard.settings import Settings, apply, check_rounds
 from marketsched.show.dashboard.view import TRUTHFUL, View, view_of
@@ -138,3 +141,43 @@ def _strategies(setup: MarketSetup, settings: Settings) -> dict[str, str]:
     """Return what each owner's strategy is called."""
     name = f"{settings.lie} {settings.amount:g}"
     return {job.owner: TRUTHFUL if isinstance(setup.strategy_of(job), Truthful) else name for job in setup.jobs}
+
+
+def scaled_jobs(jobs: Sequence[Job], load: float, rng: np.random.Generator) -> list[Job]:
+    """Return ``jobs`` with about ``load`` times as many.
+
+    Each job is there ``floor(load)`` times, and a share of them, drawn without replacement, once
+    more, so that the number of jobs is ``round(load * n_jobs)`` up to one. A copy is a job of the
+    same owner that turns out the same; it stands behind its original, and is called ``"<name>~2"``.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        In order of submission.
+    load : float
+        Jobs for each job, > 0.
+    rng : Generator
+        Draws which jobs the remainder keeps.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``load`` is not positive and finite.
+    """
+    load = finite_parameter("load", load, "(0, inf)")
+    whole = math.floor(load)
+    chosen = np.zeros(len(jobs), dtype=np.int64)
+    chosen[rng.permutation(len(jobs))[: round((load - whole) * len(jobs))]] = 1
+    names = {job.name for job in jobs}
+    scaled: list[Job] = []
+    for job, more in zip(jobs, chosen.tolist(), strict=True):
+        for copy in range(whole + more):
+            if copy == 0:
+                scaled.append(job)
+                continue
+            name = f"{job.name}~{copy + 1}"
+            while name in names:  # a trace may name its jobs as it likes
+                name += "~"
+            names.add(name)
+            scaled.append(replace(job, name=name))
+    return scaled

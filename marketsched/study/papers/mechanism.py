@@ -19,11 +19,14 @@ from marketsched.study.papers.markets import (
     toy_scenario,
     toy_values,
 )
-from marketsched.study.papers.runs import Bench, Found, Line, Panel
+from marketsched.study.papers.runs import Bench, Found, Line, Panel, experiment
 
 OWNERS = 10
 
 
+@experiment(
+    "mechanism-truthfulness", "mechanism paper, Theorem 3.2", "certificates and a search for lies that pay", seeds=3
+)
 def truthfulness(bench: Bench) -> Found:
     """Certificates and a search for lies, under posted prices and under pay-as-bid."""
     from marketsched.truthfulness.audit import audit
@@ -59,6 +62,9 @@ def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> Row:
     return exact_row(claim, float(table[column].max()), len(table))
 
 
+@experiment(
+    "mechanism-ratio", "mechanism paper, Theorems 4.1, 5.1, 5.2", "best welfare over welfare, against the constants"
+)
 def ratio(bench: Bench) -> Found:
     """E[OPT] / E[welfare] against what the theorems allow."""
     from marketsched.study.comparisons.comparing import compare
@@ -100,6 +106,9 @@ def ratio(bench: Bench) -> Found:
     return Found(rows, [panel], "241 jobs on 24 nodes, 60 rounds", pd.concat(tables, ignore_index=True))
 
 
+@experiment(
+    "mechanism-lemma43", "mechanism paper, Lemma 4.3", "how often failures exceed delta, against (17)", seeds=40
+)
 def lemma_43(bench: Bench) -> Found:
     """How often a submission meets a failure probability above delta, against (17)."""
     from marketsched.mechanisms.posted.guarantees import failure_tail, overload_probability
@@ -140,6 +149,7 @@ def _share_row(claim: Claim, shares: NDArray[np.float64]) -> Row:
     return interval_row(claim, float(shares.mean()), low, high, shares.size)
 
 
+@experiment("mechanism-sampling", "mechanism paper, Lemma F.1", "estimates of failure probabilities, against (28)")
 def sampling(bench: Bench) -> Found:
     """Whether sampled failure probabilities are within gamma as often as (28) says."""
     from marketsched.mechanisms.posted.guarantees import sample_size
@@ -163,6 +173,7 @@ def sampling(bench: Bench) -> Found:
     return Found(rows, [panel], f"{markets} markets a seed, eta = {eta:g}", pd.DataFrame())
 
 
+@experiment("mechanism-toy", "mechanism paper, Section 1.1", "reservations against statements of work")
 def toy(bench: Bench) -> Found:
     """The introduction's job: reservations, or a statement of work."""
     from marketsched.study.comparisons.comparing import compare

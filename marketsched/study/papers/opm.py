@@ -9,7 +9,18 @@ import pandas as pd
 
 from marketsched.clusters.comparing import ClusterComparison
 from marketsched.study.papers.claims import Claim, Row, mean_row, ratio_row
-from marketsched.study.papers.runs import Array, Bench, Found, Line, Panel, key_panel, leads, stacked, totals
+from marketsched.study.papers.runs import (
+    Array,
+    Bench,
+    Found,
+    Line,
+    Panel,
+    experiment,
+    key_panel,
+    leads,
+    stacked,
+    totals,
+)
 
 LEAD, BLIND, FAIR, DEADLINE = POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware")
 NAME = "opm-default"
@@ -42,6 +53,7 @@ def _sizes(bench: Bench, slots: int) -> str:
 TABLE_1 = {0.5: (2.23, 2.06, 2.02, 2.00), 0.6: (6.18, 5.67, 5.09, 5.08), 0.7: (1.71, 1.54, 1.29, 1.28)}
 
 
+@experiment("opm-table1", "OPM paper, Table I", "utility under all schemes")
 def table_1(bench: Bench) -> Found:
     """Utility under all schemes."""
     slots = bench.length(1000, 50000)
@@ -74,6 +86,7 @@ def _share(found: ClusterComparison, policy: str, above: str, below: str, limit:
     return np.asarray(under.sort_index(), dtype=np.float64)
 
 
+@experiment("opm-fig1", "OPM paper, Fig. 1", "cost over utility, and budgets spent")
 def figure_1(bench: Bench) -> Found:
     """Jobs by cost over utility and by the share of the budget spent."""
     slots = bench.length(1000, 50000)
@@ -113,6 +126,7 @@ def _distributions(jobs: pd.DataFrame, above: str, below: str, limit: float, sou
     return Panel(source, f"{above} / {below}", "share of jobs", lines)
 
 
+@experiment("opm-fig2", "OPM paper, Fig. 2", "utility functions under heavy and light load")
 def figure_2(bench: Bench) -> Found:
     """OPM over fair under heavy and light load."""
     slots = bench.length(1000, 50000)
@@ -136,6 +150,7 @@ def figure_2(bench: Bench) -> Found:
     return Found(rows, panels, _sizes(bench, slots), pd.concat(tables, ignore_index=True))
 
 
+@experiment("opm-fig3", "OPM paper, Fig. 3", "primal step, utility and migrations")
 def figure_3(bench: Bench) -> Found:
     """The primal step against migrations."""
     slots = bench.length(1000, 50000)

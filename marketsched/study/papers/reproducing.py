@@ -17,9 +17,9 @@ from marketsched.play.running import checked_seed
 from marketsched.results.experiment_kind import verdict_counts
 from marketsched.results.result import Result
 from marketsched.study.fingerprint import fingerprint
-from marketsched.study.papers.experiments import SEEDS, Experiment, experiment_of
+from marketsched.study.papers.experiments import experiment_of
 from marketsched.study.papers.folder import kept, write_overview
-from marketsched.study.papers.runs import Bench, lines_table
+from marketsched.study.papers.runs import SEEDS, Bench, Experiment, lines_table
 from marketsched.study.workers import run_in_processes
 
 Progress = Callable[[int, int, str], None]  # experiments finished, experiments in all, what is being run
@@ -94,7 +94,7 @@ def reproduce(
     used.runs = n_runs
     used.tell = progress or (lambda what: None)
     began = time.perf_counter()
-    found = chosen.function()(used)
+    found = chosen.play(used)
     meta = {
         "experiment": name,
         "place": chosen.place,

@@ -55,6 +55,34 @@ class Found:
     runs: pd.DataFrame
 
 
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A table or figure: its name here, its name in the paper, what it shows, and what runs it."""
+
+    name: str
+    place: str
+    shows: str
+    play: Callable[[Bench], Found]
+    runs: int  # seeds by default
+    timed: bool  # measures time: figures differ from run to run and machine to machine
+
+
+REGISTERED: list[Experiment] = []
+SEEDS = 20
+
+
+def experiment(
+    name: str, place: str, shows: str, *, seeds: int = SEEDS, timed: bool = False
+) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
+    """Make a function an experiment that is known by ``name``; see `Experiment`."""
+
+    def register(play: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
+        REGISTERED.append(Experiment(name, place, shows, play, seeds, timed))
+        return play
+
+    return register
+
+
 @dataclass(slots=True)
 class Bench:
     """What an experiment is given: how large it is to be, and cluster comparisons made so far.

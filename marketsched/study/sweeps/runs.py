@@ -14,7 +14,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import built_in_names, read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml, read_yaml
 from marketsched.mechanisms.checks import whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.results.output import plain
 from marketsched.study.fingerprint import canonical, run_key
 from marketsched.study.sweeps.spec import LARGEST_SEED, SweepSpec
@@ -169,11 +169,9 @@ def runs_from(listed: Sequence[Any]) -> list[SweepRun]:
 
 def _read(name: str, folder: Path, source: str) -> tuple[Any, str]:
     """Return the content of a scenario that a sweep names; a file is looked for beside the sweep."""
-    try:
+    with placed(source=source):
         content, called = read_scenario(name if name in built_in_names() else str(folder / name))
-        return content, f"{source}: {called}"
-    except MarketschedError as error:
-        raise type(error)(f"{source}: {error}") from None
+    return content, f"{source}: {called}"
 
 
 def _case(number: int, content: Any, changed: Mapping[str, Any], keys: Sequence[str], source: str) -> Case:
@@ -182,10 +180,8 @@ def _case(number: int, content: Any, changed: Mapping[str, Any], keys: Sequence[
 
     told = [f"{key}={_one_line(value)}" for key, value in changed.items()]
     where = f"{source} with {', '.join(told)}" if told else source
-    try:
-        content = with_changes(content, told)
-    except InvalidParameterError as error:
-        raise InvalidParameterError(f"{source}: {str(error).removeprefix('--set ')}") from None
+    with placed(source=source):
+        content = with_changes(content, told, option="")
     scenario = any_scenario(content, source=where)
     resolved = scenario.to_dict()
     return Case(number, scenario, {key: _at(resolved, key, changed.get(key)) for key in keys})
