@@ -110,6 +110,8 @@ def test_no_more_starts_per_task_than_asked_for():
     few = StochasticPricing(laws, 24, HORIZON, **sizes, starts_per_task=1)
     assert few.lp_value <= all_starts.lp_value * (1 + 1e-9)
     assert few.guarantee is None
+    with pytest.raises(ValueError, match="read-only"):
+        few.prices[0] = 0.0
 
 
 # -- Lemma E.3 ---------------------------------------------------------------------------------------------
