@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.allocation.esdp.channel_instances import LEAST_CHANNELS
 from marketsched.mechanisms.errors import InvalidParameterError
 
 Source = str | PathLike[str] | None
@@ -132,6 +133,10 @@ def task_samples(
     ]
     if not candidates:
         raise InvalidParameterError(f"samples = {least_samples}: no job has as many on any group of machines")
+    least = LEAST_CHANNELS / len(candidates)
+    if edge_probability < least:  # drawn again until one is kept, which would take for ever
+        legal = f"a finite number in [{least:g}, 1]"
+        raise InvalidParameterError(place="edge_probability", value=edge_probability, legal=legal)
     kept = np.zeros(len(candidates), dtype=np.bool_)
     while not kept.any():
         kept = rng.random(len(candidates)) < edge_probability

@@ -29,6 +29,8 @@ AVERAGE_COST = 0.1
 
 _COST, _COST_DEVIATION = 0.5, 0.1
 
+LEAST_CHANNELS = 1e-3  # expected of a graph, so that some thousand draws find one with a channel
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelInstance:
@@ -114,6 +116,9 @@ def published_channels(
     lowest = whole_parameter("requests[0]", requests[0], 0, capacity)
     highest = whole_parameter("requests[1]", requests[1], lowest, capacity)
     density = finite_parameter("edge_probability", edge_probability, "(0, 1]")
+    least = LEAST_CHANNELS / (n_ports * n_servers)
+    if density < least:  # drawn again until there is a channel, which would take for ever
+        raise InvalidParameterError(place="edge_probability", value=density, legal=f"a finite number in [{least:g}, 1]")
     edges = np.zeros((n_ports, n_servers), dtype=np.bool_)
     while not edges.any():
         edges = rng.random((n_ports, n_servers)) < density

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
+LEAST = 1e-3  # of a law of periods: with less, millions of them may lie in one slot
 PAPER_UP = (0.34, 94.35)
 """Gamma shape and scale (slots) of available periods in the OPM paper's evaluation."""
 PAPER_DOWN = (0.19, 39.92)
@@ -81,6 +82,9 @@ class GammaAvailability:
             for name, law in (("down", down), ("up", up))
         ]
         self._laws = np.array(laws)  # row 0: down, row 1: up
+        if not ((self._laws[:, 0] >= LEAST) & (self._laws.prod(axis=1) >= LEAST)).any():  # a slot would never end
+            legal = f"shape and mean (shape times scale, in slots) of at least {LEAST:g} in it or in down"
+            raise InvalidParameterError(place="up", value=tuple(up), legal=legal)
         self._seed = np.random.default_rng(rng)
         self.begin()
 
