@@ -276,4 +276,4 @@ def _identity(made: Any) -> tuple[str, str]:
         module, _, attribute = made.partition(":")
         return module, attribute
     kind = made if hasattr(made, "__qualname__") else type(made)
-    return kind.__module__, kind.__qualname__
+    return kind.__module__, getattr(made, "name", kind.__qualname__)

@@ -177,10 +177,11 @@ def list_traces(data: DataOption = None) -> None:
     """List the known traces, and which of them are there."""
     with one_line_errors():
         from marketsched.mechanisms.errors import MissingDataError
-        from marketsched.worlds.traces import TRACES, data_folder
+        from marketsched.worlds.traces import data_folder
+        from marketsched.worlds.traces.catalogue import known_traces
 
         folder = data_folder(data) if data is not None or os.environ.get("MARKETSCHED_DATA") else None
-        for trace in TRACES.values():
+        for trace in known_traces():
             try:
                 mark = "" if folder is None else f"{trace.path(folder)}: "
             except MissingDataError:

@@ -164,8 +164,13 @@ def your_mechanism(ran):
 
 
 def your_trace(ran):
-    assert interval(ran, "welfare: ")[1] < interval(ran, "at price zero: ")[0]
+    assert interval(ran, "posted prices: ")[1] < interval(ran, "first come, first served: ")[0]
     assert ran.number(r"market: (\d+) predicted runs") > 500
+
+
+def your_policy(ran):
+    shares = [float(x) for x in re.findall(r": (\d+\.\d) % of the best", ran.text)]
+    assert len(shares) == 5 and max(shares[:3]) < shares[3] < shares[4] < 100
 
 
 HEADLINES = {
@@ -179,6 +184,7 @@ HEADLINES = {
     "learning-speeds": learning_speeds,
     "your-mechanism": your_mechanism,
     "your-trace": your_trace,
+    "your-policy": your_policy,
 }
 
 

@@ -114,7 +114,7 @@ def test_the_catalogue_is_complete():
 
 
 def test_an_unknown_trace():
-    with pytest.raises(UnknownNameError, match=r"trace 'goggle': expected one of google-jobs, google-demand,"):
+    with pytest.raises(UnknownNameError, match=r"trace 'goggle' is unknown: expected one of google-jobs,"):
         verify("goggle", ".")
 
 

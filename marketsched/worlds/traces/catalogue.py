@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import UnknownNameError
+from marketsched.mechanisms.registry import get, names, register
 from marketsched.worlds.traces.folder import Source, locate
 
 if TYPE_CHECKING:
@@ -31,8 +32,12 @@ class Trace:
     licence: str
     source: str
     module: str
-    reader: str
+    reader: str | Callable[..., pd.DataFrame]
     streamer: str | None = None
+
+    def __call__(self, source: Source = None) -> pd.DataFrame:
+        """Return the whole table, as `read`."""
+        return self.read(source)
 
     @property
     def file(self) -> str:
@@ -58,9 +63,11 @@ class Trace:
     @property
     def columns(self) -> str:
         """What the columns are: the reader's own documentation."""
-        return str(self._function(self.reader).__doc__)
+        return str((self.reader if callable(self.reader) else self._function(self.reader)).__doc__)
 
-    def _function(self, name: str) -> Callable[..., Any]:
+    def _function(self, name: str | Callable[..., Any]) -> Callable[..., Any]:
+        if callable(name):
+            return lambda source: name(self.path(source))
         function: Callable[..., Any] = getattr(import_module(f"marketsched.worlds.traces.{self.module}"), name)
         return function
 
@@ -187,6 +194,10 @@ TRACES: dict[str, Trace] = {
 }
 
 
+for _each in TRACES.values():
+    register("trace", _each.name)(_each)
+
+
 def get_trace(name: str) -> Trace:
     """Return a trace by name.
 
@@ -195,9 +206,16 @@ def get_trace(name: str) -> Trace:
     UnknownNameError
         If there is none of that name; the message lists those there are.
     """
-    if name not in TRACES:
-        raise UnknownNameError(f"trace {name!r}: expected one of {', '.join(TRACES)}")
-    return TRACES[name]
+    found = get("trace", name)
+    if isinstance(found, Trace):
+        return found
+    title = (found.__doc__ or "a reader without a docstring").strip().splitlines()[0].rstrip(".")
+    return Trace(name, title, (f"{name}.csv",), "not stated", "not stated", found.__module__, found)
+
+
+def known_traces() -> list[Trace]:
+    """Return the traces of the package, and those of users and plug-ins."""
+    return [get_trace(name) for name in names("trace")]
 
 
 def verify(name: str, source: Source = None) -> pd.DataFrame:
@@ -224,11 +242,13 @@ def verify(name: str, source: Source = None) -> pd.DataFrame:
         If the file is not there, damaged or malformed.
     """
     trace = get_trace(name)
-    table = trace.read(source)
     import pandas as pd
 
     from marketsched.worlds.traces.reference import STATISTICS
 
+    if name not in STATISTICS:
+        raise UnknownNameError(f"trace {name!r} has no published statistics: expected one of {', '.join(STATISTICS)}")
+    table = trace.read(source)
     rows = [(quantity, expected, float(found)) for quantity, expected, found in STATISTICS[name](table)]
     checked = pd.DataFrame(rows, columns=["quantity", "expected", "found"])
     checked["ok"] = [_same_digits(expected, found) for _, expected, found in rows]
