@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.ranges import (
     Amount,
@@ -135,9 +136,6 @@ class Rules(Strict):
             if rule not in known or (isinstance(legal, PriceKinds) and value["kind"] not in legal.kinds):
                 del rules[rule]
         return rules
-
-
-SIZES = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
 
 
 def registered_mechanism(name: str) -> str:

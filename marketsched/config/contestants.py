@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from marketsched.config.mechanism_choice import SIZES, MechanismChoice
+from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import Promise, promised_ratio
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import SIZES
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup

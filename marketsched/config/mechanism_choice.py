@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from marketsched.config.configuration import SIZES as SIZES
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules
 from marketsched.config.sections import section_class
 from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.ranges import Count, Parameter, Positive, parameters_of, takes_anything
 from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names

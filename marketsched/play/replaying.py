@@ -35,7 +35,7 @@ from marketsched.config.json_lines import field, parse_line
 from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
 from marketsched.config.strict_yaml import read_yaml, validated
 from marketsched.mechanisms.checks import whole_number
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, shown
+from marketsched.mechanisms.errors import EventError, MarketschedError, placed, shown
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 from marketsched.mechanisms.sow import Signal
 
@@ -84,12 +84,9 @@ def replay(
     ...     print(decision)
     {'round': 1, 'event': 'plan', 'job': 'A', 'starts': [[1, 1, 1]], 'estimated_utility': 1.5}
     """
-    source = f"{config}: " if isinstance(config, (str, PathLike)) else ""
-    try:
-        replayer = Replayer(_as_config(config))
-    except InvalidParameterError as error:
-        text = str(error)
-        raise InvalidParameterError(text if text.startswith(source) else source + text) from None
+    checked = _as_config(config)
+    with placed(source=str(config) if isinstance(config, (str, PathLike)) else ""):
+        replayer = Replayer(checked)
     return _decisions(replayer, events, strict)
 
 

@@ -29,12 +29,13 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.config.job_list import JobList
-from marketsched.config.mechanism_choice import SIZES, MechanismChoice
+from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import promised_ratio
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import SIZES
 from marketsched.play.running import versions
 from marketsched.results.result import Result
 from marketsched.study.comparisons.annealing import Plan, Progress, Search, Stopped
