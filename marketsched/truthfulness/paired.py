@@ -89,45 +89,29 @@ class Comparison(NamedTuple):
     plus_range: NDArray[np.float64]
     minus_range: NDArray[np.float64]
 
-    def upper(self, chosen: Selection, failure: float) -> NDArray[np.float64]:
-        """Return upper bounds of the chosen true differences; each takes two bounds of ``failure``."""
-        rises, falls = self._shares(chosen)
+    def bounds(self, chosen: Selection, failure: float, *, upper: bool, rough: bool = False) -> NDArray[np.float64]:
+        """Return bounds of the chosen true differences; each takes two bounds of ``failure``.
+
+        Parameters
+        ----------
+        chosen : tuple of index arrays, or mask
+            Which starts.
+        failure : float
+            Of each of the two bounds of means.
+        upper : bool
+            From above, else from below.
+        rough : bool
+            What they are at most (from below: at least): fast, for choosing.
+        """
+        highest, lowest = (rough_upper_means, rough_lower_means) if rough else (upper_means, lower_means)
+        rising, falling = (highest, lowest) if upper else (lowest, highest)
+        rises = share(self.plus[chosen], self.plus_range[chosen])  # as means of variables in [0, 1]
+        falls = share(self.minus[chosen], self.minus_range[chosen])
         return np.asarray(
             self.base[chosen]
-            + self.plus_range[chosen] * upper_means(rises, self.samples, failure)
-            - self.minus_range[chosen] * lower_means(falls, self.samples, failure)
+            + self.plus_range[chosen] * rising(rises, self.samples, failure)
+            - self.minus_range[chosen] * falling(falls, self.samples, failure)
         )
-
-    def lower(self, chosen: Selection, failure: float) -> NDArray[np.float64]:
-        """Return lower bounds of the chosen true differences; each takes two bounds of ``failure``."""
-        rises, falls = self._shares(chosen)
-        return np.asarray(
-            self.base[chosen]
-            + self.plus_range[chosen] * lower_means(rises, self.samples, failure)
-            - self.minus_range[chosen] * upper_means(falls, self.samples, failure)
-        )
-
-    def rough_upper(self, chosen: Selection, failure: float) -> NDArray[np.float64]:
-        """Return what `upper` is at most: fast, for choosing."""
-        rises, falls = self._shares(chosen)
-        return np.asarray(
-            self.base[chosen]
-            + self.plus_range[chosen] * rough_upper_means(rises, self.samples, failure)
-            - self.minus_range[chosen] * rough_lower_means(falls, self.samples, failure)
-        )
-
-    def rough_lower(self, chosen: Selection, failure: float) -> NDArray[np.float64]:
-        """Return what `lower` is at least: fast, for choosing."""
-        rises, falls = self._shares(chosen)
-        return np.asarray(
-            self.base[chosen]
-            + self.plus_range[chosen] * rough_lower_means(rises, self.samples, failure)
-            - self.minus_range[chosen] * rough_upper_means(falls, self.samples, failure)
-        )
-
-    def _shares(self, chosen: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return ``plus`` and ``minus`` as means of variables in [0, 1]."""
-        return share(self.plus[chosen], self.plus_range[chosen]), share(self.minus[chosen], self.minus_range[chosen])
 
 
 def share(mean: NDArray[np.float64], largest: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -94,13 +94,13 @@ def plan_floor(compared: Comparison, is_open: NDArray[np.bool_], plan: BestRespo
     It holds for all plans at once, so the plan may be chosen after looking at the paths.
     """
     cells = np.full(plan.columns.size, plan.width), np.arange(plan.columns.size), plan.columns
-    return float(compared.lower(cells, _lower_end(is_open, failure)).sum())
+    return float(compared.bounds(cells, _lower_end(is_open, failure), upper=False).sum())
 
 
 def likely_plans(options: Alternatives, compared: Comparison, failure: float) -> list[BestResponse]:
     """Return for each concurrency the plan whose gain is surest, the best first; ``gain`` is a rough lower end."""
     floors = np.full(options.open.shape, -np.inf)
-    floors[options.open] = compared.rough_lower(options.open, _lower_end(options.open, failure))
+    floors[options.open] = compared.bounds(options.open, _lower_end(options.open, failure), upper=False, rough=True)
     return _best_columns(options, floors)
 
 
@@ -170,10 +170,10 @@ def _case_ceilings(
     """
     is_open, each = options.open, _each_counted(options, failure)
     bounds = np.full(is_open.shape, -np.inf)
-    bounds[is_open] = np.minimum(granted[is_open], compared.rough_upper(is_open, each))
+    bounds[is_open] = np.minimum(granted[is_open], compared.bounds(is_open, each, upper=True, rough=True))
     bounds[0, np.arange(options.chosen.size), options.chosen] = 0.0  # the truth itself
     estimates = np.where(is_open, compared.base + compared.plus - compared.minus, -np.inf)
     close = is_open & (bounds < granted) & (bounds > estimates.max(axis=2, keepdims=True))
     close[0, np.arange(options.chosen.size), options.chosen] = False
-    bounds[close] = np.minimum(bounds[close], compared.upper(close, each))
+    bounds[close] = np.minimum(bounds[close], compared.bounds(close, each, upper=True))
     return np.asarray(bounds.max(axis=2))
