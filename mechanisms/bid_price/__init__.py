@@ -1,0 +1,1 @@
+"""Bid prices: menus at arrival, from the dual prices of what is still to come; nobody is ever evicted."""

@@ -1,0 +1,375 @@
+r"""Bid prices: a job that has arrived faces a menu of starts at prices that its report cannot move.
+
+The field calls it bid-price control (Talluri and van Ryzin 1998), re-solved in every round (Jasin and
+Kumar 2012); here it is posted as a menu of starts. At the beginning of each round with arrivals:
+
+1. scenarios of what is to come (`forecast`), from arrivals of earlier rounds or from public laws;
+2. one vector of prices for all of them (`dual`), with some nodes kept back (`slack`);
+3. *durations revealed*: in order of arrival, each job gets its favourite entry of the calendar
+   (`entries`), booked for good, and pays what was quoted when it completes;
+   *durations hidden*: the mean price of the coming 24 rounds is locked as the rate R of all arrivals of
+   the round; jobs wait in strict order, the first one starts when its c nodes are free and leaves when
+   E[V] > R c E[d] no longer holds; it pays R c times the rounds used.
+
+A statement is used for nothing before its job has arrived, and menu, calendar and queue then come from
+earlier arrivals alone, so a report only selects: with revealed durations the truth gets the best entry
+of a menu that no report of one's own changes (for a larger declared width entries vanish and prices
+rise; with a smaller one the job cannot run). Regret is exactly 0, ex post, whatever the others do.
+With hidden durations V does not rise and R is locked, so the first turn with positive expected surplus
+is the best one. Nobody is evicted, but a job that outlives ``max_duration``.
+
+What the theorem leaves open: an owner's *past* jobs teach the prices (``buckets`` takes the direct way
+away), and *when* to declare an arrival; docs/mathematics.md has both.
+
+References
+----------
+.. [TVR98] Talluri, van Ryzin: An Analysis of Bid-Price Controls for Network Revenue Management,
+   Management Science 44 (1998) 1577-1593.
+.. [JK12] Jasin, Kumar: A Re-Solving Heuristic with Bounded Revenue Loss for Network Revenue Management
+   with Customer Choice, Mathematics of Operations Research 37 (2012) 313-345.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.bid_price.dual import dual_prices
+from marketsched.mechanisms.bid_price.entries import TOLERANCE, ArrivalMenu, best_entry, entry_price
+from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, with_waiting
+from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.bid_price.tasks import TaskStore
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
+
+RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
+
+
+class _Job(WaitingJob):
+    """A job, and what it faces once it has arrived."""
+
+    __slots__ = ("length", "mean", "prefix", "rate", "residuals", "row", "values")
+
+    def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
+        super().__init__(job, order, sow)
+        self.length = 0  # rounds booked, or that it may run at most
+        self.mean = 0.0  # rounds it is expected to run
+        self.values: NDArray[np.float64] = np.zeros(0)  # (expected) credits of starts from arrival on
+        self.prefix: NDArray[np.float64] | None = None  # revealed: prices quoted from the start on, added up
+        self.rate = 0.0  # hidden: credits per node and round
+        self.residuals: NDArray[np.float64] | None = None  # hidden: rounds left after e rounds, on average
+        self.row = -1  # hidden: its row in the store of past arrivals
+
+
+class BidPrice(ArrivalMarket[_Job]):
+    """Menus at arrival at bid prices (see the module for the rules).
+
+    Parameters
+    ----------
+    capacity, horizon : int
+        C, nodes; T, last round.
+    max_concurrency, max_duration : int
+        Largest report accepted, nodes and rounds.
+    max_value : float
+        Largest value accepted, credits.
+    max_delay : int
+        S: completions at birth + S or later are worth nothing.
+    laws : iterable of StatementLaw, optional
+        Public laws of all jobs: scenarios are drawn from them in place of the past.
+    lags : sequence of int
+        Without laws: how many rounds ago the arrivals of each scenario came.
+    scenarios : int
+        With laws: how many draws of them.
+    ahead : int
+        H: prices are made for the current round and H more; later ones are free.
+    steps : int, optional
+        Subgradient steps in a round; by default 10 from history, 5 with laws.
+    step : float
+        Length of the first step, in mean values per node-round.
+    slack, slack_gain, slack_ramp : float, float, int
+        See `Slack`.
+    keep_menus : bool
+        Keep what each job faces when it is served, for `menu_at_arrival`.
+    rng : Generator, int or None
+        Draws the scenarios from the laws; nothing else is random.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> market = BidPrice(1, 9, max_concurrency=1, max_duration=3, max_value=9.0, max_delay=9)
+    >>> plan = market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 5), [(1, 2, 1.0)]))
+    >>> market.arrive("A", 2)
+    >>> [event.kind.value for _ in range(2) for event in market.advance()], market.complete("A").payment
+    (['start'], 0.0)
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        max_concurrency: int,
+        max_duration: int,
+        max_value: float,
+        max_delay: int,
+        laws: Iterable[StatementLaw] | None = None,
+        lags: Sequence[int] = (48, 72, 96, 120),
+        scenarios: int = 4,
+        ahead: int = 96,
+        steps: int | None = None,
+        step: float = 0.2,
+        slack: float = 0.15,
+        slack_gain: float = 0.003,
+        slack_ramp: int = 24,
+        keep_menus: bool = False,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_value=max_value, **limits)
+        self._ahead = whole_parameter("ahead", ahead, 1)
+        self._step = finite_parameter("step", step, "(0, inf)")
+        self._slack = Slack(
+            finite_parameter("slack", slack, "[0, 0.3]"),
+            finite_parameter("slack_gain", slack_gain),
+            whole_parameter("slack_ramp", slack_ramp, 0),
+        )
+        self._past = TaskStore()
+        self._forecast: Forecast
+        if laws is None:
+            lags = [whole_parameter(f"lags[{k}]", lag, 1) for k, lag in enumerate(lags)]
+            if not lags:
+                raise InvalidParameterError("lags is empty: expected at least one number of rounds")
+            self._forecast = FromHistory(lags)
+        else:
+            self._forecast = FromLaws(
+                statement_laws(laws),
+                whole_parameter("scenarios", scenarios, 1),
+                self._last_completion,
+                self.max_duration,
+                np.random.default_rng(rng),
+            )
+        self._steps = self._forecast.steps if steps is None else whole_parameter("steps", steps, 1)
+        self._free = np.full(self._horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
+        self._first = 1  # round of the first price below
+        self._iterate = np.zeros(0)  # where the next descent begins
+        self._prices = np.zeros(0)  # as announced
+        self._prefix = np.zeros(1)
+        self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
+        self._waiting: list[_Job] = []  # durations hidden, in order of arrival
+        self._starting: defaultdict[int, list[_Job]] = defaultdict(list)  # bookings by first round
+        self._menus: dict[JobId, ArrivalMenu] | None = {} if keep_menus else None
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the price of rounds ``first .. first + count - 1``, credits per node, as last announced."""
+        found = np.zeros(count)
+        known = self._prices[max(0, first - self._first) : max(0, first - self._first + count)]
+        found[: known.size] = known
+        return found
+
+    def menu_at_arrival(self, job: JobId) -> ArrivalMenu:
+        """Return what ``job`` faced when it was served; durations revealed, and ``keep_menus`` chosen.
+
+        Raises
+        ------
+        EventError
+            If nothing was kept for the job.
+        """
+        if self._menus is None or job not in self._menus:
+            raise EventError(f"menu of {job!r}: expected a job served with its duration revealed, and keep_menus=True")
+        return self._menus[job]
+
+    def statistics(self) -> dict[str, float]:
+        """Return the share of nodes that is kept back by now."""
+        return {"slack": self._slack.share}
+
+    def advance(self) -> list[Event]:
+        """Clear the current round and move to the next; return drops, evictions, then starts.
+
+        Raises
+        ------
+        EventError
+            If the last round was cleared before.
+        """
+        self._check_open("advance")
+        now = self._round
+        overdue = [x for x in self._running.values() if x.start + x.length <= now]
+        for x in overdue:
+            self._running.pop(x.job)
+        self._arrived.sort(key=lambda x: x.order)
+        dropped: list[_Job] = []
+        if self._arrived:
+            self._make_prices()
+        self._serve_revealed(dropped)
+        self._serve_hidden(dropped)
+        starting = sorted(self._starting.pop(now, ()), key=lambda x: x.order)
+        self._slack.round_over(now, float(self.slot_prices(now, 1)[0] * self._free[now - 1]))
+        self._learn()
+        return self._cleared(dropped, overdue, starting)
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round in the round just cleared; charge it.
+
+        Raises
+        ------
+        EventError
+            If the job is not running.
+        """
+        x = self._completed(job)
+        used, width = self._round - x.start, x.sow.concurrency
+        self._free[self._round - 1 : x.start + x.length - 1] += width  # earlier than booked
+        payment = x.rate * width * used if x.prefix is None else entry_price(x.prefix, x.start, width, x.start, used)
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, payment)
+
+    def _ticket(self, job: JobId, order: int, sow: StatementOfWork) -> _Job:
+        return _Job(job, order, sow)
+
+    def _foresee(self, x: _Job, signal: Signal) -> None:
+        """Note what each start from now on is worth; what the platform sees decides, not the form of the report."""
+        now, last = self._round, self._last_completion(x.sow)
+        duration = _observed_duration(signal)
+        if duration is None:
+            x.length = self.max_duration
+            x.values, x.mean, x.residuals = _expectations(x.sow, now, signal, last, self.max_duration)
+        else:
+            x.length, x.mean = duration, float(duration)
+            n_starts = max(0, last - duration - now + 1) if duration <= self.max_duration else 0
+            x.values = x.sow.value.table(now + duration, n_starts)
+
+    # -- prices ---------------------------------------------------------------------------------------------
+
+    def _make_prices(self) -> None:
+        """Announce the prices of the current round and those ahead; nobody who arrives in it is heard."""
+        now = self._round
+        last = min(self._horizon, now + self._ahead)
+        n = last - now + 1
+        iterate = np.zeros(n)
+        kept = self._iterate[now - self._first :][:n]
+        iterate[: kept.size] = kept
+        expected = self._forecast.expected(now, last, self._past)
+        prices = np.zeros(n)
+        if expected is not None:
+            if self._waiting:
+                rows = np.array([x.row for x in self._waiting], dtype=np.int64)
+                arrivals = np.array([x.arrival for x in self._waiting], dtype=np.int64)
+                expected = with_waiting(expected, self._past, rows, arrivals)
+            prices = dual_prices(
+                iterate, self._supply(n), self.capacity, expected.rows, expected.rounds - now, expected.weights,
+                expected.tasks, steps=self._steps, step=self._step * self._mean_density(),
+            )  # fmt: skip
+        self._first, self._iterate, self._prices = now, iterate, prices
+        self._prefix = np.concatenate([[0.0], np.cumsum(prices)])
+
+    def _supply(self, n: int) -> NDArray[np.float64]:
+        """Return the nodes that are left in each of the coming ``n`` rounds, less the slack."""
+        now = self._round
+        supply = self._free[now - 1 : now - 1 + n] - self.capacity * self._slack.of_window(n)
+        for x in self._running.values():
+            if x.residuals is not None:  # booked for max_duration; what counts is how long it is expected to run
+                age = now - x.start
+                supply[: max(0, min(n, x.length - age))] += x.sow.concurrency
+                left = float(x.residuals[min(age, x.residuals.size - 1)])
+                whole = min(n, int(left))
+                supply[:whole] -= x.sow.concurrency
+                if whole < n:
+                    supply[whole] -= x.sow.concurrency * (left - int(left))
+        return supply
+
+    def _mean_density(self) -> float:
+        """Return rho, the mean value per node-round of past arrivals; 1 without any."""
+        return self._density / self._n_densities if self._n_densities else 1.0
+
+    def _learn(self) -> None:
+        """Take the arrivals of this round into the past: from now on they may teach."""
+        for x in self._arrived:
+            rounds = max(1, round(x.mean))
+            if x.residuals is not None:
+                x.row = self._past.n
+            self._past.add(self._round, rounds, x.sow.concurrency, x.values)
+            if x.values.size:
+                self._density += float(x.values.max()) / (x.sow.concurrency * x.mean)
+                self._n_densities += 1
+
+    # -- service --------------------------------------------------------------------------------------------
+
+    def _serve_revealed(self, dropped: list[_Job]) -> None:
+        """Give each arrival its favourite entry, in order of submission, and book it."""
+        now, lost, revealed = self._round, 0.0, [x for x in self._arrived if x.residuals is None]
+        for x in revealed:
+            width = x.sow.concurrency
+            if self._menus is not None:
+                self._menus[x.job] = ArrivalMenu(now, self._free[now - 1 :].copy(), self._prefix)
+            start, surplus, best = best_entry(self._free, self._prefix, now, width, x.length, x.values)
+            lost += best - surplus
+            if not start:
+                dropped.append(x)
+                continue
+            x.start = start
+            x.prefix = self._prefix[min(start - now, self._prefix.size - 1) :][: x.length + 1]
+            self._free[start - 1 : start - 1 + x.length] -= width
+            self._starting[start].append(x)
+        if revealed:
+            self._slack.arrivals_served(lost)
+
+    def _serve_hidden(self, dropped: list[_Job]) -> None:
+        """Start who waits, in strict order of arrival; who can no longer gain leaves."""
+        now, waiting, blocked = self._round, [], False
+        hidden = [x for x in self._arrived if x.residuals is not None]
+        if hidden:
+            rate = float(self.slot_prices(now, RATE_WINDOW).mean())
+            for x in hidden:
+                x.rate = rate
+        for x in self._waiting + hidden:
+            width, run = x.sow.concurrency, slice(now - 1, now - 1 + x.length)
+            surplus = x.values[now - x.arrival :] - x.rate * width * x.mean
+            if not (surplus > TOLERANCE).any():
+                dropped.append(x)
+            elif blocked or surplus[0] <= TOLERANCE or (self._free[run] < width).any():
+                blocked = True
+                waiting.append(x)
+            else:
+                x.start = now
+                self._free[run] -= width
+                self._starting[now].append(x)
+        self._waiting = waiting
+
+
+def _observed_duration(signal: Signal) -> int | None:
+    """Return the duration that the platform sees at arrival; None: it is hidden."""
+    whole = isinstance(signal, (int, np.integer)) and not isinstance(signal, bool)
+    return int(signal) if whole and signal >= 1 else None  # type: ignore[call-overload, operator]
+
+
+def _expectations(
+    sow: StatementOfWork, now: int, signal: Signal, last: int, max_duration: int
+) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+    """Return expected values of starts now, now + 1, ..., the mean duration, and mean residuals by age.
+
+    By the job's own law given arrival and signal; a case that it excludes: all that it says of durations.
+    The residual after e rounds is E[d - e | d > e], and 1 where no longer run was foreseen.
+    """
+    law, group = sow.law, sow.law.group_of(now, signal)
+    points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
+    durations, weights = law.durations[points], law.probabilities[points]
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(weights.size, 1.0 / weights.size)
+    values = np.zeros(max(0, last - int(durations.min()) - now + 1))
+    for d, weight in zip(durations.tolist(), weights.tolist(), strict=True):
+        n = max(0, last - d - now + 1)
+        values[:n] += weight * sow.value.table(now + d, n)
+    mass = np.bincount(durations, weights=weights, minlength=max_duration + 2)[: max_duration + 2]
+    longer = np.cumsum(mass[::-1])[::-1][1:]  # P(d > e), e = 0, 1, ...
+    rounds = np.cumsum((mass * np.arange(mass.size))[::-1])[::-1][1:]
+    ages = np.arange(longer.size)
+    residuals = np.where(longer > 1e-12, rounds / np.maximum(longer, 1e-300) - ages, 1.0)
+    return values, float(weights @ durations), residuals

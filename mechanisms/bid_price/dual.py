@@ -1,0 +1,197 @@
+r"""One price vector for all scenarios of what is to come: the dual that bid prices come from.
+
+Over a window of n rounds, with ``supply[t]`` nodes left in its t-th round and tasks j of weight
+:math:`w_j` (1/K in each of K scenarios), minimise over :math:`p \ge 0`::
+
+    D(p) = sum_t supply_t p_t + sum_j w_j max(0, max_s V_j(s + d_j) - c_j sum_{t=s}^{s+d_j-1} p_t)
+
+by projected subgradient steps (BIDPRICE 2): with the demand that p leaves,
+
+    p_t <- max(0, p_t - e_i (supply_t - demand_t) / C),   e_i = step / sqrt(i + 1),
+
+and the mean of the second half of the iterates is the price. Each step asks every task for its best
+start. Windows of one length share their costs, so for each duration a sparse table of range minima
+is made once a step; a task whose starts are worth the same up to its deadline is then answered in
+constant time, and one that loses value as it waits is scanned only while that can still pay.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.bid_price.tasks import Columns
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+
+
+def dual_prices(
+    prices: NDArray[np.float64],
+    supply: NDArray[np.float64],
+    capacity: int,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    tasks: Columns,
+    *,
+    steps: int,
+    step: float,
+) -> NDArray[np.float64]:
+    """Make ``steps`` subgradient steps on ``prices``, in place; return the mean of the last half of the iterates.
+
+    Parameters
+    ----------
+    prices : array of float, shape (n,)
+        Where to begin, credits per node and round; the last iterate afterwards.
+    supply : array of float, shape (n,)
+        Nodes left in each round of the window; may be negative.
+    capacity : int
+        C, nodes: the unit of the steps.
+    rows : array of int, shape (m,)
+        Rows of ``tasks``; one row may come several times.
+    places : array of int, shape (m,)
+        Where in the window each arrives, below n; before the window (it still waits) where negative.
+    weights : array of float, shape (m,)
+        How much each counts.
+    tasks : Columns
+        What the rows stand for.
+    steps : int
+        How many, >= 1.
+    step : float
+        Length of the first one, credits per node and round.
+
+    Returns
+    -------
+    array of float, shape (n,)
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``steps`` is below 1, or the shapes disagree.
+    """
+    steps = whole_parameter("steps", steps, 1)
+    if prices.shape != supply.shape or not rows.shape == places.shape == weights.shape:
+        raise InvalidParameterError(
+            f"prices {prices.shape}, supply {supply.shape}, rows {rows.shape}, places {places.shape}, "
+            f"weights {weights.shape}: expected equal shapes of the first two, and of the last three"
+        )
+    mean = np.zeros_like(prices)
+    _descend_kernel(prices, supply, float(capacity), rows, places, weights, *tasks, steps, step, mean)
+    return mean
+
+
+@njit(cache=True)
+def _window_kernel(prefix, length, costs, lowest):  # type: ignore[no-untyped-def]
+    """Fill ``costs[s]``, the price of ``length`` rounds from s, and ``lowest[k, s]``, the first cheapest of 2^k."""
+    n = prefix.size - length  # windows that end inside
+    for s in range(n):
+        costs[s] = np.rint((prefix[s + length] - prefix[s]) * 1e9) * 1e-9
+        lowest[0, s] = s
+    k, span = 0, 1
+    while 2 * span <= n:
+        for s in range(n - 2 * span + 1):
+            i, j = lowest[k, s], lowest[k, s + span]
+            lowest[k + 1, s] = i if costs[i] <= costs[j] else j
+        k, span = k + 1, 2 * span
+
+
+@njit(cache=True)
+def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best, found):  # type: ignore[no-untyped-def]
+    """Return the best of ``found``, of surplus ``best``, and the starts ``first .. last`` worth ``values[0]``, ....
+
+    Values do not increase, so once the most that any later start could bring is no more than the best, none is.
+    """
+    s = first
+    while s <= last:
+        k = logs[last - s + 1]
+        i, j = lowest[k, s], lowest[k, last - (1 << k) + 1]
+        ahead = i if costs[i] <= costs[j] else j
+        if values[s - first] - width * costs[ahead] <= best:
+            break
+        while s <= ahead:  # behind the cheapest one the rest is asked again
+            surplus = values[s - first] - width * costs[s]
+            if surplus > best:
+                best, found = surplus, s
+            s += 1
+    return found
+
+
+@njit(cache=True)
+def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, kinds):  # type: ignore[no-untyped-def]
+    """Lay the tasks that fit into ``n`` rounds side by side, those of one duration together.
+
+    Returns their number, and for each: place, last start of the first value, last start, where its values begin,
+    nodes, weighted nodes, first value. ``kinds[d]`` receives where those of duration d begin.
+    """
+    counts = np.zeros(n + 2, np.int64)
+    for q in range(rows.size):
+        j = rows[q]
+        gone = max(0, -places[q])  # starts that lie before the window
+        if durations[j] <= n - max(0, places[q]) and offsets[j] + gone < offsets[j + 1]:
+            counts[durations[j] + 1] += 1
+    for d in range(1, n + 2):
+        counts[d] += counts[d - 1]
+    kinds[:] = counts
+    m = counts[n + 1]
+    whole, real = np.empty((m, 4), np.int64), np.empty((m, 3))
+    for q in range(rows.size):
+        j = rows[q]
+        place, gone, d = max(0, places[q]), max(0, -places[q]), durations[j]
+        if d <= n - place and offsets[j] + gone < offsets[j + 1]:
+            x, begin = counts[d], offsets[j] + gone
+            counts[d] += 1
+            last = min(place + offsets[j + 1] - begin, n - d + 1) - 1
+            whole[x, 0], whole[x, 2], whole[x, 3] = place, last, begin
+            whole[x, 1] = min(place + max(1, flats[j] - gone) - 1, last)
+            real[x, 0], real[x, 1], real[x, 2] = widths[j], widths[j] * weights[q], values[begin]
+    return whole, real
+
+
+@njit(cache=True)
+def _descend_kernel(  # type: ignore[no-untyped-def]
+    prices, supply, capacity, rows, places, weights,
+    durations, widths, flats, offsets, values, steps, step, mean,
+):  # fmt: skip
+    """Fill ``mean``; ``prices`` ends at the last iterate."""
+    n = prices.size
+    prefix, change = np.zeros(n + 1), np.zeros(n + 1)
+    logs = np.zeros(n + 2, np.int64)
+    for i in range(2, n + 2):
+        logs[i] = logs[i // 2] + 1
+    costs, lowest = np.zeros(n), np.zeros((logs[n] + 1, n), np.int32)
+    kinds = np.zeros(n + 2, np.int64)
+    whole, real = _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, kinds)
+    counted = 0
+    for i in range(steps):
+        for t in range(n):
+            prefix[t + 1] = prefix[t] + prices[t]
+        change[:] = 0.0
+        for d in range(1, n + 1):
+            if kinds[d] == kinds[d + 1]:
+                continue
+            _window_kernel(prefix, d, costs, lowest)
+            for x in range(kinds[d], kinds[d + 1]):
+                place, flat, last, width = whole[x, 0], whole[x, 1], whole[x, 2], real[x, 0]
+                k = logs[flat - place + 1]
+                a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
+                s = a if costs[a] <= costs[b] else b
+                best = real[x, 2] - width * costs[s]
+                if best <= 0.0:
+                    best, s = 0.0, -1
+                if flat < last:
+                    later = values[whole[x, 3] + flat + 1 - place :]
+                    s = _waiting_start_kernel(costs, lowest, logs, flat + 1, last, width, later, best, s)
+                if s >= 0:
+                    change[s] += real[x, 1]
+                    change[s + d] -= real[x, 1]
+        demand, length = 0.0, step / np.sqrt(1.0 + i)
+        for t in range(n):
+            demand += change[t]
+            prices[t] = max(0.0, prices[t] - length * (supply[t] - demand) / capacity)
+        if i >= steps // 2:
+            counted += 1
+            for t in range(n):
+                mean[t] += prices[t]
+    for t in range(n):
+        mean[t] /= counted

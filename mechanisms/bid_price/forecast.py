@@ -1,0 +1,140 @@
+"""What is expected to come, as weighted tasks: past arrivals that come again, or draws of known laws.
+
+Nothing that was reported by a job that has not arrived in an earlier round is ever used: prices made
+from these scenarios do not depend on the report of anybody who is going to face them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.bid_price.tasks import Columns, TaskStore, joined
+from marketsched.mechanisms.statement_law import StatementLaw
+
+LEAST_HISTORY = 4  # rounds of arrivals before a price is made of them
+
+
+class Expected(NamedTuple):
+    """Tasks of all scenarios together, each of weight one over their number."""
+
+    rows: NDArray[np.int64]  # (m,), of ``tasks``
+    rounds: NDArray[np.int64]  # (m,), of arrival
+    weights: NDArray[np.float64]  # (m,)
+    tasks: Columns
+    buckets: NDArray[np.int64]  # of the owners, by row of ``tasks``
+
+
+def with_waiting(expected: Expected, past: TaskStore, rows: NDArray[np.int64], rounds: NDArray[np.int64]) -> Expected:
+    """Return ``expected`` and, with weight 1 each, what still waits: rows of ``past`` that arrived in ``rounds``."""
+    tasks = expected.tasks
+    buckets = expected.buckets
+    if tasks.durations.base is not past.columns.durations.base:  # scenarios from laws have a store of their own
+        tasks, buckets = joined(tasks, past.columns, rows), np.concatenate([buckets, past.buckets[rows]])
+        rows = np.arange(expected.tasks.durations.size, tasks.durations.size)
+    return Expected(
+        np.concatenate([expected.rows, rows]),
+        np.concatenate([expected.rounds, rounds]),
+        np.concatenate([expected.weights, np.ones(rows.size)]),
+        tasks,
+        buckets,
+    )
+
+
+class Forecast(Protocol):
+    """Scenarios of rounds to come."""
+
+    steps: int  # subgradient steps that are enough for these scenarios
+
+    def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
+        """Return what may arrive in rounds ``now .. last``; None: nothing is known yet."""
+        ...
+
+
+class FromHistory:
+    """Scenario k repeats what arrived ``lags[k]`` rounds ago; the beginning of a market makes lags shorter.
+
+    Parameters
+    ----------
+    lags : sequence of int
+        Rounds.
+    earlier : int
+        Rounds before the first one of which ``past`` holds the arrivals (a log of yesterday).
+    """
+
+    steps = 10
+
+    def __init__(self, lags: Sequence[int], earlier: int = 0) -> None:
+        self._lags, self._earlier = tuple(lags), earlier
+
+    def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
+        """Return the arrivals of the past as if they came again; see `TaskStore.recurring`."""
+        known, n = now - 1 + self._earlier, len(self._lags)
+        if known < LEAST_HISTORY:
+            return None
+        found = [
+            past.recurring(now, last, min(lag, max(1, known * (k + 1) // n)), 1 - self._earlier)
+            for k, lag in enumerate(self._lags)
+        ]
+        rows = np.concatenate([rows for rows, _ in found])
+        rounds = np.concatenate([rounds for _, rounds in found])
+        return Expected(rows, rounds, np.full(rows.size, 1.0 / n), past.columns, past.buckets)
+
+
+class FromLaws:
+    """Every scenario is one draw of all laws, made once, before the market begins.
+
+    Parameters
+    ----------
+    laws : iterable of StatementLaw
+        Of all jobs; public.
+    n_scenarios : int
+        K, >= 1.
+    last_completion : function of StatementOfWork
+        The last completion time worth anything.
+    max_duration : int
+        Longer draws are left out.
+    rng : Generator
+        For each law in turn: one number for the statement, one for its arrival and duration.
+    """
+
+    steps = 5
+
+    def __init__(
+        self,
+        laws: Iterable[StatementLaw],
+        n_scenarios: int,
+        last_completion: Callable[..., int],
+        max_duration: int,
+        rng: np.random.Generator,
+    ) -> None:
+        laws = list(laws)
+        draws: list[tuple[int, int, int, NDArray[np.float64]]] = []
+        for _ in range(n_scenarios):
+            for law in laws:
+                sow = law.sample(rng)
+                point = None if sow is None else _drawn_point(sow.law.probabilities, rng)
+                if sow is None or point is None:
+                    continue
+                arrival, duration = int(sow.law.arrivals[point]), int(sow.law.durations[point])
+                n_starts = last_completion(sow) - duration - arrival + 1
+                if n_starts > 0 and duration <= max_duration:
+                    draws.append((arrival, duration, sow.concurrency, sow.value.table(arrival + duration, n_starts)))
+        draws.sort(key=lambda draw: draw[0])
+        self._store, self._weight = TaskStore(), 1.0 / n_scenarios
+        for draw in draws:
+            self._store.add(*draw)
+
+    def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
+        """Return the draws that arrive in rounds ``now .. last``; the past does not matter."""
+        rows, rounds = self._store.between(now, last)
+        return Expected(rows, rounds, np.full(rows.size, self._weight), self._store.columns, self._store.buckets)
+
+
+def _drawn_point(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int | None:
+    """Draw a point of a law; None: the job never arrives."""
+    point = int(np.searchsorted(np.cumsum(probabilities), rng.random(), side="right"))
+    return point if point < probabilities.size else None

@@ -1,0 +1,53 @@
+r"""How many nodes are kept back for what the scenarios do not show, set by what went wrong in past rounds.
+
+A share sigma of the nodes, growing from sigma/24 in the current round to all of it 24 rounds ahead, is
+not counted as supply. It grows while jobs lose surplus to a full calendar (B), and shrinks while nodes
+that had a price stay idle (I); both are moving averages:
+
+    sigma <- clip(sigma + gain (B - I) / (B + I), 0, .3).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+RATE = 0.02  # of the moving averages
+MOST = 0.3  # of sigma
+FIRST_ROUND = 5  # before it there are no prices to judge by
+
+
+class Slack:
+    """The share of nodes kept back.
+
+    Parameters
+    ----------
+    share : float
+        sigma at the beginning, in [0, .3].
+    gain : float
+        How fast it moves, >= 0; 0: it stays.
+    ramp : int
+        Rounds ahead from which all of it is kept back; 0: everywhere.
+    """
+
+    def __init__(self, share: float, gain: float, ramp: int) -> None:
+        self.share, self._gain, self._ramp = share, gain, ramp
+        self._blocked, self._idle = 0.0, 0.0
+
+    def of_window(self, n: int) -> NDArray[np.float64]:
+        """Return the share of nodes kept back in each of the coming ``n`` rounds, shape (n,)."""
+        if not self._ramp:
+            return np.full(n, self.share)
+        return self.share * np.minimum(1.0, np.arange(1, n + 1) / self._ramp)
+
+    def arrivals_served(self, blocked: float) -> None:
+        """Note what the arrivals of a round lost to the calendar, credits."""
+        self._blocked += RATE * (blocked - self._blocked)
+
+    def round_over(self, now: int, idle: float) -> None:
+        """Note what idle nodes of the round were worth at its price, credits, and move the share."""
+        self._idle += RATE * (idle - self._idle)
+        total = self._blocked + self._idle
+        if total > 0 and now >= FIRST_ROUND:
+            moved = self.share + self._gain * (self._blocked - self._idle) / total
+            self.share = min(MOST, max(0.0, moved))

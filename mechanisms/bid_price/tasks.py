@@ -1,0 +1,153 @@
+"""Tasks as columns: what arrived, or may arrive, and what each of its starts is worth.
+
+The dual of bid prices is asked thousands of times about the same tasks, so they are kept as flat
+arrays that compiled code reads: one row for each task, and the values of its starts one after the
+other in a single array.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+N = TypeVar("N", np.int64, np.float64)
+
+
+class Columns(NamedTuple):
+    """Tasks as the kernels read them; a task is one row."""
+
+    durations: NDArray[np.int64]  # (n_tasks,), rounds
+    widths: NDArray[np.int64]  # (n_tasks,), nodes
+    flats: NDArray[np.int64]  # (n_tasks,), how many first starts are worth the same
+    offsets: NDArray[np.int64]  # (n_tasks + 1,)
+    values: NDArray[np.float64]  # (offsets[-1],), credits: of starting 0, 1, 2, ... rounds after the arrival
+
+
+class TaskStore:
+    """Tasks in order of arrival, in arrays that grow by doubling.
+
+    Attributes
+    ----------
+    n : int
+        Tasks so far.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._arrivals = np.zeros(64, np.int64)
+        self._durations, self._widths, self._flats, self._buckets = (np.zeros(64, np.int64) for _ in range(4))
+        self._offsets, self._values = np.zeros(65, np.int64), np.zeros(1024)
+
+    def add(self, arrival: int, duration: int, width: int, values: NDArray[np.float64], bucket: int = 0) -> None:
+        """Add a task that is not earlier than those before it.
+
+        Parameters
+        ----------
+        arrival : int
+            Its round; rounds before the first one of the market are 0, -1, ....
+        duration, width : int
+            Rounds, nodes.
+        values : array of float, shape (n_starts,)
+            Credits of starting 0, 1, 2, ... rounds after the arrival. Kept is the most that this or a later
+            start is worth: the same wherever values do not increase.
+        bucket : int
+            Of its owner.
+        """
+        n, used = self.n, int(self._offsets[self.n])
+        values = np.maximum.accumulate(values[::-1])[::-1]
+        if n + 1 > self._arrivals.size:
+            for name in ("_arrivals", "_durations", "_widths", "_flats", "_buckets"):
+                setattr(self, name, _doubled(getattr(self, name)))
+            self._offsets = _doubled(self._offsets)
+        while used + values.size > self._values.size:
+            self._values = _doubled(self._values)
+        self._arrivals[n], self._durations[n], self._widths[n], self._buckets[n] = arrival, duration, width, bucket
+        self._flats[n] = int(np.count_nonzero(values == values[0])) if values.size else 0  # they do not increase
+        self._values[used : used + values.size] = values
+        self._offsets[n + 1] = used + values.size
+        self.n = n + 1
+
+    @property
+    def arrivals(self) -> NDArray[np.int64]:
+        """Rounds of arrival, shape (n,), in order."""
+        return self._arrivals[: self.n]
+
+    @property
+    def buckets(self) -> NDArray[np.int64]:
+        """Buckets of the owners, shape (n,)."""
+        return self._buckets[: self.n]
+
+    @property
+    def columns(self) -> Columns:
+        """Views of the arrays, valid until the next `add`."""
+        n = self.n
+        return Columns(self._durations[:n], self._widths[:n], self._flats[:n], self._offsets[: n + 1], self._values)
+
+    def between(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows and arrival rounds of the tasks that arrive in rounds ``first .. last``."""
+        low, high = np.searchsorted(self.arrivals, [first, last + 1])
+        return np.arange(low, high), self.arrivals[low:high].copy()
+
+    def recurring(self, now: int, last: int, lag: int, earliest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """List what arrived in the past as if it came again.
+
+        Round q of ``now .. last`` gets the arrivals of round q - lag, ``lag`` being taken off again
+        until that lies before ``now``.
+
+        Parameters
+        ----------
+        now, last : int
+            Rounds; nothing of ``now`` or later is used.
+        lag : int
+            Rounds, >= 1.
+        earliest : int
+            The first round there is a record of.
+
+        Returns
+        -------
+        tuple of two arrays of int, shape (m,)
+            Rows, and the rounds in which they come again.
+        """
+        counts = np.searchsorted(self.arrivals, np.arange(now - lag, now + 1))
+        per_period = int(counts[-1] - counts[0])
+        periods = -(-(last - now + 1) // lag)
+        rows, rounds = np.empty(per_period * periods, np.int64), np.empty(per_period * periods, np.int64)
+        m = _recurring_kernel(now, last, lag, earliest, counts, rows, rounds)
+        return rows[:m], rounds[:m]
+
+
+def joined(first: Columns, second: Columns, rows: NDArray[np.int64]) -> Columns:
+    """Return all tasks of ``first``, and behind them those of ``second`` in ``rows``."""
+    end = int(first.offsets[-1])
+    pieces = [second.values[second.offsets[j] : second.offsets[j + 1]] for j in rows]
+    sizes = np.array([piece.size for piece in pieces], dtype=np.int64)
+    durations, widths, flats = (np.concatenate([x, y[rows]]) for x, y in zip(first[:3], second[:3], strict=True))
+    return Columns(
+        durations,
+        widths,
+        flats,
+        np.concatenate([first.offsets, end + np.cumsum(sizes)]),
+        np.concatenate([first.values[:end], *pieces]),
+    )
+
+
+def _doubled(array: NDArray[N]) -> NDArray[N]:
+    """Return ``array`` with as many zeros behind it."""
+    return np.concatenate([array, np.zeros_like(array)])
+
+
+@njit(cache=True)
+def _recurring_kernel(now, last, lag, earliest, counts, rows, rounds):  # type: ignore[no-untyped-def]
+    """Fill ``rows`` and ``rounds``; ``counts[i]`` tasks arrived before round ``now - lag + i``."""
+    m = 0
+    for q in range(now, last + 1):
+        i = (q - now) % lag  # source round: now - lag + i
+        if now - lag + i < earliest:
+            continue
+        for j in range(counts[i], counts[i + 1]):
+            rows[m], rounds[m] = j, q
+            m += 1
+    return m
