@@ -31,13 +31,13 @@ References
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.bid_price.dual import dual_prices
 from marketsched.mechanisms.bid_price.entries import TOLERANCE, ArrivalMenu, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, with_waiting
@@ -45,42 +45,29 @@ from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
 
 
-class _Job(WaitingJob):
-    """A job, and what it faces once it has arrived."""
+@dataclass(slots=True, eq=False)
+class _Hidden:
+    """What is noted of a job whose duration is hidden."""
 
-    __slots__ = ("length", "mean", "prefix", "rate", "residuals", "row", "values")
-
-    def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
-        super().__init__(job, order, sow)
-        self.length = 0  # rounds booked, or that it may run at most
-        self.mean = 0.0  # rounds it is expected to run
-        self.values: NDArray[np.float64] = np.zeros(0)  # (expected) credits of starts from arrival on
-        self.prefix: NDArray[np.float64] | None = None  # revealed: prices quoted from the start on, added up
-        self.rate = 0.0  # hidden: credits per node and round
-        self.residuals: NDArray[np.float64] | None = None  # hidden: rounds left after e rounds, on average
-        self.row = -1  # hidden: its row in the store of past arrivals
+    residuals: NDArray[np.float64]  # rounds left after 0, 1, ... rounds, on average
+    rate: float = 0.0  # credits per node and round, locked when it arrived
+    row: int = -1  # in the store of past arrivals
 
 
-class BidPrice(ArrivalMarket[_Job]):
+class BidPrice(ArrivalMarket):
     """Menus at arrival at bid prices (see the module for the rules).
 
     Parameters
     ----------
-    capacity, horizon : int
-        C, nodes; T, last round.
-    max_concurrency, max_duration : int
-        Largest report accepted, nodes and rounds.
-    max_value : float
-        Largest value accepted, credits.
-    max_delay : int
-        S: completions at birth + S or later are worth nothing.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`.
     laws : iterable of StatementLaw, optional
         Public laws of all jobs: scenarios are drawn from them in place of the past.
     lags : sequence of int
@@ -136,8 +123,8 @@ class BidPrice(ArrivalMarket[_Job]):
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **limits)
+        sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_value=max_value, **sizes)
         self._ahead = whole_parameter("ahead", ahead, 1)
         self._step = finite_parameter("step", step, "(0, inf)")
         self._slack = Slack(
@@ -156,19 +143,17 @@ class BidPrice(ArrivalMarket[_Job]):
             self._forecast = FromLaws(
                 statement_laws(laws),
                 whole_parameter("scenarios", scenarios, 1),
-                self._last_completion,
+                self.limits.last_useful_completion,
                 self.max_duration,
                 np.random.default_rng(rng),
             )
         self._steps = self._forecast.steps if steps is None else whole_parameter("steps", steps, 1)
-        self._free = np.full(self._horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
+        self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
         self._first = 1  # round of the first price below
         self._iterate = np.zeros(0)  # where the next descent begins
         self._prices = np.zeros(0)  # as announced
         self._prefix = np.zeros(1)
         self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
-        self._waiting: list[_Job] = []  # durations hidden, in order of arrival
-        self._starting: defaultdict[int, list[_Job]] = defaultdict(list)  # bookings by first round
         self._menus: dict[JobId, ArrivalMenu] | None = {} if keep_menus else None
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
@@ -194,65 +179,52 @@ class BidPrice(ArrivalMarket[_Job]):
         """Return the share of nodes that is kept back by now."""
         return {"slack": self._slack.share}
 
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return drops, evictions, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
-        self._check_open("advance")
-        now = self._round
-        overdue = [x for x in self._running.values() if x.start + x.length <= now]
-        for x in overdue:
-            self._running.pop(x.job)
-        self._arrived.sort(key=lambda x: x.order)
-        dropped: list[_Job] = []
-        if self._arrived:
-            self._make_prices()
-        self._serve_revealed(dropped)
-        self._serve_hidden(dropped)
-        starting = sorted(self._starting.pop(now, ()), key=lambda x: x.order)
-        self._slack.round_over(now, float(self.slot_prices(now, 1)[0] * self._free[now - 1]))
-        self._learn()
-        return self._cleared(dropped, overdue, starting)
-
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared; charge it.
-
-        Raises
-        ------
-        EventError
-            If the job is not running.
-        """
-        x = self._completed(job)
-        used, width = self._round - x.start, x.sow.concurrency
-        self._free[self._round - 1 : x.start + x.length - 1] += width  # earlier than booked
-        payment = x.rate * width * used if x.prefix is None else entry_price(x.prefix, x.start, width, x.start, used)
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, payment)
-
-    def _ticket(self, job: JobId, order: int, sow: StatementOfWork) -> _Job:
-        return _Job(job, order, sow)
-
-    def _foresee(self, x: _Job, signal: Signal) -> None:
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what each start from now on is worth; what the platform sees decides, not the form of the report."""
-        now, last = self._round, self._last_completion(x.sow)
         duration = _observed_duration(signal)
         if duration is None:
-            x.length = self.max_duration
-            x.values, x.mean, x.residuals = _expectations(x.sow, now, signal, last, self.max_duration)
+            law, group = x.sow.law, x.sow.law.group_of(self.round, signal)
+            # A case that the report excludes: what it says of durations at large is all there is.
+            points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
+            x.limit = self.max_duration
+            x.mean, residuals = _mean_and_residuals(law.durations[points], law.probabilities[points], x.limit)
+            x.worth = self._expected(x, points) if x.mean else np.zeros(0)
+            x.agreed = _Hidden(residuals)
         else:
-            x.length, x.mean = duration, float(duration)
-            n_starts = max(0, last - duration - now + 1) if duration <= self.max_duration else 0
-            x.values = x.sow.value.table(now + duration, n_starts)
+            x.limit, x.mean = duration, float(duration)
+            n_starts = max(0, self.limits.last_useful_completion(x.sow) - duration - self.round + 1)
+            x.worth = x.sow.value.table(self.round + duration, n_starts if duration <= self.max_duration else 0)
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Announce the prices of the round, give every arrival its favourite entry, and start who waits."""
+        now, arrived = self.round, [x for x in waiting if x.arrival == self.round]
+        if arrived:
+            self._make_prices([x for x in waiting if x.arrival < now])
+        revealed = [x for x in arrived if not isinstance(x.agreed, _Hidden)]
+        starts = self._serve_revealed(revealed)
+        rate = float(self.slot_prices(now, RATE_WINDOW).mean())
+        for x in arrived:
+            if isinstance(x.agreed, _Hidden):
+                x.agreed.rate = rate
+        starts |= self._serve_hidden([x for x in waiting if isinstance(x.agreed, _Hidden)])
+        self._slack.round_over(now, float(self.slot_prices(now, 1)[0] * self._free[now - 1]))
+        self._learn(arrived)
+        return [starts[x.job] for x in waiting]
+
+    def charge(self, x: WaitingJob) -> float:
+        """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
+        used, width = self.round - x.start, x.sow.concurrency
+        self._free[self.round - 1 : x.start + x.limit - 1] += width
+        if isinstance(x.agreed, _Hidden):
+            return x.agreed.rate * width * used
+        return entry_price(x.agreed, x.start, width, x.start, used)
 
     # -- prices ---------------------------------------------------------------------------------------------
 
-    def _make_prices(self) -> None:
+    def _make_prices(self, waiting: Sequence[WaitingJob]) -> None:
         """Announce the prices of the current round and those ahead; nobody who arrives in it is heard."""
         now = self._round
-        last = min(self._horizon, now + self._ahead)
+        last = min(self.horizon, now + self._ahead)
         n = last - now + 1
         iterate = np.zeros(n)
         kept = self._iterate[now - self._first :][:n]
@@ -260,9 +232,9 @@ class BidPrice(ArrivalMarket[_Job]):
         expected = self._forecast.expected(now, last, self._past)
         prices = np.zeros(n)
         if expected is not None:
-            if self._waiting:
-                rows = np.array([x.row for x in self._waiting], dtype=np.int64)
-                arrivals = np.array([x.arrival for x in self._waiting], dtype=np.int64)
+            if waiting:
+                rows = np.array([x.agreed.row for x in waiting], dtype=np.int64)
+                arrivals = np.array([x.arrival for x in waiting], dtype=np.int64)
                 expected = with_waiting(expected, self._past, rows, arrivals)
             prices = dual_prices(
                 iterate, self._supply(n), self.capacity, expected.rows, expected.rounds - now, expected.weights,
@@ -276,10 +248,10 @@ class BidPrice(ArrivalMarket[_Job]):
         now = self._round
         supply = self._free[now - 1 : now - 1 + n] - self.capacity * self._slack.of_window(n)
         for x in self._running.values():
-            if x.residuals is not None:  # booked for max_duration; what counts is how long it is expected to run
-                age = now - x.start
-                supply[: max(0, min(n, x.length - age))] += x.sow.concurrency
-                left = float(x.residuals[min(age, x.residuals.size - 1)])
+            if isinstance(x.agreed, _Hidden):  # booked for max_duration; it is expected to run for less
+                age, residuals = now - x.start, x.agreed.residuals
+                supply[: max(0, min(n, x.limit - age))] += x.sow.concurrency
+                left = float(residuals[min(age, residuals.size - 1)])
                 whole = min(n, int(left))
                 supply[:whole] -= x.sow.concurrency
                 if whole < n:
@@ -290,59 +262,52 @@ class BidPrice(ArrivalMarket[_Job]):
         """Return rho, the mean value per node-round of past arrivals; 1 without any."""
         return self._density / self._n_densities if self._n_densities else 1.0
 
-    def _learn(self) -> None:
+    def _learn(self, arrived: Sequence[WaitingJob]) -> None:
         """Take the arrivals of this round into the past: from now on they may teach."""
-        for x in self._arrived:
-            rounds = max(1, round(x.mean))
-            if x.residuals is not None:
-                x.row = self._past.n
-            self._past.add(self._round, rounds, x.sow.concurrency, x.values)
-            if x.values.size:
-                self._density += float(x.values.max()) / (x.sow.concurrency * x.mean)
+        for x in arrived:
+            worth, width = x.worth if x.worth is not None else np.zeros(0), x.sow.concurrency
+            if isinstance(x.agreed, _Hidden):
+                x.agreed.row = self._past.n
+            self._past.add(self.round, max(1, round(x.mean)), width, worth)
+            if worth.size:
+                self._density += float(worth.max()) / (width * x.mean)
                 self._n_densities += 1
 
     # -- service --------------------------------------------------------------------------------------------
 
-    def _serve_revealed(self, dropped: list[_Job]) -> None:
+    def _serve_revealed(self, arrived: Sequence[WaitingJob]) -> dict[JobId, int | None]:
         """Give each arrival its favourite entry, in order of submission, and book it."""
-        now, lost, revealed = self._round, 0.0, [x for x in self._arrived if x.residuals is None]
-        for x in revealed:
-            width = x.sow.concurrency
+        now, lost, starts = self.round, 0.0, {}
+        for x in arrived:
+            width, worth = x.sow.concurrency, x.worth if x.worth is not None else np.zeros(0)
             if self._menus is not None:
                 self._menus[x.job] = ArrivalMenu(now, self._free[now - 1 :].copy(), self._prefix)
-            start, surplus, best = best_entry(self._free, self._prefix, now, width, x.length, x.values)
+            start, surplus, best = best_entry(self._free, self._prefix, now, width, x.limit, worth)
             lost += best - surplus
-            if not start:
-                dropped.append(x)
-                continue
-            x.start = start
-            x.prefix = self._prefix[min(start - now, self._prefix.size - 1) :][: x.length + 1]
-            self._free[start - 1 : start - 1 + x.length] -= width
-            self._starting[start].append(x)
-        if revealed:
+            starts[x.job] = start or None
+            if start:
+                x.agreed = self._prefix[min(start - now, self._prefix.size - 1) :][: x.limit + 1]
+                self._free[start - 1 : start - 1 + x.limit] -= width
+        if arrived:
             self._slack.arrivals_served(lost)
+        return starts
 
-    def _serve_hidden(self, dropped: list[_Job]) -> None:
+    def _serve_hidden(self, waiting: Sequence[WaitingJob]) -> dict[JobId, int | None]:
         """Start who waits, in strict order of arrival; who can no longer gain leaves."""
-        now, waiting, blocked = self._round, [], False
-        hidden = [x for x in self._arrived if x.residuals is not None]
-        if hidden:
-            rate = float(self.slot_prices(now, RATE_WINDOW).mean())
-            for x in hidden:
-                x.rate = rate
-        for x in self._waiting + hidden:
-            width, run = x.sow.concurrency, slice(now - 1, now - 1 + x.length)
-            surplus = x.values[now - x.arrival :] - x.rate * width * x.mean
+        now, blocked = self.round, False
+        starts: dict[JobId, int | None] = {}
+        for x in waiting:
+            width, run = x.sow.concurrency, slice(now - 1, now - 1 + x.limit)
+            worth = x.worth if x.worth is not None else np.zeros(0)
+            surplus = worth[now - x.arrival :] - x.agreed.rate * width * x.mean
             if not (surplus > TOLERANCE).any():
-                dropped.append(x)
+                starts[x.job] = None
             elif blocked or surplus[0] <= TOLERANCE or (self._free[run] < width).any():
-                blocked = True
-                waiting.append(x)
+                blocked, starts[x.job] = True, NOT_YET
             else:
-                x.start = now
+                starts[x.job] = now
                 self._free[run] -= width
-                self._starting[now].append(x)
-        self._waiting = waiting
+        return starts
 
 
 def _observed_duration(signal: Signal) -> int | None:
@@ -351,25 +316,16 @@ def _observed_duration(signal: Signal) -> int | None:
     return int(signal) if whole and signal >= 1 else None  # type: ignore[call-overload, operator]
 
 
-def _expectations(
-    sow: StatementOfWork, now: int, signal: Signal, last: int, max_duration: int
-) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-    """Return expected values of starts now, now + 1, ..., the mean duration, and mean residuals by age.
+def _mean_and_residuals(
+    durations: NDArray[np.int64], weights: NDArray[np.float64], max_duration: int
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the mean duration, and the mean of what is left after 0, 1, ... rounds, E[d - e | d > e].
 
-    By the job's own law given arrival and signal; a case that it excludes: all that it says of durations.
-    The residual after e rounds is E[d - e | d > e], and 1 where no longer run was foreseen.
+    It is 1 where no longer run was foreseen; a law without mass has mean 0.
     """
-    law, group = sow.law, sow.law.group_of(now, signal)
-    points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
-    durations, weights = law.durations[points], law.probabilities[points]
-    weights = weights / weights.sum() if weights.sum() > 0 else np.full(weights.size, 1.0 / weights.size)
-    values = np.zeros(max(0, last - int(durations.min()) - now + 1))
-    for d, weight in zip(durations.tolist(), weights.tolist(), strict=True):
-        n = max(0, last - d - now + 1)
-        values[:n] += weight * sow.value.table(now + d, n)
     mass = np.bincount(durations, weights=weights, minlength=max_duration + 2)[: max_duration + 2]
-    longer = np.cumsum(mass[::-1])[::-1][1:]  # P(d > e), e = 0, 1, ...
+    longer = np.cumsum(mass[::-1])[::-1][1:]  # of the runs beyond e, e = 0, 1, ...
     rounds = np.cumsum((mass * np.arange(mass.size))[::-1])[::-1][1:]
-    ages = np.arange(longer.size)
-    residuals = np.where(longer > 1e-12, rounds / np.maximum(longer, 1e-300) - ages, 1.0)
-    return values, float(weights @ durations), residuals
+    ages, some = np.arange(longer.size), longer > 1e-12 * weights.sum()
+    residuals = np.where(some, rounds / np.where(some, longer, 1.0) - ages, 1.0)
+    return (float(weights @ durations) / float(weights.sum()) if weights.sum() > 0 else 0.0), residuals

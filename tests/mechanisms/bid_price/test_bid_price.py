@@ -159,9 +159,13 @@ def test_a_market_whose_prices_hear_the_current_round_is_caught():
     """The negative control of the menu's comparison: arrivals of a round teach before they are served."""
 
     class Eager(BidPrice):
-        def _make_prices(self):
-            self._learn()
-            super()._make_prices()
+        def _make_prices(self, waiting):
+            self._learn(self._hear)
+            super()._make_prices(waiting)
+
+        def serve(self, waiting):
+            self._hear = [x for x in waiting if x.arrival == self.round]
+            return super().serve(waiting)
 
     rng = np.random.default_rng(3)
     jobs = random_market(rng, 16, 2.5)
@@ -209,10 +213,10 @@ def test_a_job_that_waits_is_charged_the_rate_of_its_arrival():
     rates = {}
     serve = market._serve_hidden
 
-    def note(dropped):
-        if market._arrived:
+    def note(waiting):
+        if any(x.arrival == market.round for x in waiting):
             rates[market.round] = float(market.slot_prices(market.round, 24).mean())
-        serve(dropped)
+        return serve(waiting)
 
     market._serve_hidden = note
     starts, payments, _ = play(market, jobs, hidden=True)
