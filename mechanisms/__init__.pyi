@@ -6,6 +6,7 @@ from .auctions.round_auction import Settlement as Settlement
 from .auctions.spot import Spot as Spot
 from .auctions.vcg import Vcg as Vcg
 from .auctions.vcg import vcg_outcome as vcg_outcome
+from .bid_price.bid_price import BidPrice as BidPrice
 from .errors import DecisionError as DecisionError
 from .errors import EventError as EventError
 from .errors import InvalidParameterError as InvalidParameterError

@@ -139,6 +139,22 @@ class Maybe(Range):
 
 
 @dataclass(frozen=True)
+class ListOf(Range):
+    """A list of at least one, each of which ``range`` takes."""
+
+    range: Range
+
+    def __call__(self, x: object) -> tuple[Any, ...]:
+        """Return them as a tuple, or raise ``ValueError``."""
+        if not isinstance(x, (list, tuple)) or not x:
+            raise ValueError("a list of at least one")
+        try:
+            return tuple(self.range(each) for each in x)
+        except ValueError as error:
+            raise ValueError(f"a list, each {error}") from None
+
+
+@dataclass(frozen=True)
 class Anything(Range):
     """Plain data of any sort: what a parameter without an annotation takes."""
 

@@ -72,7 +72,8 @@ class MechanismChoice(Rules):
         rng : Generator
             Of the oracle's draws.
         laws : function that returns laws, optional
-            What is known of the jobs in advance; called only if prices are stochastic.
+            What is known of the jobs in advance; called only if prices are stochastic, or the mechanism's own
+            ``wants_laws(**parameters)`` says so.
 
         Raises
         ------
@@ -85,6 +86,9 @@ class MechanismChoice(Rules):
         parameters = {**sizes, **self.rules_for(self.name), **self.parameters}
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
+            parameters = {"laws": laws(), **parameters}
+        wants = getattr(get("mechanism", self.name), "wants_laws", None)
+        if laws is not None and wants is not None and wants(**self.parameters):
             parameters = {"laws": laws(), **parameters}
         with placed("mechanism"):
             return get_mechanism(self.name, **{"rng": rng, **parameters})

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +44,13 @@ from marketsched.mechanisms.bid_price.entries import TOLERANCE, ArrivalMenu, bes
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, with_waiting
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.bid_price.tasks import TaskStore
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Whole, checked
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
+LONGEST_WINDOW = 10_000  # rounds ahead: the tables of a step grow with it
 RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
 
 
@@ -68,16 +70,18 @@ class BidPrice(ArrivalMarket):
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
+    forecast : "history" or "laws"
+        Where scenarios come from: arrivals of earlier rounds, or draws of public laws.
     laws : iterable of StatementLaw, optional
-        Public laws of all jobs: scenarios are drawn from them in place of the past.
+        Of all jobs, where ``forecast`` is "laws".
     lags : sequence of int
-        Without laws: how many rounds ago the arrivals of each scenario came.
+        From history: how many rounds ago the arrivals of each scenario came.
     scenarios : int
-        With laws: how many draws of them.
+        From laws: how many draws.
     ahead : int
         H: prices are made for the current round and H more; later ones are free.
     steps : int, optional
-        Subgradient steps in a round; by default 10 from history, 5 with laws.
+        Subgradient steps in a round; by default 10 from history, 5 from laws.
     step : float
         Length of the first step, in mean values per node-round.
     slack, slack_gain, slack_ramp : float, float, int
@@ -90,7 +94,7 @@ class BidPrice(ArrivalMarket):
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range.
+        If a parameter is out of range, or laws are missing or not wanted.
 
     Examples
     --------
@@ -102,52 +106,46 @@ class BidPrice(ArrivalMarket):
     (['start'], 0.0)
     """
 
+    @checked
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
+        capacity: Count,
+        horizon: Count,
         *,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
+        max_concurrency: Count,
+        max_duration: Count,
+        max_value: Positive,
+        max_delay: Count,
+        forecast: Literal["history", "laws"] = "history",
         laws: Iterable[StatementLaw] | None = None,
-        lags: Sequence[int] = (48, 72, 96, 120),
-        scenarios: int = 4,
-        ahead: int = 96,
-        steps: int | None = None,
-        step: float = 0.2,
-        slack: float = 0.15,
-        slack_gain: float = 0.003,
-        slack_ramp: int = 24,
+        lags: Annotated[Sequence[int], ListOf(Whole(1))] = (48, 72, 96, 120),
+        scenarios: Count = 4,
+        ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 96,
+        steps: Annotated[int | None, Maybe(Whole(1))] = None,
+        step: Positive = 0.2,
+        slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
+        slack_gain: Amount = 0.003,
+        slack_ramp: Annotated[int, Whole(0)] = 24,
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_value=max_value, **sizes)
-        self._ahead = whole_parameter("ahead", ahead, 1)
-        self._step = finite_parameter("step", step, "(0, inf)")
-        self._slack = Slack(
-            finite_parameter("slack", slack, "[0, 0.3]"),
-            finite_parameter("slack_gain", slack_gain),
-            whole_parameter("slack_ramp", slack_ramp, 0),
-        )
+        if (laws is None) != (forecast == "history"):
+            raise InvalidParameterError(
+                f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
+                "with forecast 'laws', and none with 'history'"
+            )
+        self._ahead, self._step = ahead, step
+        self._slack = Slack(slack, slack_gain, slack_ramp)
         self._past = TaskStore()
         self._forecast: Forecast
         if laws is None:
-            lags = [whole_parameter(f"lags[{k}]", lag, 1) for k, lag in enumerate(lags)]
-            if not lags:
-                raise InvalidParameterError("lags is empty: expected at least one number of rounds")
             self._forecast = FromHistory(lags)
         else:
-            self._forecast = FromLaws(
-                statement_laws(laws),
-                whole_parameter("scenarios", scenarios, 1),
-                self.limits.last_useful_completion,
-                self.max_duration,
-                np.random.default_rng(rng),
-            )
-        self._steps = self._forecast.steps if steps is None else whole_parameter("steps", steps, 1)
+            last = self.limits.last_useful_completion
+            self._forecast = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
+        self._steps = self._forecast.steps if steps is None else steps
         self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
         self._first = 1  # round of the first price below
         self._iterate = np.zeros(0)  # where the next descent begins
@@ -155,6 +153,11 @@ class BidPrice(ArrivalMarket):
         self._prefix = np.zeros(1)
         self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
         self._menus: dict[JobId, ArrivalMenu] | None = {} if keep_menus else None
+
+    @staticmethod
+    def wants_laws(forecast: str = "history", **_: object) -> bool:
+        """Tell whether these parameters need the laws of the market."""
+        return forecast == "laws"
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the price of rounds ``first .. first + count - 1``, credits per node, as last announced."""

@@ -228,12 +228,14 @@ def test_a_job_that_waits_is_charged_the_rate_of_its_arrival():
 
 def test_bad_parameters_and_missing_menus():
     for wrong, message in (
-        ({"lags": ()}, "lags is empty"),
-        ({"lags": (0,)}, r"lags\[0\] = 0"),
+        ({"lags": ()}, "lags = .*a list of at least one"),
+        ({"lags": (0,)}, r"lags = \(0,\): expected a list, each a whole number >= 1"),
         ({"ahead": 0}, "ahead = 0"),
         ({"slack": 0.4}, "slack = 0.4"),
         ({"step": 0.0}, "step = 0"),
-        ({"laws": [1]}, r"laws\[0\]"),
+        ({"forecast": "laws", "laws": [1]}, r"laws\[0\]"),
+        ({"forecast": "laws"}, "no laws: expected laws, one for each job"),
+        ({"laws": []}, "and laws: expected"),
     ):
         with pytest.raises(InvalidParameterError, match=message):
             BidPrice(2, 9, **{**SIZES, "max_concurrency": 2}, **wrong)
@@ -247,7 +249,8 @@ def test_laws_take_the_place_of_the_past():
     early = StatementOfWork(6, 1, DeadlineValue(2.0, 14), [(6, 4, 1.0)])
     jobs = [(0, early, 6, 4), *((1 + i, sow, 8, 2) for i, sow in enumerate(sows))]
     for laws, worth in ((None, 1), ([early, *sows], 2)):
-        market = BidPrice(2, 20, **{**SIZES, "max_concurrency": 2}, laws=laws, ahead=10, rng=1, slack=0.0)
+        kind = {"forecast": "history" if laws is None else "laws", "laws": laws}
+        market = BidPrice(2, 20, **{**SIZES, "max_concurrency": 2}, **kind, ahead=10, rng=1, slack=0.0)
         starts, _, _ = play(market, jobs)
         assert sum(name > 0 for name in starts) == worth
         if laws is not None:
