@@ -144,7 +144,10 @@ def stream_table(
 
 def read_table(path: Path, columns: tuple[Column, ...], plain: Callable[[bytes], bytes] | None = None) -> pd.DataFrame:
     """Return all rows of a file; see :func:`stream_table`. Memory: the table, and one block of text."""
-    return pd.concat(stream_table(path, columns, plain=plain), ignore_index=True)
+    table = pd.concat(stream_table(path, columns, plain=plain), ignore_index=True)
+    if table.empty:
+        raise TraceError("has a header and no rows", place=str(path), legal="at least one row")
+    return table
 
 
 def _parse(path: Path, text: bytes, n_lines: int, columns: tuple[Column, ...], done: int) -> pd.DataFrame:
