@@ -15,7 +15,6 @@ from .esdp.channel_environment import ChannelEnvironment as ChannelEnvironment
 from .esdp.channel_instances import published_channels as published_channels
 from .esdp.channel_layout import ChannelLayout as ChannelLayout
 from .esdp.channel_policy import Channels as Channels
-from .esdp.channel_regret import regret_growth as regret_growth
 from .esdp.channel_utilities import GaussianUtilities as GaussianUtilities
 from .esdp.channel_utilities import RecordedUtilities as RecordedUtilities
 from .esdp.esdp import Esdp as Esdp
@@ -56,10 +55,8 @@ from .opm.opm import Opm as Opm
 from .opm.opm import Ops as Ops
 from .opm.utilities import PowerUtility as PowerUtility
 from .regret import GrowthFit as GrowthFit
-from .regret import MeasuredRegret as MeasuredRegret
 from .regret import fitted_growth as fitted_growth
-from .regret import measured_regret as measured_regret
-from .regret import regret_curve as regret_curve
+from .regret import regret_growth as regret_growth
 from .slot_loop import SlotRecord as SlotRecord
 from .slot_loop import find_peeking as find_peeking
 from .slot_loop import play_slots as play_slots

@@ -1,58 +1,23 @@
-r"""Regret as it is measured: what the best fixed allocation would have earned, less what a policy earned.
+"""How regret grows with the number of slots: the fitted exponent, with an interval over runs.
 
-:math:`R_T = \sum_l n_l(T) q_l(y^*) - \sum_{t \le T} q(t)`, where :math:`n_l(T)` are the run's own arrivals up
-to T and :math:`y^*` is best for exactly these (the regret of the OgaSched paper, for one sequence of
-arrivals). It may be negative: a policy that adapts, or one that sees arrivals, can beat every fixed
-allocation. `best_fixed_allocation` leaves a gap, so that a regret is known as an interval.
-
-How regret grows is judged over several horizons: if it grows like :math:`T^p`, the fitted slope of its
-logarithm is p, and regret per slot vanishes if p < 1. A policy whose steps depend on the horizon has
-to be run anew for each; its horizons must not be read off one run.
+If regret grows like :math:`T^p`, the fitted slope of its logarithm is p, and regret per slot vanishes if p < 1. A
+policy whose steps depend on the horizon has to be run anew for each (`fitted_growth`); of others several horizons are
+read off one run (`regret_growth`). If it grows like ln t, as ESDP's Theorem 2 has it, every doubling of t adds the same amount
+(`RegretGrowth.per_doubling` stays level) and the exponent falls towards 0; if it grows like a power t^p, every doubling
+adds 2^p times the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
-from marketsched.mechanisms.checks import check_shape, count_array, finite_parameter, float_array, read_only
+from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
 _Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredRegret:
-    """Regret at some horizons; all arrays have shape (n_horizons,) and are read-only.
-
-    Attributes
-    ----------
-    earned : ndarray of float
-        What the policy earned up to each horizon.
-    best : ndarray of float
-        What a fixed allocation, best for the arrivals up to the horizon, earns: at least this,
-    gaps : ndarray of float
-        and at most this much more.
-    """
-
-    earned: _Array
-    best: _Array
-    gaps: _Array
-
-    @property
-    def regret(self) -> _Array:
-        """Regret at each horizon, its lower end."""
-        return self.best - self.earned
-
-    @property
-    def upper(self) -> _Array:
-        """Regret at each horizon, its certified upper end."""
-        return self.regret + self.gaps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,89 +45,29 @@ class GrowthFit:
         return float(self.exponents.mean())
 
 
-def measured_regret(
-    cluster: BipartiteCluster, earned: ArrayLike, arrival_counts: ArrayLike, *, tolerance: float = 1e-4
-) -> MeasuredRegret:
-    """Return the regret of sums earned, each against the best fixed allocation for its own arrivals.
+@dataclass(frozen=True, slots=True)
+class RegretGrowth:
+    """How regret grew, over n runs.
 
-    Parameters
+    Attributes
     ----------
-    cluster : BipartiteCluster
-    earned : array_like of float, shape (n_horizons,)
-        Reward summed over all slots of each horizon.
-    arrival_counts : array_like of int, shape (n_horizons, n_ports)
-        Jobs of each port over the same slots.
-    tolerance : float
-        Largest gap of the best fixed allocation, as a share of its value; keep it well below the
-        regret's.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is out of range or the horizons disagree in number.
-    SolverError
-        If the tolerance is not reached, as in `best_fixed_allocation`.
-
-    Examples
-    --------
-    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
-    >>> measured_regret(cluster, [4.0, 12.0], [[4], [9]]).regret.round(6)
-    array([2. , 1.5])
+    slots : array of int, shape (m,)
+        Slots T, T/2, T/4, ... in ascending order.
+    regret : array of float, shape (n, m)
+        Regret up to each of them.
+    exponent : float
+        p of the fit regret ~ t^p over the second half of the doublings, mean over runs.
+    exponent_interval : tuple of two float
+        Confidence interval of its mean over runs (Student's t); (-inf, inf) for a single run.
+    per_doubling : array of float, shape (m - 1,)
+        Regret added from one slot of `slots` to the next, mean over runs: level if it grows like ln t.
     """
-    sums = float_array("earned", earned, (None,))
-    given = np.asarray(arrival_counts)
-    check_shape("arrival_counts", given.shape, (sums.size, cluster.n_ports))
-    counts = [count_array(f"arrival_counts[{i}]", row, cluster.n_ports) for i, row in enumerate(given)]
-    found = [best_fixed_allocation(cluster, row, tolerance=tolerance) for row in counts]
-    arrays = sums.copy(), np.array([x.value for x in found]), np.array([x.gap for x in found])
-    for array in arrays:
-        read_only(array)
-    return MeasuredRegret(*arrays)
 
-
-def regret_curve(
-    cluster: BipartiteCluster,
-    rewards: ArrayLike,
-    arrivals: ArrayLike,
-    horizons: Sequence[int] | None = None,
-    *,
-    tolerance: float = 1e-4,
-) -> tuple[NDArray[np.int64], MeasuredRegret]:
-    """Return the regret of one run up to several slots, each against the best for the arrivals until then.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    rewards : array_like of float, shape (n_slots,)
-        What the policy earned in each slot.
-    arrivals : array_like of int, shape (n_slots, n_ports)
-        Jobs of each port in each slot.
-    horizons : sequence of int
-        Ascending numbers of slots in [1, n_slots]; T and its halves (T/2, T/4, ...) by default.
-    tolerance : float
-        As in `measured_regret`.
-
-    Returns
-    -------
-    tuple of ndarray of int and MeasuredRegret
-        The horizons, and the regret at each.
-
-    Raises
-    ------
-    InvalidParameterError, SolverError
-        As `measured_regret`; or if the horizons are not as above.
-    """
-    earned = float_array("rewards", rewards, (None,))
-    given = np.asarray(arrivals)
-    check_shape("arrivals", given.shape, (earned.size, cluster.n_ports))
-    if earned.size == 0:
-        raise InvalidParameterError("rewards has shape (0,): expected at least one slot")
-    rows = [count_array(f"arrivals[{t}]", row, cluster.n_ports) for t, row in enumerate(given)]
-    counts = np.cumsum(rows, axis=0)
-    ends = _halves(earned.size) if horizons is None else count_array("horizons", horizons, len(horizons))
-    if ends.size == 0 or ends[0] < 1 or ends[-1] > earned.size or (np.diff(ends) < 1).any():
-        raise InvalidParameterError(f"horizons = {ends.tolist()}: expected ascending slots in [1, {earned.size}]")
-    return ends, measured_regret(cluster, np.cumsum(earned)[ends - 1], counts[ends - 1], tolerance=tolerance)
+    slots: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    exponent: float
+    exponent_interval: tuple[float, float]
+    per_doubling: NDArray[np.float64]
 
 
 def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: float = 0.95) -> GrowthFit:
@@ -201,16 +106,66 @@ def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: float 
         raise InvalidParameterError(
             f"regrets[{run}, {place}] = {values[run, place]}: expected > 0, what is not positive has no growth"
         )
+    exponents, half = _fitted(slots, values, level)
+    read_only(exponents)
+    return GrowthFit(exponents, float(exponents.mean()) - half, float(exponents.mean()) + half, level)
+
+
+def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> RegretGrowth:
+    """Fit how regret grows.
+
+    Parameters
+    ----------
+    regret : array_like of float, shape (n, T)
+        Regret of every slot (not summed up), one row per run, >= 0 up to rounding; T >= 8.
+    confidence : float
+        Of the interval, in (0, 1).
+
+    Returns
+    -------
+    RegretGrowth
+        Fits and figures.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no run, fewer than eight slots, a slot's regret is negative, or a run has none at all
+        up to half of its first doubling used (a growth of nothing cannot be fitted).
+
+    Examples
+    --------
+    >>> growth = regret_growth([1.0 / np.arange(1, 1025)])
+    >>> growth.exponent < 0.2, growth.per_doubling[-3:].round(2)
+    (True, array([0.69, 0.69, 0.69]))
+    >>> round(regret_growth(np.ones((2, 64))).exponent, 6)
+    1.0
+    """
+    per_slot = float_array("regret", regret, (None, None), lowest=-1e-9)
+    level = finite_parameter("confidence", confidence, "(0, 1)")
+    n_runs, n_slots = per_slot.shape
+    if n_runs == 0 or n_slots < 8:
+        raise InvalidParameterError(f"regret has shape {per_slot.shape}: expected at least one run of eight slots")
+    halvings = int(np.log2(n_slots))
+    slots = np.unique(n_slots // 2 ** np.arange(halvings + 1))
+    summed = np.cumsum(np.maximum(per_slot, 0.0), axis=1)[:, slots - 1]
+    late = slice(len(slots) // 2, None)
+    if (summed[:, late] <= 0.0).any():
+        raise InvalidParameterError(
+            f"a run has no regret up to slot {slots[late][0]}: expected some, or there is no growth to fit"
+        )
+    exponents, half = _fitted(slots[late], summed[:, late], level)
+    mean = float(exponents.mean())
+    doublings = np.diff(summed, axis=1).mean(axis=0)
+    return RegretGrowth(slots, summed, mean, (mean - half, mean + half), doublings)
+
+
+def _fitted(slots: NDArray[np.int64] | _Array, values: _Array, level: float) -> tuple[_Array, float]:
+    """Return the slope of log values over log slots of every run, and half the interval of its mean (Student's t)."""
     from scipy.stats import t as student  # slow to import, and rarely needed
 
     log_slots = np.log(slots) - np.log(slots).mean()
     exponents = np.log(values) @ log_slots / (log_slots @ log_slots)
-    read_only(exponents)
+    if exponents.size == 1:
+        return exponents, np.inf
     spread = exponents.std(ddof=1) / np.sqrt(exponents.size)
-    half = float(student.ppf(0.5 + 0.5 * level, exponents.size - 1) * spread)
-    return GrowthFit(exponents, float(exponents.mean()) - half, float(exponents.mean()) + half, level)
-
-
-def _halves(n_slots: int) -> NDArray[np.int64]:
-    """Return T and its halves down to 1/16, ascending."""
-    return np.unique(np.array([n_slots // 2**i for i in range(5) if n_slots >> i], dtype=np.int64))
+    return exponents, float(student.ppf(0.5 + 0.5 * level, exponents.size - 1) * spread)

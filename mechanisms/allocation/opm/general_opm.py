@@ -31,10 +31,8 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     WORK,
     dual_kernel,
     pay_kernel,
-    upper_rates_kernel,
 )
-from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
-from marketsched.mechanisms.allocation.opm.theory import exploration, theory_steps
+from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
 from marketsched.mechanisms.allocation.opm.utilities import FLOOR
 from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -70,7 +68,7 @@ def roundable_rules(demands: FLOATS, capacities: FLOATS) -> tuple[FLOATS, FLOATS
     return weights, np.where(by_count, whole, left), fits.astype(np.float64)
 
 
-class GeneralOpm(MachineScheduler):
+class GeneralOpm(PrimalDual):
     """OPM with demands, capacities and limits.
 
     Jobs are added with ``demand`` and ``limit``; decisions are lists of tasks.
@@ -102,6 +100,8 @@ class GeneralOpm(MachineScheduler):
     array([2, 1])
     """
 
+    _name = "general-opm"
+
     def __init__(
         self,
         prices: ArrayLike,
@@ -120,40 +120,19 @@ class GeneralOpm(MachineScheduler):
         known_rates: ArrayLike | None = None,
         tolerance: float = 1e-9,
     ) -> None:
-        super().__init__(prices, horizon)
+        super().__init__(
+            prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
+            slack=slack, gamma=gamma, floor=floor, known_rates=known_rates,
+        )  # fmt: skip
         m = self.n_machines
         self.capacities = float_array("capacities", capacities, (m,), lowest=0.0).copy()
         read_only(self.capacities)
-        theory = exploration(m, horizon, confidence)
-        self.gamma = theory if gamma is None else finite_parameter("gamma", gamma)
-        alpha, mu = theory_steps(m, horizon)
-        self.primal_step = finite_parameter("primal_step", alpha if primal_step is None else primal_step, "(0, inf)")
-        self.dual_step = finite_parameter("dual_step", mu if dual_step is None else dual_step)
-        self.slack = finite_parameter("slack", slack, "[0, 1)")
-        self.floor = finite_parameter("floor", floor, "(0, inf)")
         self.tolerance = finite_parameter("tolerance", tolerance, "(0, 1)")
-        self.strict_budget, self.estimate = bool(strict_budget), bool(estimate)
-        self.price_scale = max(1.0, float(self.prices.max()))
-        self._fixed: FLOATS | None = None if self.estimate else np.ones(m)
-        if known_rates is not None:
-            self._fixed = float_array("known_rates", known_rates, (m,), lowest=0.0, highest=1.0).copy()
-        self.name = "general-opm" if self._fixed is None else "general-opm-fixed-rates"
-        self._rng = np.random.default_rng(rng)
-        self._plays, self._works = np.zeros(m), np.zeros(m)
         self._before = self.rates
         self._shares = np.zeros((0, m))
         self._machine_prices, self._job_prices = np.zeros(m), np.zeros(0)
         self._rules: tuple[FLOATS, FLOATS, FLOATS] | None = None
         self._tasks = np.zeros((0, 2), dtype=np.int64)
-
-    @property
-    def rates(self) -> FLOATS:
-        """Upper estimates of the service rates from all slots told so far, OPM (66); shape (M,)."""
-        rates = np.empty(self.n_machines)
-        if self._fixed is not None:
-            return self._fixed.copy()
-        upper_rates_kernel(self._works, self._plays, self.gamma, rates)
-        return rates
 
     @property
     def open_fractional(self) -> FLOATS:

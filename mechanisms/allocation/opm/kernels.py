@@ -202,19 +202,6 @@ def project_kernel(blocks, n, low):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def draw_kernel(shares, uniforms, rows):  # type: ignore[no-untyped-def]
-    """Draw one row per machine (column), -1 for nobody; as the slot's kernel does."""
-    for i in range(shares.shape[1]):
-        total, row = 0.0, -1
-        for r in range(shares.shape[0]):
-            total += shares[r, i]
-            if total > uniforms[i]:
-                row = r
-                break
-        rows[i] = row
-
-
-@njit(cache=True, nogil=True)
 def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type: ignore[no-untyped-def]
     """Turn drawn rows into jobs, machine by machine, and charge them; return how many of ``n`` jobs are done.
 

@@ -40,17 +40,17 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     upper_rates_kernel,
 )
 from marketsched.mechanisms.allocation.opm.machine_projection import from_blocks, lanes_of
-from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
-from marketsched.mechanisms.allocation.opm.theory import exploration, theory_slack, theory_steps
+from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
+from marketsched.mechanisms.allocation.opm.theory import theory_slack
 from marketsched.mechanisms.allocation.opm.utilities import FLOOR, PowerUtility
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import TooLargeError
 
 WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it
 LARGEST_DENSE = 2**28  # entries of `Opm.fractional`
 
 
-class Opm(MachineScheduler):
+class Opm(PrimalDual):
     """Online primal-dual scheduling with sampling, for several jobs (OPM).
 
     Parameters
@@ -118,35 +118,12 @@ class Opm(MachineScheduler):
         known_rates: ArrayLike | None = None,
         threads: int = 1,
     ) -> None:
-        super().__init__(prices, horizon)
-        theory = exploration(self.n_machines, horizon, confidence)
-        self.gamma = theory if gamma is None else finite_parameter("gamma", gamma)
-        alpha, mu = theory_steps(self.n_machines, horizon)
-        self.primal_step = finite_parameter("primal_step", alpha if primal_step is None else primal_step, "(0, inf)")
-        self.dual_step = finite_parameter("dual_step", mu if dual_step is None else dual_step)
-        self.slack = finite_parameter("slack", slack, "[0, 1)")
-        self.floor = finite_parameter("floor", floor, "(0, inf)")
+        super().__init__(
+            prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
+            slack=slack, gamma=gamma, floor=floor, known_rates=known_rates,
+        )  # fmt: skip
         self.threads = whole_parameter("threads", threads, 1, 2)
-        self.strict_budget, self.estimate = bool(strict_budget), bool(estimate)
-        self.price_scale = max(1.0, float(self.prices.max()))
-        self._fixed: NDArray[np.float64] | None = None
-        if known_rates is not None:
-            self._fixed = float_array("known_rates", known_rates, (self.n_machines,), lowest=0.0, highest=1.0).copy()
-        elif not self.estimate:
-            self._fixed = np.ones(self.n_machines)
-        self.name = self._own_name(known_rates is not None)
-        self._rng = np.random.default_rng(rng)
-        self._plays, self._works = np.zeros(self.n_machines), np.zeros(self.n_machines)
         self._make_blocks()
-
-    @property
-    def rates(self) -> NDArray[np.float64]:
-        """Upper estimates of the service rates from all slots told so far, OPM (66); shape (M,)."""
-        if self._fixed is not None:
-            return self._fixed.copy()
-        rates = np.empty(self.n_machines)
-        upper_rates_kernel(self._works, self._plays, self.gamma, rates)
-        return rates
 
     @property
     def fractional(self) -> NDArray[np.float64]:
@@ -194,11 +171,6 @@ class Opm(MachineScheduler):
             If there is no open job of this label.
         """
         return self._field(job, COST) * self.price_scale
-
-    def _own_name(self, known: bool) -> str:
-        if known:
-            return "opm-known-rates"
-        return "opm" if self.estimate else "opm-no-estimation"
 
     def _make_blocks(self) -> None:
         lanes = lanes_of(self.n_machines)

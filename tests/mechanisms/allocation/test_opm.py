@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marketsched.mechanisms.allocation import Opm, Ops, PowerUtility
-from marketsched.mechanisms.allocation.opm.service_rates import confidence_radius, upper_rates
+from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.theory import (
     exploration,
     fit_bound,
@@ -29,9 +29,11 @@ def play(opm, rng, slots, on_slot=lambda decision, work: None):
 
 def test_rates_by_hand():
     # Machine 0: never used. Machine 1: 3 tasks, work 2.0: mean 0.5, radius sqrt(0.5 * 0.02 / 4) + 0.02 / 4 = 0.055.
-    np.testing.assert_allclose(upper_rates([0.0, 2.0], [0, 3], 0.02), [0.04, 0.61])
-    assert upper_rates([0.0], [0], 20.0) == 1.0
-    np.testing.assert_allclose(confidence_radius(0.5, 4, 0.02), 0.055)
+    rates = np.empty(2)
+    upper_rates_kernel(np.array([0.0, 2.0]), np.array([0.0, 3.0]), 0.02, rates)
+    np.testing.assert_allclose(rates, [0.04, 0.61])
+    upper_rates_kernel(np.zeros(2), np.zeros(2), 20.0, rates)
+    assert rates.tolist() == [1.0, 1.0]
 
 
 def test_theory_by_hand():

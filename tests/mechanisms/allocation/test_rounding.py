@@ -9,8 +9,6 @@ from draws import many
 from marketsched.mechanisms.allocation.opm.dependent_rounding import place_demands, round_dependently, round_kernel
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
 from marketsched.mechanisms.allocation.opm.general_projection import project_general
-from marketsched.mechanisms.allocation.opm.machine_projection import project_machines
-from marketsched.mechanisms.allocation.opm.rounding import round_machines
 from marketsched.mechanisms.errors import InvalidParameterError
 
 
@@ -28,38 +26,6 @@ def check_means(counts, shares, n):
     sure = (shares <= 1e-9) | (shares >= 1.0 - 1e-9)
     np.testing.assert_array_equal(counts[sure], np.round(shares[sure]) * n)
     assert (np.abs(counts / n - shares) <= allowed).all()
-
-
-@pytest.mark.compiled
-def test_one_draw_per_machine_obeys_3_always_and_has_the_shares_as_mean():
-    rng = np.random.default_rng(1)
-    shares = project_machines(rng.normal(0.2, 0.3, (6, 10)))
-    n, counts = many(100_000), np.zeros_like(shares)
-    for _ in range(n // 100):
-        rows = round_machines(np.tile(shares, (1, 100)), rng).reshape(100, 10)  # one row or none: (3) holds by form
-        for j in range(6):
-            counts[j] += (rows == j).sum(axis=0)
-    check_means(counts, shares, n)
-
-
-def test_a_job_without_a_share_is_never_drawn_and_one_with_all_always():
-    rng = np.random.default_rng(0)
-    shares = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 1.0]])
-    for _ in range(200):
-        rows = round_machines(shares, rng)
-        assert rows[0] in (1, 3) and rows[1:].tolist() == [0, 3]
-
-
-def test_with_one_job_a_machine_is_used_with_its_share():
-    share = np.full((1, 20_000), 0.3)
-    used = (round_machines(share, 4) == 0).mean()
-    assert abs(used - 0.3) <= bound(1) * np.sqrt(0.21 / 20_000)
-
-
-@pytest.mark.parametrize("bad", [[[0.7], [0.4]], [[-0.1], [0.1]], [[np.nan], [0.0]]])
-def test_shares_beyond_a_machine_are_refused(bad):
-    with pytest.raises(InvalidParameterError, match="fractional"):
-        round_machines(bad)
 
 
 CASES = {

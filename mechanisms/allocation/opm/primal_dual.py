@@ -1,0 +1,61 @@
+"""What `Opm` and `GeneralOpm` have in common: their parameters, checked once, and what they know of the rates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
+from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+from marketsched.mechanisms.allocation.opm.theory import exploration, theory_steps
+from marketsched.mechanisms.checks import finite_parameter, float_array
+
+
+class PrimalDual(MachineScheduler):
+    """A scheduler with estimated rates, primal and dual steps; parameters and what is raised as in `Opm`."""
+
+    _name = "opm"
+
+    def __init__(
+        self,
+        prices: ArrayLike,
+        horizon: int,
+        confidence: float,
+        primal_step: float | None,
+        dual_step: float | None,
+        strict_budget: bool,
+        estimate: bool,
+        rng: np.random.Generator | int | None,
+        *,
+        slack: float,
+        gamma: float | None,
+        floor: float,
+        known_rates: ArrayLike | None,
+    ) -> None:
+        super().__init__(prices, horizon)
+        m = self.n_machines
+        theory = exploration(m, horizon, confidence)
+        self.gamma = theory if gamma is None else finite_parameter("gamma", gamma)
+        alpha, mu = theory_steps(m, horizon)
+        self.primal_step = finite_parameter("primal_step", alpha if primal_step is None else primal_step, "(0, inf)")
+        self.dual_step = finite_parameter("dual_step", mu if dual_step is None else dual_step)
+        self.slack = finite_parameter("slack", slack, "[0, 1)")
+        self.floor = finite_parameter("floor", floor, "(0, inf)")
+        self.strict_budget, self.estimate = bool(strict_budget), bool(estimate)
+        self.price_scale = max(1.0, float(self.prices.max()))
+        self._fixed: NDArray[np.float64] | None = None if self.estimate else np.ones(m)
+        self.name = self._name if self.estimate else f"{self._name}-no-estimation"
+        if known_rates is not None:
+            self._fixed = float_array("known_rates", known_rates, (m,), lowest=0.0, highest=1.0).copy()
+            self.name = f"{self._name}-known-rates"
+        self._rng = np.random.default_rng(rng)
+        self._plays, self._works = np.zeros(m), np.zeros(m)
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Upper estimates of the service rates from all slots told so far, OPM (66); shape (M,)."""
+        if self._fixed is not None:
+            return self._fixed.copy()
+        rates = np.empty(self.n_machines)
+        upper_rates_kernel(self._works, self._plays, self.gamma, rates)
+        return rates
