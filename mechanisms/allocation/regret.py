@@ -3,8 +3,8 @@
 If regret grows like :math:`T^p`, the fitted slope of its logarithm is p, and regret per slot vanishes if p < 1. A
 policy whose steps depend on the horizon has to be run anew for each (`fitted_growth`); of others several horizons are
 read off one run (`regret_growth`). If it grows like ln t, as ESDP's Theorem 2 has it, every doubling of t adds the same
-amount (`RegretGrowth.per_doubling` stays level) and the exponent falls towards 0; if it grows like a power t^p, every doubling
-adds 2^p times the one before.
+amount (`RegretGrowth.per_doubling` stays level) and the exponent falls towards 0; if it grows like a power t^p, every
+doubling adds 2^p times the one before.
 """
 
 from __future__ import annotations
