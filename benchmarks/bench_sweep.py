@@ -76,7 +76,7 @@ def bare(scenario: dict[str, Any], runs: int) -> float:
 
 def _run_each(scenario: dict[str, Any], seeds: Sequence[int]) -> None:
     for seed in seeds:
-        marketsched.run_cluster(scenario, seed)
+        marketsched.run(scenario, seed)
 
 
 @benchmark

@@ -1,9 +1,4 @@
 from .agents.result import RunResult as RunResult
-from .clusters.comparing import ClusterComparison as ClusterComparison
-from .clusters.comparing import compare_cluster as compare_cluster
-from .clusters.running import ClusterRun as ClusterRun
-from .clusters.running import run_cluster as run_cluster
-from .clusters.scenario import ClusterScenario as ClusterScenario
 from .config.scenario import Scenario as Scenario
 from .play.replaying import replay as replay
 from .play.running import run as run
@@ -12,6 +7,10 @@ from .results.result import load as load
 from .show.reports.page import write_report as write_report
 from .study.comparisons.comparing import Comparison as Comparison
 from .study.comparisons.comparing import compare as compare
+from .study.former_names import ClusterComparison as ClusterComparison
+from .study.former_names import ClusterScenario as ClusterScenario
+from .study.former_names import compare_cluster as compare_cluster
+from .study.former_names import run_cluster as run_cluster
 from .study.learning.comparing import compare_learning as compare_learning
 from .study.learning.markets import contested_market as contested_market
 from .study.learning.markets import repeated_scenario as repeated_scenario

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from marketsched.clusters.plots import MUTED, look
-from marketsched.clusters.tables import spread
+from marketsched.results.paired_statistics import spread
 from marketsched.results.panels import GREY, INK, STYLE
 
 FARTHEST = 0.98  # quantile of the jobs of all policies at which the axis of costs over utilities ends

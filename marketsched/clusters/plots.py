@@ -20,9 +20,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 
 if TYPE_CHECKING:
-    from marketsched.clusters.comparing import ClusterComparison
-    from marketsched.clusters.running import ClusterRun
-    from marketsched.clusters.words import Words
+    from marketsched.config.clusters.labels import CoreLabels
+    from marketsched.play.policies import ClusterRun
+    from marketsched.study.comparisons.comparing import Comparison
 
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (5, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)), "-")
 SETTLED = 0.02  # share of the slots after which averages no longer decide the range of an axis
@@ -44,7 +44,7 @@ def run_figure(run: ClusterRun) -> Figure:
     Figure
         12 x 4.6 inches; write it with :func:`marketsched.results.panels.save_figure`.
     """
-    meta, rows, words = run.meta, run.records(), run.scenario.cluster.words
+    meta, rows, words = run.meta, run.records(), run.scenario.cluster.labels
     labels = [row["policy"] for row in rows]
     tables = {label: run.slots[run.slots["policy"] == label] for label in labels}
     best = rows[0]["reference"] / rows[0]["slots"]
@@ -94,7 +94,7 @@ def _draw_ratio_curves(axes: Axes, tables: dict[str, pd.DataFrame], rows: Sequen
     _around(curves, [1.0, *ends], axes)
 
 
-def comparison_figure(found: ClusterComparison) -> Figure:
+def comparison_figure(found: Comparison) -> Figure:
     """Draw a comparison: reward over time as a share of y*, ratios seed by seed, and how regret grows.
 
     Returns
@@ -102,7 +102,7 @@ def comparison_figure(found: ClusterComparison) -> Figure:
     Figure
         12 x 4.6 inches; write it with :func:`marketsched.results.panels.save_figure`.
     """
-    meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
+    meta, rows, words = found.meta, found.records(), found.scenario.cluster.labels
     labels = [row["policy"] for row in rows]
     grows = not found.regrets.empty
     known = bool(found.runs["reference"].gt(0).all())
@@ -119,7 +119,7 @@ def comparison_figure(found: ClusterComparison) -> Figure:
     return figure
 
 
-def _draw_mean_curves(axes: Axes, found: ClusterComparison, labels: Sequence[str], known: bool, words: Words) -> None:
+def _draw_mean_curves(axes: Axes, found: Comparison, labels: Sequence[str], known: bool, words: CoreLabels) -> None:
     """Draw the mean over seeds, and one standard deviation around the leading policy's."""
     unit = found.runs.groupby("seed")["reference"].first() / found.meta["slots"] if known else None
     means = []
@@ -185,7 +185,9 @@ def _draw_ratio_dots(axes: Axes, runs: pd.DataFrame, rows: Sequence[dict[str, An
     axes.set_title(f"{lead} over the others", fontsize=12, loc="left")
 
 
-def _draw_growth(axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any]], lead: str, words: Words) -> None:
+def _draw_growth(
+    axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any]], lead: str, words: CoreLabels
+) -> None:
     """Draw regret over the horizon: on log scales, or where the leading policy beats y* as a share of it."""
     means = regrets.groupby(["policy", "slots"])["regret"].mean()
     horizons = sorted(regrets["slots"].unique())
@@ -228,7 +230,7 @@ def _frame(n_panels: int, title: str, about: str) -> tuple[Figure, list[Axes]]:
 
 
 def _legend(
-    figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], words: Words, *, known: bool
+    figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], words: CoreLabels, *, known: bool
 ) -> None:
     """Name the policies in one row, and say who sees what before deciding."""
     handles = [Line2D([], [], linewidth=2, label=label, **look(place)) for place, label in enumerate(labels)]

@@ -10,8 +10,8 @@ from marketsched.results.output import INCOMPLETE, META, whole_folder, write_jso
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marketsched.clusters.comparing import ClusterComparison
-    from marketsched.clusters.running import ClusterRun
+    from marketsched.play.policies import ClusterRun
+    from marketsched.study.comparisons.comparing import Comparison
 
 
 def write_cluster_run(folder: Path, run: ClusterRun, *, force: bool = False) -> None:
@@ -27,7 +27,7 @@ def write_cluster_run(folder: Path, run: ClusterRun, *, force: bool = False) -> 
     folder : Path
         Absent, empty, or (with ``force``) earlier results.
     run : ClusterRun
-        As :func:`marketsched.clusters.running.run_cluster` returns it.
+        As :func:`marketsched.play.running.run` returns it.
     force : bool
         Replace earlier results, whole.
 
@@ -66,7 +66,7 @@ def _write_jobs(jobs: pd.DataFrame, title: str, lead: str, partial: Path, about:
         save_figure(jobs_figure(jobs, title=title, lead=lead), partial / "jobs.png")
 
 
-def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: bool = False) -> None:
+def write_cluster_comparison(folder: Path, found: Comparison, *, force: bool = False) -> None:
     """Write a comparison into ``folder``, whole or not at all.
 
     ``runs.parquet`` (one row per seed and policy), ``curves.parquet`` (reward so far, at most 400 slots
@@ -97,7 +97,7 @@ def write_cluster_comparison(folder: Path, found: ClusterComparison, *, force: b
         seeds = f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed"
         _write_jobs(found.jobs, f"{meta['scenario']}, {seeds}", meta["lead"], partial, about)
         if steps_of(found.runs):
-            words = found.scenario.cluster.words
+            words = found.scenario.cluster.labels
             pictured = migration_figure(found.runs, title=f"{meta['scenario']}, {seeds}", baseline=words.baseline)
             save_figure(pictured, partial / "migrations.png")
         (partial / "scenario.yaml").write_text(found.scenario.to_yaml(), encoding="utf-8")

@@ -19,7 +19,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from marketsched.clusters.plots import MUTED, look, short
-from marketsched.clusters.tables import ratio, spread
+from marketsched.play.policies import ratio
+from marketsched.results.paired_statistics import spread
 from marketsched.results.panels import GREY, INK, STYLE
 
 LOWEST = -1.5  # of the axis of shares of y*

@@ -14,12 +14,12 @@ from marketsched.results.output import INCOMPLETE, META, whole_folder, write_jso
 from marketsched.results.views import percent
 
 if TYPE_CHECKING:
-    from marketsched.clusters.sweeping import ClusterSweep
+    from marketsched.study.comparisons.over import Compared
 
 
-def sweep_view(found: ClusterSweep) -> Group:
+def sweep_view(found: Compared) -> Group:
     """Return the table of a sweep, ready to print with rich: one line per value and policy."""
-    meta, words = found.meta, found.scenario.cluster.words
+    meta, words = found.meta, found.scenario.cluster.labels
     columns = [column for column in words.columns if column.kind != "total"]  # there is little room
     state = "" if found.complete else f", INTERRUPTED after {len(meta['finished'])} of {len(meta['values'])} values"
     head = Text(f"{meta['scenario']} over {meta['key']}, {meta['runs']} seeds for each value{state}", style="bold")
@@ -53,7 +53,7 @@ def sweep_view(found: ClusterSweep) -> Group:
     return Group(head, table)
 
 
-def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = False) -> None:
+def write_cluster_sweep(folder: Path, found: Compared, *, force: bool = False) -> None:
     """Write a sweep into ``folder``, whole or not at all.
 
     ``runs.parquet`` (one row per value, seed and policy), ``summary.parquet`` and ``summary.json`` (one
@@ -72,7 +72,7 @@ def write_cluster_sweep(folder: Path, found: ClusterSweep, *, force: bool = Fals
 
     meta = {**found.meta, "complete": found.complete}
     about = {name: meta[name] for name in ("scenario", "key", "seed", "runs", "versions", "complete")}
-    key, name, words = meta["key"].rpartition(".")[2], meta["scenario"], found.scenario.cluster.words
+    key, name, words = meta["key"].rpartition(".")[2], meta["scenario"], found.scenario.cluster.labels
     drawn = (
         utility_figure(found.runs, title=f"{name}: utilities")
         if key == "gain"

@@ -13,14 +13,14 @@ from rich.text import Text
 from marketsched.results.views import amount, percent
 
 if TYPE_CHECKING:
-    from marketsched.clusters.comparing import ClusterComparison
-    from marketsched.clusters.running import ClusterRun
-    from marketsched.clusters.words import Column, Words
+    from marketsched.config.clusters.labels import Column, CoreLabels
+    from marketsched.play.policies import ClusterRun
+    from marketsched.study.comparisons.comparing import Comparison
 
 
 def run_view(run: ClusterRun) -> Group:
     """Return the table and remarks of a run, ready to print with rich."""
-    meta, rows, words = run.meta, run.records(), run.scenario.cluster.words
+    meta, rows, words = run.meta, run.records(), run.scenario.cluster.labels
     done = f", INTERRUPTED after {len(rows)} of {len(meta['policies'])} policies" if not run.complete else ""
     head = Text(f"{_world(meta, words)}, seed {meta['seed']}{done}", style="bold")
     table = _table(
@@ -49,9 +49,9 @@ def run_view(run: ClusterRun) -> Group:
     return Group(head, table, *(Text(f"- {remark}") for remark in remarks))
 
 
-def comparison_view(found: ClusterComparison) -> Group:
+def comparison_view(found: Comparison) -> Group:
     """Return the table and remarks of a comparison, ready to print with rich."""
-    meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
+    meta, rows, words = found.meta, found.records(), found.scenario.cluster.labels
     runs = meta["runs"]
     state = "" if found.complete else f", INTERRUPTED after {runs} of {meta['runs_asked_for']} seeds"
     seeds = f"seeds {meta['seed']} to {meta['seed'] + runs - 1}" if runs > 1 else f"seed {meta['seed']}"
@@ -82,7 +82,7 @@ def comparison_view(found: ClusterComparison) -> Group:
     return Group(*parts, *(Text(f"- {remark}") for remark in comparison_remarks(found)))
 
 
-def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: Words) -> Table:
+def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
     """What the leading policy earns over every other one, and what the yardstick does."""
     lead = meta["lead"]
     star = words.star
@@ -106,11 +106,11 @@ def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], wor
     return table
 
 
-def comparison_remarks(found: ClusterComparison) -> list[str]:
+def comparison_remarks(found: Comparison) -> list[str]:
     """Return what a reader of a comparison must be told, one sentence each."""
-    meta, rows, words = found.meta, found.records(), found.scenario.cluster.words
+    meta, rows, words = found.meta, found.records(), found.scenario.cluster.labels
     remarks = [
-        f"ratios of mean totals have a bootstrap interval; beside them the ratios of single seeds, each with "
+        f"ratios of mean totals have an interval; beside them the ratios of single seeds, each with "
         f"{words.seeds} of its own"
     ]
     if meta["runs"] < 20:
@@ -129,7 +129,7 @@ def comparison_remarks(found: ClusterComparison) -> list[str]:
     grown = [row["policy"] for row in rows if math.isfinite(row["growth"])]
     if grown:
         told = ", ".join(f"{slots:,}" for slots in meta["horizons"])
-        knowing = any(choice.knows_horizon for choice in found.scenario.choices(meta["policies"]))
+        knowing = any(choice.knows_horizon for choice in found.scenario.cluster.choices(meta["policies"]))
         anew = ", each played with the step of its own horizon" if knowing else ""
         remarks.append(
             f"x is fitted seed by seed over horizons of {told} slots{anew} "
@@ -138,7 +138,7 @@ def comparison_remarks(found: ClusterComparison) -> list[str]:
     return remarks + _remarks(rows, words)
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], words: Words) -> list[str]:
+def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
     """Return what holds for a run and for a comparison alike."""
     remarks = []
     seeing = [row["policy"] for row in rows if row["observes"] != "nothing"]
@@ -166,7 +166,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]], words: Words) -> list[str]:
     return remarks
 
 
-def _world(meta: Mapping[str, Any], words: Words) -> str:
+def _world(meta: Mapping[str, Any], words: CoreLabels) -> str:
     return f"{meta['scenario']}: {words.world.format(**meta)}"
 
 

@@ -1,8 +1,10 @@
 """Scenarios: what to run, as plain typed data that reads from YAML and writes back to it.
 
-A scenario names a workload (whose jobs, with what limits), a mechanism and how owners report. The
-whole scenario is checked before anything is built; what is wrong with it is said in one line that
-names the place in the file, what was seen, and what is legal.
+There are four kinds. A *market* names a workload (whose jobs, with what limits), a mechanism and how
+owners report. The others have a section ``cluster`` instead: an allocation core (``ogasched``,
+``esdp`` or ``opm``), its cluster, who arrives, and the policies that are compared. The whole scenario is
+checked before anything is built; what is wrong with it is said in one line that names the place in
+the file, what was seen, and what is legal.
 """
 
 from __future__ import annotations
@@ -10,21 +12,26 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
+from marketsched.config.clusters.esdp import EsdpCluster
+from marketsched.config.clusters.ogasched import OgaSchedCluster
+from marketsched.config.clusters.opm import OpmCluster
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.owner_mix import OwnerMix
-from marketsched.config.scenario_file import ScenarioFile
+from marketsched.config.scenario_file import read_scenario, without_none
 from marketsched.config.sections import RegisteredWorkload
-from marketsched.config.strict_yaml import validated
+from marketsched.config.strict_yaml import Strict, dump_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.ranges import Finite
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
+
+Kind = Literal["market", "ogasched", "esdp", "opm"]
 
 
 def _expected(x: object) -> tuple[float, float]:
@@ -35,39 +42,139 @@ def _expected(x: object) -> tuple[float, float]:
     return Finite("(-inf, inf)")(pair[0]), Finite("[0, inf)")(pair[1])
 
 
-class Scenario(ScenarioFile):
+def _with_core(x: object) -> object:
+    """Name the core where the section does not: pydantic must know it before it reads the rest."""
+    return {"core": "ogasched", **x} if isinstance(x, Mapping) else x
+
+
+AnyCore = Annotated[OgaSchedCluster | EsdpCluster | OpmCluster, Field(discriminator="core")]
+
+_OF_MARKETS = ("workload", "mechanism", "owners", "resubmit", "expected")
+
+
+class Scenario(Strict):
     """Everything that determines a run but its seed.
 
     Examples
     --------
     >>> scenario = Scenario.load("synthetic-pipelines")
-    >>> scenario.name, scenario.workload.kind, scenario.mechanism.name
-    ('synthetic-pipelines', 'synthetic-pipelines', 'posted-price')
+    >>> scenario.kind, scenario.workload.kind, scenario.mechanism.name
+    ('market', 'synthetic-pipelines', 'posted-price')
+    >>> other = Scenario.load("cluster-default")
+    >>> other.kind, other.cluster.slots, other.cluster.policies[0]
+    ('ogasched', 2000, 'ogasched')
     >>> Scenario.from_dict({"name": "x", "workload": {"kind": "synthetic-pipelines", "capacity": 1}})
     Traceback (most recent call last):
     ...
     marketsched.mechanisms.errors.InvalidParameterError: scenario: workload.capacity = 1: expected a whole number >= 2
     """
 
-    workload: RegisteredWorkload
+    name: Annotated[str, Field(min_length=1)]
+    description: str = ""
+    # Of a market; what follows the workload is not in the file of a cluster.
+    workload: RegisteredWorkload = Field(default=None)
     mechanism: MechanismChoice = MechanismChoice()
     owners: OwnerMix = OwnerMix()
     resubmit: StrictBool = False
     expected: dict[str, Annotated[tuple[float, float], BeforeValidator(_expected)]] = Field(default_factory=dict)
+    # Of a cluster.
+    cluster: Annotated[AnyCore, BeforeValidator(_with_core)] = Field(default=None)  # type: ignore[assignment]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_kind(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and "cluster" in data:
+            for key in _OF_MARKETS:
+                if key in data:
+                    raise InvalidParameterError(
+                        f"{key}: unknown key in a scenario with a cluster: known there are name, description, cluster"
+                    )
+        return data
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.cluster is None and self.workload is None:
+            raise InvalidParameterError("workload is missing")
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        """``market``, or the allocation core of a cluster: ``ogasched``, ``esdp`` or ``opm``."""
+        return "market" if self.cluster is None else self.cluster.core
 
     @classmethod
-    def _prepared(cls, data: Any, source: str) -> Any:
-        if isinstance(data, Mapping) and "cluster" in data:
+    def from_dict(cls, data: Mapping[str, Any], *, source: str = "scenario", kind: str | None = None) -> Self:
+        """Return the scenario that ``data`` describes.
+
+        Parameters
+        ----------
+        data : mapping
+            As in a scenario file.
+        source : str
+            What to call it in an error line.
+        kind : {"market", "cluster"}, optional
+            The only kind that will do; a cluster is one of any core.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a key is unknown or missing, a value is out of range, or it is of another kind.
+        """
+        clustered = isinstance(data, Mapping) and "cluster" in data
+        if clustered and kind == "market":
             raise InvalidParameterError(
                 f"{source}: a cluster scenario: expected one of jobs, with a workload, such as synthetic-pipelines"
             )
-        return data
+        if not clustered and kind == "cluster" and isinstance(data, Mapping):
+            raise InvalidParameterError(
+                f"{source}: a scenario of jobs: expected one with a cluster, such as cluster-default"
+            )
+        # An error line names the right place once the core is known.
+        return validated(cls, {**data, "cluster": _with_core(data["cluster"])} if clustered else data, source)
+
+    @classmethod
+    def load(cls, where: str | PathLike[str], *, kind: str | None = None) -> Self:
+        """Return a built-in scenario by name, or the one in a YAML file; ``kind`` as in `from_dict`.
+
+        Raises
+        ------
+        UnknownNameError
+            If ``where`` is neither the name of a built-in scenario nor an existing file.
+        InvalidParameterError
+            If the file is not a scenario, or of another kind.
+        OSError
+            If the file cannot be read.
+        """
+        data, source = read_scenario(where)
+        return cls.from_dict(data, source=source, kind=kind)
+
+    @classmethod
+    def of(cls, what: Self | str | PathLike[str] | Mapping[str, Any], *, kind: str | None = None) -> Self:
+        """Return ``what`` if it is a scenario (of that ``kind``), else load or read it."""
+        if not isinstance(what, cls):
+            return cls.from_dict(what, kind=kind) if isinstance(what, Mapping) else cls.load(what, kind=kind)  # type: ignore[arg-type]
+        if kind is not None and (what.kind == "market") != (kind == "market"):
+            cls.from_dict(what.to_dict(), source=what.name, kind=kind)  # says what is wrong
+        return what
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the resolved scenario as plain data: all defaults written out."""
-        data = super().to_dict()
-        data["mechanism"] = {"name": self.mechanism.name, **data["mechanism"]}  # a reader looks for the name first
-        return data
+        """Return the resolved scenario as plain data: all defaults of its kind written out."""
+        market = self.kind == "market"
+        data: dict[str, Any] = without_none(
+            self.model_dump(mode="python", exclude={"cluster"} if market else set(_OF_MARKETS))
+        )
+        if market:
+            data["mechanism"] = {"name": self.mechanism.name, **data["mechanism"]}  # a reader looks for the name first
+            return data
+        cluster = data["cluster"]
+        for part in ("instance", "arrivals", "machines", "jobs"):
+            if part in cluster:
+                cluster[part] = {"kind": cluster[part]["kind"], **cluster[part]}
+        return {**data, "cluster": {key: value for key, value in cluster.items() if value is not None}}
+
+    def to_yaml(self) -> str:
+        """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
+        return dump_yaml(self.to_dict())
 
     def with_mechanism(self, name: str, changes: Mapping[str, Any] | None = None) -> Self:
         """Return the same scenario with another mechanism.
@@ -100,8 +207,11 @@ class Scenario(ScenarioFile):
         'stochastic'
         """
         mechanism = self.mechanism.under_another_name(name, changes or {})
-        other = validated(type(self), {**dict(self), "mechanism": mechanism}, "scenario")
+        other = validated(type(self), {**self._market_parts(), "mechanism": mechanism}, "scenario")
         return self if other == self else other.model_copy(update={"expected": {}})
+
+    def _market_parts(self) -> dict[str, Any]:
+        return {key: value for key, value in self if key != "cluster"}
 
     def setup(self, rng: np.random.Generator, *, data: str | PathLike[str] | None = None) -> MarketSetup:
         """Build jobs, a fresh mechanism and the owners' strategies.

@@ -1,4 +1,4 @@
-"""Scenario files: where they are, how they are read, changed and written back, whatever they describe."""
+"""Scenario files: where they are, how they are read and changed, whatever they describe."""
 
 from __future__ import annotations
 
@@ -10,74 +10,10 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any
 
-from pydantic import Field
-
-from marketsched.config.strict_yaml import Strict, dump_yaml, parse_yaml, read_yaml, validated
+from marketsched.config.strict_yaml import parse_yaml, read_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, shown
-
-
-class ScenarioFile(Strict):
-    """What every sort of scenario has: a name, and the ways in and out of a file."""
-
-    name: Annotated[str, Field(min_length=1)]
-    description: str = ""
-
-    @classmethod
-    def _prepared(cls, data: Any, source: str) -> Any:
-        """Return ``data`` as it is to be checked; raise if it is a scenario of another sort."""
-        return data
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, source: str = "scenario") -> Self:
-        """Return the scenario that ``data`` describes.
-
-        Parameters
-        ----------
-        data : mapping
-            As in a scenario file.
-        source : str
-            What to call it in an error line.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a key is unknown or missing, or a value is out of range.
-        """
-        return validated(cls, cls._prepared(data, source), source)
-
-    @classmethod
-    def load(cls, where: str | PathLike[str]) -> Self:
-        """Return a built-in scenario by name, or the one in a YAML file.
-
-        Raises
-        ------
-        UnknownNameError
-            If ``where`` is neither the name of a built-in scenario nor an existing file.
-        InvalidParameterError
-            If the file is not a scenario of this sort.
-        OSError
-            If the file cannot be read.
-        """
-        data, source = read_scenario(where)
-        return cls.from_dict(data, source=source)
-
-    @classmethod
-    def of(cls, what: Self | str | PathLike[str] | Mapping[str, Any]) -> Self:
-        """Return ``what`` if it is a scenario, else load or read it."""
-        if isinstance(what, cls):
-            return what
-        return cls.from_dict(what) if isinstance(what, Mapping) else cls.load(what)  # type: ignore[arg-type]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the resolved scenario as plain data: all defaults written out."""
-        found: dict[str, Any] = without_none(self.model_dump(mode="python"))
-        return found
-
-    def to_yaml(self) -> str:
-        """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
-        return dump_yaml(self.to_dict())
 
 
 def built_in_names() -> tuple[str, ...]:

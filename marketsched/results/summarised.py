@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marketsched.config.scenario_file import ScenarioFile
+    from marketsched.config.scenario import Scenario
 
 
 class Summarised:
@@ -17,7 +17,7 @@ class Summarised:
 
     compared: ClassVar[str] = "policies"  # what the rows of the summary are
 
-    scenario: ScenarioFile  # of the subclasses, as the next three
+    scenario: Scenario  # of the subclasses, as the next three
     summary: pd.DataFrame
     meta: dict[str, Any]
     complete: bool

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from marketsched.show.commands.audit import audit
+from marketsched.show.commands.clusters import finish_policies
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.dashboard import dashboard
 from marketsched.show.commands.learn import learn
@@ -83,27 +84,18 @@ def run(
 ) -> None:
     """Run a scenario; print its summary, write its tables and a figure."""
     with one_line_errors():
-        from marketsched.clusters.scenario import is_cluster
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
         from marketsched.play.running import run as run_scenario
-        from marketsched.show.commands.clusters import run_one_cluster
 
         content, source = read_scenario(scenario)
-        content = with_changes(content, changes or [])
-        if is_cluster(content):
-            run_one_cluster(content, source, seed, out, force, data, as_json)
-            return
-        chosen = Scenario.from_dict(content, source=source)
+        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         with progress_bar() as tell:
-            tell(0, None, f"{chosen.name}: building")
-
-            def progress(played: int, rounds: int) -> None:
-                what = "bounds" if played == rounds else f"round {played} of {rounds}"
-                tell(played, rounds, f"{chosen.name}: {what}")
-
-            result = run_scenario(chosen, seed, data=data, progress=progress, keep_interrupted=True)
+            result = run_scenario(chosen, seed, data=data, progress=tell, keep_interrupted=True)
+        if chosen.kind != "market":
+            finish_policies(folder, result, force, as_json)
+            return
         if not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json)

@@ -45,7 +45,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
         meta = comparison.meta
         runs = f"{meta['runs']} paired runs" if meta["runs"] > 1 else "one run, no interval"
         figure.text(0.012, 1 - 0.2 / height, meta["scenario"], fontsize=15, fontweight="bold", va="top", color=INK)
-        about = f"{runs}; lines: {meta['confidence']:.0%} bootstrap intervals" if meta["runs"] > 1 else runs
+        about = f"{runs}; lines: {meta['confidence']:.0%} intervals" if meta["runs"] > 1 else runs
         figure.text(0.97, 1 - 0.22 / height, about, fontsize=11, va="top", ha="right", color="#555555")
     return figure
 

@@ -82,7 +82,13 @@ def remarks(comparison: Comparison) -> list[str]:
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
     else:
-        found.append("ratios are ratios of means over paired runs; intervals are bootstrapped and cover both ends")
+        found.append("ratios are ratios of means over paired runs; intervals cover both ends")
+        unseen = [row["mechanism"] for row in rows if row["losses_seen"] == 0]
+        if unseen:
+            found.append(
+                f"{', '.join(unseen)}: no loss seen in {meta['runs']} runs; the interval covers one of everything in a "
+                "share of runs that so many speak for"
+            )
     for row in rows:
         alpha = "no constant" if not math.isfinite(row["promised_ratio"]) else f"{row['promised_ratio']:.3g}"
         verdict = "proven" if row["promise_holds"] and math.isfinite(row["promised_ratio"]) else "not proven here"

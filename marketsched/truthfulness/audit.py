@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from marketsched.config.contestants import OWN, Contestant, contestants
+from marketsched.config.named_mechanisms import OWN, NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, MissingDataError, TraceError
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.play.running import checked_seed, versions
+from marketsched.play.running import versions
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificate import Certificate
 from marketsched.truthfulness.own_lies import FixedReport
@@ -104,8 +105,8 @@ def audit(
     MissingDataError, TraceError
         If the scenario needs a trace that is not there or damaged.
     """
-    base = Scenario.of(scenario)
-    entrants = contestants(base, mechanisms)
+    base = Scenario.of(scenario, kind="market")
+    entrants = named_mechanisms(base, mechanisms)
     owners, seed = whole_parameter("owners", owners, 1), checked_seed(seed)
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     tolerance, budget = finite_parameter("tolerance", tolerance), finite_parameter("budget", budget, "(0, inf)")
@@ -162,7 +163,7 @@ class _Plan:
         return {"budget_seconds": None, "max_plays": max(1, int(self.plays * part))}
 
 
-def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
+def _audited(entrant: NamedMechanism, plan: _Plan) -> MechanismAudit:
     errors: list[str] = []
     named: dict[str, StatementOfWork] = {}
     try:
@@ -183,7 +184,9 @@ def _audited(entrant: Contestant, plan: _Plan) -> MechanismAudit:
     return MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))
 
 
-def _certified(entrant: Contestant, plan: _Plan, named: dict[str, StatementOfWork], errors: list[str]) -> pd.DataFrame:
+def _certified(
+    entrant: NamedMechanism, plan: _Plan, named: dict[str, StatementOfWork], errors: list[str]
+) -> pd.DataFrame:
     """Return the certificates of a mechanism; empty, with the reason in ``errors``, if there are none.
 
     ``named`` receives, by job, the reports that certificates say beat the truth.
@@ -216,7 +219,7 @@ def _certified(entrant: Contestant, plan: _Plan, named: dict[str, StatementOfWor
 
 
 def _search_some(
-    entrant: Contestant,
+    entrant: NamedMechanism,
     table: pd.DataFrame,
     plan: _Plan,
     named: Mapping[str, StatementOfWork],
@@ -284,7 +287,7 @@ def _search(
     return Searched(situation.name, situation, deviations, lie)
 
 
-def _situations(entrant: Contestant, table: pd.DataFrame, plan: _Plan) -> list[Situation]:
+def _situations(entrant: NamedMechanism, table: pd.DataFrame, plan: _Plan) -> list[Situation]:
     """Return the situations of owners with a named lie or a loose certificate, or of some that are drawn."""
     if len(table):
         ranked = table.sort_values(["regret_lower", "regret_upper"], ascending=False, kind="stable")["job"].tolist()

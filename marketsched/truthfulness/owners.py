@@ -16,8 +16,8 @@ from marketsched.agents.market import Market
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.play.running import checked_seed
 from marketsched.truthfulness.certificate import Certificate, certify, require_menu
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness
@@ -74,7 +74,7 @@ def certify_owners(
     MissingDataError, TraceError
         As `run`.
     """
-    scenario = Scenario.of(scenario)
+    scenario = Scenario.of(scenario, kind="market")
     owners = whole_parameter("owners", owners, 1)
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     rng = np.random.default_rng(np.random.SeedSequence(checked_seed(seed)))

@@ -238,7 +238,9 @@ def situation_of(
     """
     from marketsched.config.scenario import Scenario
 
-    return situations_of(Scenario.of(scenario), [job], seed, history=history, nobody_later=nobody_later, data=data)[0]
+    return situations_of(
+        Scenario.of(scenario, kind="market"), [job], seed, history=history, nobody_later=nobody_later, data=data
+    )[0]
 
 
 def situations_of(

@@ -149,7 +149,7 @@ def read_witness(path: str | PathLike[str], *, factory: Factory | None = None) -
         if factory is None:
             raise InvalidParameterError(f"{path}: the mechanism is known by a Python function alone: expected factory")
         data = {**data, "mechanism": {"name": "first-come"}}  # a scenario needs one; it is not used
-    scenario = Scenario.from_dict(data, source=str(path))
+    scenario = Scenario.from_dict(data, source=str(path), kind="market")
     return _situation(scenario, record, factory, str(path)), record
 
 

@@ -5,15 +5,15 @@ import io
 import numpy as np
 import pytest
 
-from marketsched.clusters.comparing import compare_cluster
 from marketsched.clusters.plots import comparison_figure, run_figure
-from marketsched.clusters.records import minibatch_samples, task_samples
-from marketsched.clusters.running import run_cluster
-from marketsched.clusters.scenario import ClusterScenario
 from marketsched.clusters.view import comparison_view, run_view
 from marketsched.config.policies import policy_names
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.allocation.slot_loop import declared_observation, find_peeking
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import run as run_scenario
+from marketsched.study.comparisons.comparing import compare
+from marketsched.worlds.clusters.records import minibatch_samples, task_samples
 
 FAMILY = {"kind": "published", "ports": 4, "servers": 6, "types": 2, "edge_probability": 0.4}
 SMALL = {"name": "small", "cluster": {"core": "esdp", "slots": 120, "instance": FAMILY}}
@@ -21,17 +21,17 @@ SMALL = {"name": "small", "cluster": {"core": "esdp", "slots": 120, "instance": 
 
 def scenario(**changes):
     """Return the small scenario with other parts of its section ``cluster``."""
-    return ClusterScenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
+    return Scenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
 
 
 @pytest.fixture(scope="module")
 def run():
-    return run_cluster(SMALL, seed=2, policies=["esdp", "longest-waiting-first", "thompson", "cucb"])
+    return run_scenario(SMALL, seed=2, policies=["esdp", "longest-waiting-first", "thompson", "cucb"])
 
 
 def test_what_is_left_out_is_the_papers():
     paper = scenario(instance={"kind": "published"}, slots=2000).cluster
-    default = ClusterScenario.load("esdp-default").cluster
+    default = Scenario.load("esdp-default").cluster
     assert (paper.instance, paper.arrivals, paper.slots) == (default.instance, default.arrivals, default.slots)
     drawn = paper.instance
     assert (drawn.ports, drawn.servers, drawn.types, drawn.edge_probability) == (8, 40, 3, 0.1)
@@ -108,7 +108,7 @@ def test_each_purpose_has_its_stream():
 def test_policies_see_arrivals_and_not_the_utilities_to_come(name):
     """Worlds of one seed with other utilities agree in the first decision, whatever comes after it."""
     base = scenario(slots=25)
-    (choice,) = base.choices([name])
+    (choice,) = base.cluster.choices([name])
     worlds = base.cluster.world(1), scenario(slots=25, instance={**FAMILY, "unit": 3.0}).cluster.world(1)
     assert declared_observation(worlds[0].policy(choice, 25), worlds[0].environment()) == "arrivals"
     first, second = ((world.policy(choice, 25), world.environment()) for world in worlds)
@@ -116,7 +116,7 @@ def test_policies_see_arrivals_and_not_the_utilities_to_come(name):
 
 
 def test_a_comparison_tells_growth_and_the_oracle():
-    found = compare_cluster(SMALL, ["esdp:exploration=log:arrivals=plan", "lowest-cost-first"], runs=3)
+    found = compare(SMALL, ["esdp:exploration=log:arrivals=plan", "lowest-cost-first"], runs=3)
     assert found.meta["horizons"] == [30, 60, 120] and len(found.regrets) == 3 * 2 * 3
     whole = found.regrets[found.regrets["slots"] == 120].sort_values(["seed", "policy"])
     runs = found.runs.sort_values(["seed", "policy"])
@@ -183,16 +183,16 @@ def test_the_recorded_jobs_are_as_described(data_folder):
     found = minibatch_samples(data_folder)
     assert len(found.samples) == 40 and found.n_ports == 4 and sum(map(len, found.samples)) == 29_720
     assert all(0.0 < one.min() and one.max() <= 1.0 for one in found.samples)
-    world = ClusterScenario.load("esdp-pai").cluster.world(0, data=data_folder)
+    world = Scenario.load("esdp-pai").cluster.world(0, data=data_folder)
     assert world.channels.requests[[0, 10, 20, 30], 0].tolist() == [1, 1, 1, 2]
-    google = ClusterScenario.load("esdp-google").cluster.world(0, data=data_folder)
+    google = Scenario.load("esdp-google").cluster.world(0, data=data_folder)
     assert google.channels.n_ports == 8 and google.channels.n_types == 2 and (google.channels.requests >= 1).all()
 
 
 def test_replayed_samples_come_in_their_order(data_folder):
-    content = ClusterScenario.load("esdp-pai").to_dict()
+    content = Scenario.load("esdp-pai").to_dict()
     content["cluster"]["instance"]["replay"] = True
-    world, other = (ClusterScenario.from_dict(content).cluster.world(seed, data=data_folder) for seed in (0, 1))
+    world, other = (Scenario.from_dict(content).cluster.world(seed, data=data_folder) for seed in (0, 1))
     samples = minibatch_samples(data_folder).samples
     drawn = np.array([world._utilities.draw() for _ in range(3)])
     assert np.array_equal(drawn, np.array([one[:3] for one in samples]).T)

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from marketsched.clusters.comparing import compare_cluster
 from marketsched.clusters.plots import comparison_figure, look, run_figure, short
-from marketsched.clusters.running import run_cluster
 from marketsched.clusters.sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
+from marketsched.play.running import run as run_scenario
 from marketsched.results.panels import save_figure
+from marketsched.study.comparisons.comparing import compare
 
 pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels
 
@@ -20,7 +20,7 @@ SMALL = {"name": "small", "cluster": {"slots": 60, "instance": FAMILY, "policies
 
 @pytest.fixture(scope="module")
 def compared():
-    return compare_cluster(SMALL, runs=3)
+    return compare(SMALL, runs=3)
 
 
 def lines(axes, place):
@@ -39,7 +39,7 @@ def hand_made(rewards):
 
 
 def test_a_run_is_drawn_slot_by_slot(tmp_path):
-    run = run_cluster(SMALL)
+    run = run_scenario(SMALL)
     figure = run_figure(run)
     average, cumulative, ratios = figure.axes
     for place, policy in enumerate(POLICIES):
@@ -72,17 +72,17 @@ def test_a_comparison_shows_every_seed_and_y_star(compared):
 
 
 def test_a_ratio_far_off_is_told_at_the_edge():
-    found = compare_cluster(SMALL, ["ogasched", "drf"], runs=12, optimum=False)
+    found = compare(SMALL, ["ogasched", "drf"], runs=12, optimum_seconds=0)
     found.runs.loc[found.runs.index[-1], "ratio"] = 1e6
     (_, ratios) = comparison_figure(found).axes
     assert ratios.get_xlim()[1] < 100 and [line.get_marker() for line in lines(ratios, 1)].count(">") == 1
 
 
 def test_without_y_star_and_with_one_seed():
-    found = compare_cluster(SMALL, runs=1, optimum=False)
+    found = compare(SMALL, runs=1, optimum_seconds=0)
     assert len(comparison_figure(found).axes) == 2
-    assert len(run_figure(run_cluster(SMALL, optimum=False)).axes) == 3
-    assert len(run_figure(run_cluster(SMALL, policies=["drf"])).axes) == 3
+    assert len(run_figure(run_scenario(SMALL, optimum=False)).axes) == 3
+    assert len(run_figure(run_scenario(SMALL, policies=["drf"])).axes) == 3
 
 
 def test_policies_that_beat_y_star_are_shown_below_zero(compared):

@@ -4,18 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.clusters.comparing import compare_cluster
 from marketsched.clusters.job_plots import jobs_figure, migration_figure, steps_of
-from marketsched.clusters.records import google_window, lanl_availability, spot_availability
 from marketsched.clusters.results import write_cluster_comparison, write_cluster_run
-from marketsched.clusters.running import run_cluster
-from marketsched.clusters.scenario import ClusterScenario
-from marketsched.clusters.sweeping import sweep_cluster
 from marketsched.clusters.view import comparison_view, run_view
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.allocation import GammaAvailability, offline_optimum, published_jobs
 from marketsched.mechanisms.allocation.opm.offline import regret
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
+from marketsched.play.running import run as run_scenario
+from marketsched.study.comparisons.comparing import compare
+from marketsched.study.comparisons.over import compare_over
+from marketsched.worlds.clusters.records import google_window, lanl_availability, spot_availability
 
 MACHINES = {"kind": "gamma", "machines": 12}
 JOBS = {"kind": "drawn", "per_slot": 0.2, "stay": 15, "spread": 1.0}
@@ -24,21 +24,21 @@ SMALL = {"name": "small", "cluster": {"core": "opm", "slots": 80, "machines": MA
 
 def scenario(**changes):
     """Return the small scenario with other parts of its section ``cluster``."""
-    return ClusterScenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
+    return Scenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
 
 
 @pytest.fixture(scope="module")
 def run():
-    return run_cluster(SMALL, seed=4)
+    return run_scenario(SMALL, seed=4)
 
 
 def test_what_is_left_out_is_the_papers():
-    paper = ClusterScenario.from_dict({"name": "x", "cluster": {"core": "opm"}}).cluster
+    paper = Scenario.from_dict({"name": "x", "cluster": {"core": "opm"}}).cluster
     assert (paper.machines.machines, paper.slots) == (1000, 50_000)
     assert (paper.machines.up, paper.machines.down) == ((0.34, 94.35), (0.19, 39.92))
     assert (paper.machines.available, paper.machines.unavailable) == ((0.7, 1.0), (0.0, 0.1))
     assert (paper.jobs.budget, paper.jobs.weight, paper.jobs.exponent) == ((2.0, 100.0), (1.0, 5.0), 0.5)
-    default = ClusterScenario.load("opm-default").cluster
+    default = Scenario.load("opm-default").cluster
     assert default.machines == paper.machines.model_copy(update={"machines": 200})
     assert default.policies == paper.policies
 
@@ -100,7 +100,7 @@ def test_a_run_adds_up(run):
 
 
 def test_regret_is_that_of_opm_6(run):
-    world = ClusterScenario.from_dict(SMALL).cluster.world(4)
+    world = Scenario.from_dict(SMALL).cluster.world(4)
     best = offline_optimum(world.jobs, world.prices, world.rates, tolerance=1e-6)
     assert run.summary["reference_gap_share"].max() <= 1e-3
     for row in run.records():
@@ -112,7 +112,7 @@ def test_regret_is_that_of_opm_6(run):
 def test_the_optimum_of_unequal_machines_is_bounded_as_they_are(seed):
     """Four kinds alone are .4 to 1 % short of it: the gap that is stated must say so."""
     changes = {"machines": {"kind": "unequal", "machines": 24}, "jobs": {"kind": "drawn", "per_slot": 0.1, "stay": 20}}
-    core = ClusterScenario.from_dict({"name": "x", "cluster": {"core": "opm", "slots": 80, **changes}}).cluster
+    core = Scenario.from_dict({"name": "x", "cluster": {"core": "opm", "slots": 80, **changes}}).cluster
     world = core.world(seed)
     exact = offline_optimum(world.jobs, world.prices, world.rates, tolerance=1e-5)
     for kinds in (2, 4, 8):
@@ -148,7 +148,7 @@ def test_each_purpose_has_its_stream():
 def test_what_each_policy_sees(token, observes):
     base = scenario()
     world = base.cluster.world(0)
-    (choice,) = base.choices([token])
+    (choice,) = base.cluster.choices([token])
     policy = world.policy(choice, 80)
     assert declared_observation(policy, world.environment()) == observes
     if token.endswith("0.5"):
@@ -158,7 +158,7 @@ def test_what_each_policy_sees(token, observes):
 @pytest.mark.compiled
 def test_a_comparison_and_what_it_leaves(tmp_path):
     policies = ["opm", "opm:primal_step=0.5", "opm:estimate=false", "fair"]
-    found = compare_cluster(SMALL, policies, runs=3)
+    found = compare(SMALL, policies, runs=3)
     assert found.regrets.empty and found.meta["horizons"] == [80]  # no growth over horizons
     assert steps_of(found.runs) == ["opm", "opm:primal_step=0.5"]
     summary = found.summary.set_index("policy")
@@ -184,7 +184,7 @@ def test_a_run_and_a_sweep_leave_their_files(tmp_path, run):
 
     write_cluster_run(tmp_path / "run", run)
     assert (tmp_path / "run" / "jobs.png").exists() and run_view(run) is not None
-    sweep = sweep_cluster(SMALL, "cluster.jobs.exponent", [0.5, 0.9], ["opm", "fair"], 2, optimum=False)
+    sweep = compare_over(SMALL, "cluster.jobs.exponent", [0.5, 0.9], ["opm", "fair"], 2, optimum_seconds=0)
     write_cluster_sweep(tmp_path / "sweep", sweep)
     assert (tmp_path / "sweep" / "work-migrations.png").exists() and sweep_view(sweep) is not None
 
@@ -214,13 +214,13 @@ def test_unequal_machines_are_there_as_often_as_they_say():
 @pytest.mark.compiled
 def test_learning_pays_where_machines_differ_for_good():
     """The 95 % interval of the mean ratio over seeds is above 1, and above that of equal machines."""
-    content = ClusterScenario.load("opm-unequal").to_dict()
+    content = Scenario.load("opm-unequal").to_dict()
     content["cluster"] |= {"slots": 800}
     content["cluster"]["machines"] |= {"machines": 60}
     gains = []
     for share in ([0.0, 1.0], [0.5, 0.5]):
         content["cluster"]["machines"] |= {"share": share}
-        found = compare_cluster(content, ["opm", "opm:estimate=false"], runs=8, optimum=False)
+        found = compare(content, ["opm", "opm:estimate=false"], runs=8, optimum_seconds=0)
         gains.append(found.records()[1])
     unequal, equal = gains
     assert unequal["ratio_low"] > 1.0 and unequal["ratio_low"] > equal["ratio_high"]
@@ -284,7 +284,7 @@ def test_a_fleet_by_hand(tmp_path):
 
 @pytest.mark.parametrize("name", ["opm-lanl", "opm-spot"])
 def test_the_recorded_scenarios_build(data_folder, name):
-    one, other = (ClusterScenario.load(name).cluster.world(seed, data=data_folder) for seed in (0, 1))
+    one, other = (Scenario.load(name).cluster.world(seed, data=data_folder) for seed in (0, 1))
     assert one.jobs.size > 20 and one.jobs.horizon <= one.slots
     assert one.sizes()["available"] == pytest.approx({"opm-lanl": 0.997, "opm-spot": 0.137}[name], abs=0.01)
     assert not np.array_equal(one.jobs.arrivals, other.jobs.arrivals)

@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.clusters.comparing import compare_cluster
-from marketsched.clusters.growth import growth_table, horizons_of
-from marketsched.clusters.running import run_cluster
-from marketsched.clusters.scenario import ClusterScenario
-from marketsched.clusters.tables import comparison_summary, curve_points, ratio, spread, with_ratios
+from marketsched.config.clusters.labels import OGASCHED
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.play.policies import ratio, with_ratios
+from marketsched.play.running import run as run_scenario
+from marketsched.results.paired_statistics import spread
+from marketsched.study.comparisons.comparing import compare
+from marketsched.study.comparisons.growth import growth_table, horizons_of
+from marketsched.study.comparisons.policies import curve_points, policies_table
 
 FAMILY = {"kind": "published", "ports": 4, "instances": 6, "contention": 1, "overhead": [0.1, 0.2]}
 SMALL = {"name": "small", "cluster": {"slots": 60, "instance": FAMILY, "policies": ["ogasched", "drf", "fairness"]}}
@@ -20,7 +23,7 @@ LINEAR = {"name": "linear", "cluster": {**SMALL["cluster"], "slots": 200, "insta
 
 @pytest.fixture(scope="module")
 def small():
-    return run_cluster(SMALL, seed=3)
+    return run_scenario(SMALL, seed=3)
 
 
 # -- one run -----------------------------------------------------------------------------------------------
@@ -51,7 +54,7 @@ def test_fairness_replayed_by_hand(small):
     """The same world, its arrivals drawn anew, and the reward counted by the cluster itself."""
     from marketsched.mechanisms.allocation import Fairness
 
-    world = ClusterScenario.from_dict(SMALL).cluster.world(3)
+    world = Scenario.from_dict(SMALL).cluster.world(3)
     arrivals = [np.asarray(x) for x in drawn(world, 60)]
     assert sum(arrivals).tolist() == world.arrival_counts(60).tolist()
     policy = Fairness(world.cluster)
@@ -69,7 +72,7 @@ def drawn(world, slots):
 
 
 def test_the_yardstick_is_the_clusters(small):
-    world = ClusterScenario.from_dict(SMALL).cluster.world(3)
+    world = Scenario.from_dict(SMALL).cluster.world(3)
     best = world.cluster.best_fixed_allocation(world.arrival_counts(60), tolerance=1e-6)
     row = small.records()[0]
     assert row["reference"] <= best.upper and best.value <= row["reference"] + row["reference_gap"]
@@ -79,17 +82,19 @@ def test_the_yardstick_is_the_clusters(small):
 
 
 def test_no_policy_moves_another(small):
-    alone = run_cluster(SMALL, seed=3, policies=["fairness:share_over=all", "fairness", "ogasched"])
+    alone = run_scenario(SMALL, seed=3, policies=["fairness:share_over=all", "fairness", "ogasched"])
     for label in ("fairness", "ogasched"):
         one, other = (each.slots[each.slots["policy"] == label].reset_index(drop=True) for each in (small, alone))
         pd.testing.assert_frame_equal(one, other)
-    again = run_cluster(SMALL, seed=3)
+    again = run_scenario(SMALL, seed=3)
     pd.testing.assert_frame_equal(small.summary, again.summary)
-    assert run_cluster(SMALL, seed=4).summary["reward"][1] != small.summary["reward"][1]
+    assert run_scenario(SMALL, seed=4).summary["reward"][1] != small.summary["reward"][1]
 
 
 def test_an_ablation_is_named():
-    found = run_cluster(SMALL, policies=["ogasched", "ogasched:peek=true", "ogasched:step=2:decay=0.99"], optimum=False)
+    found = run_scenario(
+        SMALL, policies=["ogasched", "ogasched:peek=true", "ogasched:step=2:decay=0.99"], optimum=False
+    )
     assert found.summary["observes"].tolist() == ["nothing", "arrivals", "nothing"]
     assert "peek=true" in found.summary["rules"][1] and "step=2.0 decay=0.99" in found.summary["rules"][2]
     assert found.summary["reference"].isna().all() and found.summary["regret"].isna().all()
@@ -106,7 +111,7 @@ def test_an_ablation_is_named():
 )
 def test_bad_input(arguments, error, message):
     with pytest.raises(error, match=message):
-        run_cluster(SMALL, **arguments)
+        run_scenario(SMALL, **arguments)
 
 
 def test_an_interrupted_run_keeps_whole_policies():
@@ -116,11 +121,11 @@ def test_an_interrupted_run_keeps_whole_policies():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_cluster(SMALL, progress=stop)
-    found = run_cluster(SMALL, progress=stop, keep_interrupted=True)
+        run_scenario(SMALL, progress=stop)
+    found = run_scenario(SMALL, progress=stop, keep_interrupted=True)
     assert not found.complete and found.summary["policy"].tolist() == ["ogasched", "drf"]
     with pytest.raises(KeyboardInterrupt):  # nothing is finished yet
-        run_cluster(SMALL, policies=["fairness"], progress=stop, keep_interrupted=True)
+        run_scenario(SMALL, policies=["fairness"], progress=stop, keep_interrupted=True)
 
 
 # -- figures over seeds ------------------------------------------------------------------------------------
@@ -166,7 +171,7 @@ def test_the_summary_of_hand_made_runs():
             {"policy": p, "observes": "nothing", "reward": r, "gain": r + 1, **about} for p, r in (("a", a), ("b", b))
         ]
         rows += with_ratios(both, "a")
-    table = comparison_summary(pd.DataFrame(rows), ["a", "b"], pd.DataFrame()).set_index("policy")
+    table = policies_table(pd.DataFrame(rows), ["a", "b"], pd.DataFrame(), OGASCHED.columns).set_index("policy")
     assert table.loc["b", ["ratio", "ratio_least", "ratio_most", "ratio_runs", "runs"]].tolist() == [
         1.75,
         1.5,
@@ -212,9 +217,9 @@ def test_horizons_and_points_of_curves():
 
 @pytest.mark.compiled
 def test_a_comparison_is_its_runs():
-    found = compare_cluster(SMALL, runs=3, seed=2)
+    found = compare(SMALL, runs=3, seed=2)
     assert found.runs["seed"].tolist() == [2, 2, 2, 3, 3, 3, 4, 4, 4] and found.complete
-    one = run_cluster(SMALL, seed=3).summary
+    one = run_scenario(SMALL, seed=3).summary
     own = found.runs[found.runs["seed"] == 3].reset_index(drop=True)[list(one)]
     pd.testing.assert_frame_equal(own, one)
     lead = found.summary.set_index("policy").loc["fairness"]
@@ -222,16 +227,16 @@ def test_a_comparison_is_its_runs():
     assert (lead["ratio"], lead["ratio_least"]) == (pytest.approx(ratios.mean()), ratios.min())
     assert found.summary["observes"].tolist() == ["nothing", "arrivals", "arrivals"]
     assert set(found.curves.groupby(["seed", "policy"]).size()) == {60}
-    again = compare_cluster(SMALL, runs=3, seed=2)
+    again = compare(SMALL, runs=3, seed=2)
     for name in ("curves", "regrets"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(again, name))
 
 
 def test_each_horizon_is_a_run_of_its_own():
     """OgaSched's step depends on the horizon, a baseline's decisions do not."""
-    found = compare_cluster(SMALL, ["ogasched", "fairness"], runs=1).regrets
+    found = compare(SMALL, ["ogasched", "fairness"], runs=1).regrets
     assert found["slots"].tolist() == [30, 60, 30, 60]
-    short = run_cluster({**SMALL, "cluster": {**SMALL["cluster"], "slots": 30}}, policies=["ogasched", "fairness"])
+    short = run_scenario({**SMALL, "cluster": {**SMALL["cluster"], "slots": 30}}, policies=["ogasched", "fairness"])
     for label in ("ogasched", "fairness"):
         row = found[(found["policy"] == label) & (found["slots"] == 30)].iloc[0]
         expected = short.summary.set_index("policy").loc[label]
@@ -241,7 +246,7 @@ def test_each_horizon_is_a_run_of_its_own():
 @pytest.mark.compiled
 def test_linear_utilities_are_lost_by_the_margin_of_the_best_fixed_allocation():
     """The negative control: whoever wins here peeks. In every seed y* itself is below Fairness."""
-    found = compare_cluster(LINEAR, ["ogasched", "fairness"], runs=6, growth=False)
+    found = compare(LINEAR, ["ogasched", "fairness"], runs=6, growth=False)
     fairness = found.summary.set_index("policy").loc["fairness"]
     assert fairness["ratio_high"] < 1 and fairness["ratio_most"] < 1
     assert fairness["reference_ratio_most"] < 1
@@ -257,9 +262,9 @@ def test_an_interrupted_comparison_keeps_whole_seeds():
         if done == 8:
             raise KeyboardInterrupt
 
-    found = compare_cluster(SMALL, runs=4, progress=stop, keep_interrupted=True)
+    found = compare(SMALL, runs=4, progress=stop, keep_interrupted=True)
     assert not found.complete and found.runs["seed"].tolist() == [0, 0, 0]
     assert steps == [(i, 20) for i in range(9)]  # three policies and two horizons of y* for each seed
     assert found.meta["runs"] == 1 and found.meta["runs_asked_for"] == 4
     with pytest.raises(KeyboardInterrupt):
-        compare_cluster(SMALL, runs=4, progress=stop)
+        compare(SMALL, runs=4, progress=stop)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marketsched.clusters.scenario import ClusterScenario, any_scenario, is_cluster
 from marketsched.config.policies import policy_choices
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import built_in_names, built_in_text
@@ -16,18 +15,18 @@ from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 
-CLUSTERS = tuple(name for name in built_in_names() if is_cluster(parse_yaml(built_in_text(name), name)))
+CLUSTERS = tuple(name for name in built_in_names() if Scenario.load(name).kind != "market")
 SMALL = {"name": "small", "cluster": {"slots": 40, "instance": {"kind": "published", "ports": 4, "instances": 6}}}
 
 
 def scenario(**changes):
     """Return the small scenario with other parts of its section ``cluster``."""
-    return ClusterScenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
+    return Scenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
 
 
 def fault(cluster):
     with pytest.raises(InvalidParameterError) as caught:
-        ClusterScenario.from_dict({"name": "x", "cluster": cluster})
+        Scenario.from_dict({"name": "x", "cluster": cluster})
     return str(caught.value)
 
 
@@ -38,42 +37,43 @@ def test_the_built_in_ones():
         ("opm-default", "opm-general", "opm-google", "opm-lanl", "opm-spot", "opm-unequal"),
     )
     assert (*ogasched, *channels, *machines) == CLUSTERS
-    default = ClusterScenario.load("cluster-default").cluster
+    default = Scenario.load("cluster-default").cluster
     instance = default.instance
     paper = (10, 128, 10.0, (1.0, 1.5), (0.3, 0.5), 0.7, 2000)  # Table 1 of the OgaSched paper
     assert paper == (instance.ports, instance.instances, instance.contention, instance.alpha, instance.overhead,
                      default.arrivals.probability, default.slots)  # fmt: skip
-    assert ClusterScenario.load("cluster-linear").cluster.instance.gain == "linear"
-    pai = ClusterScenario.load("cluster-pai").cluster.instance
+    assert Scenario.load("cluster-linear").cluster.instance.gain == "linear"
+    pai = Scenario.load("cluster-pai").cluster.instance
     assert (pai.kind, pai.contention, pai.gain) == ("pai-mix", 1.0, "mixed")
-    assert ClusterScenario.load("cluster-openb").cluster.arrivals.kind == "openb"
+    assert Scenario.load("cluster-openb").cluster.arrivals.kind == "openb"
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_built_in_one_round_trips(name):
-    found = ClusterScenario.load(name)
+    found = Scenario.load(name)
+    assert found.kind == found.cluster.core
     assert found.name == name and found.description and built_in_text(name).startswith("#")
-    assert ClusterScenario.from_dict(parse_yaml(found.to_yaml(), "x")) == found
+    assert Scenario.from_dict(parse_yaml(found.to_yaml(), "x")) == found
     assert (
         found.cluster.policies[0]
         == found.cluster.core
         == {"cluster": "ogasched"}.get(name.partition("-")[0], name.partition("-")[0])
     )
-    assert any_scenario(found.to_dict()) == found
+    assert Scenario.from_dict(found.to_dict()) == found
 
 
 def test_the_page_shows_clusters_that_build():
     page = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text()
     contents = [parse_yaml(text, "docs/scenarios.md") for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)]
-    shown = [ClusterScenario.from_dict(content) for content in contents if "cluster" in content]
+    shown = [Scenario.from_dict(content) for content in contents if "cluster" in content]
     assert [each.cluster.core for each in shown] == ["ogasched", "esdp", "opm"]
     for each in shown:
         assert each.cluster.world(0).slots == 2000
 
 
 def test_what_is_left_out_is_the_papers():
-    found = ClusterScenario.from_dict({"name": "x", "cluster": {}})
-    assert found.cluster == ClusterScenario.load("cluster-default").cluster
+    found = Scenario.from_dict({"name": "x", "cluster": {}})
+    assert found.cluster == Scenario.load("cluster-default").cluster
     assert found.to_dict()["cluster"]["instance"]["contention"] == 10.0  # defaults are written out
 
 
@@ -113,12 +113,17 @@ def test_faults_name_their_place(cluster, message):
 
 def test_scenarios_of_the_other_sort_are_refused_in_words():
     with pytest.raises(InvalidParameterError, match="cluster-pai: a cluster scenario: expected one of jobs"):
-        Scenario.load("cluster-pai")
+        Scenario.load("cluster-pai", kind="market")
     with pytest.raises(InvalidParameterError, match="saturated: a scenario of jobs: expected one with a cluster"):
-        ClusterScenario.load("saturated")
-    assert isinstance(any_scenario({"name": "x", "cluster": {}}), ClusterScenario)
+        Scenario.load("saturated", kind="cluster")
+    for scenario, kind in ((Scenario.load("saturated"), "cluster"), (Scenario.load("cluster-pai"), "market")):
+        with pytest.raises(InvalidParameterError, match=f"{scenario.name}: a .* expected one "):
+            Scenario.of(scenario, kind=kind)
+    with pytest.raises(InvalidParameterError, match="mechanism: unknown key in a scenario with a cluster"):
+        Scenario.from_dict({"name": "x", "cluster": {}, "mechanism": {"name": "first-come"}})
+    assert Scenario.from_dict({"name": "x", "cluster": {}}).kind == "ogasched"
     with pytest.raises(InvalidParameterError, match="workload is missing"):
-        any_scenario({"name": "x"})
+        Scenario.from_dict({"name": "x"})
 
 
 def test_a_list_of_probabilities_is_one_for_each_port():
@@ -183,12 +188,12 @@ def test_arrivals_do_not_depend_on_the_instance():
 
 def test_describing_a_cluster_loads_no_engine():
     code = (
-        "import sys; from marketsched.clusters.scenario import ClusterScenario; from marketsched import run_cluster\n"
-        "ClusterScenario.load('cluster-openb').choices(); ClusterScenario.load('cluster-pai').to_yaml()\n"
+        "import sys; from marketsched.config.scenario import Scenario; from marketsched import run\n"
+        "Scenario.load('cluster-openb').cluster.choices(); Scenario.load('cluster-pai').to_yaml()\n"
         "print({'mesa', 'cvxpy', 'matplotlib'} & set(sys.modules))"
     )
     # The function itself needs pandas; the scenario does not even need that.
-    alone = code.replace("; from marketsched import run_cluster", "").replace("'matplotlib'", "'matplotlib', 'pandas'")
+    alone = code.replace("; from marketsched import run", "").replace("'matplotlib'", "'matplotlib', 'pandas'")
     for each in (code, alone):
         done = subprocess.run([sys.executable, "-c", each], capture_output=True, text=True, timeout=60)
         assert done.stdout == "set()\n", done.stdout + done.stderr

@@ -9,17 +9,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from marketsched.clusters.comparing import compare_cluster
 from marketsched.clusters.results import write_cluster_comparison, write_cluster_run
-from marketsched.clusters.running import run_cluster
-from marketsched.clusters.scenario import ClusterScenario
 from marketsched.clusters.sweep_results import sweep_view
-from marketsched.clusters.sweeping import sweep_cluster, sweep_values
 from marketsched.clusters.view import comparison_remarks, comparison_view, run_view
+from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import run as run_scenario
 from marketsched.show.cli import app
-from marketsched.show.commands.clusters import compare_clusters
+from marketsched.study.comparisons.comparing import compare
+from marketsched.study.comparisons.over import compare_over, values_over
 
 FAMILY = {"kind": "published", "ports": 4, "instances": 6, "contention": 1, "overhead": [0.1, 0.2]}
 SMALL = {
@@ -127,11 +126,9 @@ def test_a_sweep(here):
 
 
 def test_a_sweep_is_its_comparisons():
-    found = sweep_cluster(SMALL, "cluster.slots", [30, 60], runs=2, seed=1)
+    found = compare_over(SMALL, "cluster.slots", [30, 60], runs=2, seed=1)
     for slots in (30, 60):
-        alone = compare_cluster(
-            {**SMALL, "cluster": {**SMALL["cluster"], "slots": slots}}, runs=2, seed=1, growth=False
-        )
+        alone = compare({**SMALL, "cluster": {**SMALL["cluster"], "slots": slots}}, runs=2, seed=1, growth=False)
         own = found.runs[found.runs["value"] == slots].drop(columns=["value", "seconds"]).reset_index(drop=True)
         pd.testing.assert_frame_equal(own, alone.runs.drop(columns="seconds"))
 
@@ -161,7 +158,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(here, arguments, message):
 
 
 def test_sweep_values():
-    assert sweep_values("a.b=1,0.5,log,true") == ("a.b", [1, 0.5, "log", True])
+    assert values_over("a.b=1,0.5,log,true") == ("a.b", [1, 0.5, "log", True])
 
 
 def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
@@ -169,11 +166,11 @@ def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
         if what.startswith(("fairness", "seed 1")):
             raise KeyboardInterrupt
 
-    run = run_cluster(SMALL, progress=stop, keep_interrupted=True)
+    run = run_scenario(SMALL, progress=stop, keep_interrupted=True)
     write_cluster_run(tmp_path / "run", run)
     assert (tmp_path / "run" / "INCOMPLETE").read_text().startswith("interrupted after 2 of 3 policies")
     assert "INTERRUPTED after 2 of 3 policies" in " ".join(printed(run_view(run), 110).split())
-    found = compare_cluster(SMALL, runs=3, progress=stop, keep_interrupted=True)
+    found = compare(SMALL, runs=3, progress=stop, keep_interrupted=True)
     write_cluster_comparison(tmp_path / "compared", found)
     assert (tmp_path / "compared" / "INCOMPLETE").read_text().startswith("interrupted after 1 of 3 seeds")
     assert "INTERRUPTED after 1 of 3 seeds" in " ".join(printed(comparison_view(found), 110).split())
@@ -182,28 +179,25 @@ def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
         if what.startswith("60"):
             raise KeyboardInterrupt
 
-    swept = sweep_cluster(SMALL, "cluster.slots", [30, 60], runs=1, progress=second_value, keep_interrupted=True)
+    swept = compare_over(SMALL, "cluster.slots", [30, 60], runs=1, progress=second_value, keep_interrupted=True)
     assert not swept.complete and swept.meta["finished"] == [30]
     assert "INTERRUPTED after 1 of 2 values" in printed(sweep_view(swept), 110)
 
 
-def test_an_interrupted_command_ends_with_130(here, monkeypatch, capsys):
-    import typer
+def test_an_interrupted_command_ends_with_130(here, monkeypatch):
+    from marketsched.study.comparisons.policies import PolicyContest
 
-    import marketsched.clusters.comparing as comparing
+    whole = PolicyContest.play
 
-    whole = comparing._seed
-
-    def second(base, choices, seed, *rest):
+    def second(self, seed, tell):
         if seed == 1:
             raise KeyboardInterrupt
-        return whole(base, choices, seed, *rest)
+        return whole(self, seed, tell)
 
-    monkeypatch.setattr(comparing, "_seed", second)
-    with pytest.raises(typer.Exit) as end:
-        compare_clusters(SMALL, "small", None, 3, 0, True, None, here / "out", False, None, True)
-    assert end.value.exit_code == 130 and (here / "out" / "INCOMPLETE").exists()
-    assert json.loads(capsys.readouterr().out)["complete"] is False
+    monkeypatch.setattr(PolicyContest, "play", second)
+    done = call("compare", "small.yaml", "--runs", 3, "--out", "out", "--json")
+    assert done.exit_code == 130 and (here / "out" / "INCOMPLETE").exists()
+    assert json.loads(done.stdout)["complete"] is False
 
 
 # -- what is printed ---------------------------------------------------------------------------------------
@@ -211,7 +205,7 @@ def test_an_interrupted_command_ends_with_130(here, monkeypatch, capsys):
 
 @pytest.mark.parametrize("width", [80, 110])
 def test_views_fit_and_lose_no_digit(width):
-    run, found = run_cluster(SMALL), compare_cluster(SMALL, runs=3)
+    run, found = run_scenario(SMALL), compare(SMALL, runs=3)
     for view in (run_view(run), comparison_view(found)):
         text = printed(view, width)
         assert max(map(len, text.splitlines())) <= width and "…" not in text
@@ -221,17 +215,17 @@ def test_views_fit_and_lose_no_digit(width):
 
 
 def test_what_a_reader_must_be_told():
-    told = " ".join(comparison_remarks(compare_cluster(SMALL, runs=3)))
+    told = " ".join(comparison_remarks(compare(SMALL, runs=3)))
     assert "ogasched decides before anything of the slot is known, drf, fairness:share_over=all after seeing" in told
     assert "3 seeds: ratios differ by tens of per cent between seeds" in told
     assert "the regret is within the bound of OgaSched (14)" in told and "certified to" in told
     costly = {**SMALL["cluster"], "instance": {**FAMILY, "gain": "log", "overhead": 1.0}}
-    told = " ".join(comparison_remarks(compare_cluster({"name": "costly", "cluster": costly}, runs=2, growth=False)))
+    told = " ".join(comparison_remarks(compare({"name": "costly", "cluster": costly}, runs=2, growth=False)))
     assert "no ratio where a total is not positive, in so many of 2 seeds: " in told
 
 
 def test_a_single_policy_has_no_ratios():
-    found = compare_cluster(SMALL, ["fairness"], runs=2)
+    found = compare(SMALL, ["fairness"], runs=2)
     text = printed(comparison_view(found), 110)
     assert "over ..." not in text and "fairness" in text
 
@@ -240,9 +234,9 @@ def test_scenarios_are_listed():
     listed = [line.split()[0] for line in call("scenarios").stdout.splitlines()]
     assert {"cluster-default", "cluster-linear", "cluster-openb", "cluster-pai"} <= set(listed)
     assert call("scenarios", "cluster-pai").stdout.startswith("# ")
-    assert ClusterScenario.load("cluster-pai").description in call("scenarios").stdout
+    assert Scenario.load("cluster-pai").description in call("scenarios").stdout
 
 
 def test_values_of_a_sweep_are_needed():
     with pytest.raises(InvalidParameterError, match=r"values = \[\]: expected at least one value of cluster.slots"):
-        sweep_cluster(SMALL, "cluster.slots", [])
+        compare_over(SMALL, "cluster.slots", [])

@@ -102,8 +102,9 @@ def test_a_mistake_is_answered_with_what_to_do(here, arguments, words):
         (lambda: marketsched.run(1), "expected the name of a built-in one, a file, or a mapping"),
         (lambda: marketsched.run("synthetic-pipelines", "3"), "seed = '3': expected a whole number"),
         (lambda: marketsched.compare("synthetic-pipelines", "vcg"), "at least one name, in a list"),
-        (lambda: marketsched.run("cluster-pai"), "with a workload, such as synthetic-pipelines"),
-        (lambda: marketsched.run_cluster("saturated"), "with a cluster, such as cluster-default"),
+        (lambda: marketsched.Scenario.load("cluster-pai", kind="market"), "such as synthetic-pipelines"),
+        (lambda: marketsched.run("saturated", policies=["drf"]), "policies = .*: expected none: saturated is a market"),
+        (lambda: marketsched.compare("cluster-pai", runs=3, seed=2**64 - 2), "seed = 18446744073709551614: expected"),
         (lambda: learn("saturated"), r"expected a RepeatedMarket, as contested_market\(\)"),
     ],
 )

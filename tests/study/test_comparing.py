@@ -10,19 +10,18 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from marketsched.config.contestants import contestants
+from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.play import yardsticks
-from marketsched.results.paired_statistics import ratio_of_means
+from marketsched.play import hindsight
+from marketsched.results.paired_statistics import losses_seen, ratio_of_means
 from marketsched.show.cli import app
 from marketsched.show.comparison_plot import comparison_figure
 from marketsched.show.comparison_results import write_comparison
 from marketsched.show.comparison_view import comparison_view, ratio_text, remarks
-from marketsched.study.comparisons import comparing
 from marketsched.study.comparisons.comparing import compare
-from marketsched.study.comparisons.tables import summary_table
+from marketsched.study.comparisons.mechanisms import MechanismContest, summary_table
 
 JOB = {
     "birth": 1,
@@ -73,39 +72,74 @@ def printed(view, width):
 
 
 def test_the_ratio_is_that_of_the_means():
-    found = ratio_of_means([1.0, 100.0], [1.0, 50.0], rng=0)
-    assert found.value == 101 / 51  # the mean of the ratios would be 1.5
-    assert 1.0 <= found.low < found.value <= found.high <= 2.0
+    found = ratio_of_means([30.0, 90.0, 100.0, 80.0], [30.0, 50.0, 50.0, 45.0])
+    assert found.value == 300 / 175  # the mean of the ratios would be 1.64
+    assert found.low < found.value < found.high
 
 
-def test_one_run_has_no_interval_and_equal_runs_a_point():
+def test_fiellers_ends_are_where_students_interval_begins_to_hold_0():
+    above, below = np.array([3.0, 5.0, 4.0, 6.0]), np.array([2.0, 3.0, 3.0, 4.0])
+    found = ratio_of_means(above, below)
+    for end in found[1:]:
+        rest = above - end * below
+        assert abs(rest.mean()) / stats.sem(rest) == pytest.approx(stats.t.ppf(0.975, 3))
+
+
+def test_one_run_has_no_interval_and_equal_runs_no_point():
     assert np.isnan(ratio_of_means([3.0], [2.0])[1:]).all()
-    assert ratio_of_means([3.0] * 5, [2.0] * 5) == (1.5, 1.5, 1.5)
+    value, low, high = ratio_of_means([3.0] * 5, [2.0] * 5)
+    rest = 0.025 ** (1 / 5)  # what is seen in none of 5 runs has a probability of at most 1 - rest
+    assert (value, low, high) == (1.5, pytest.approx(1.5 * rest), pytest.approx(1.5 / rest))
     assert ratio_of_means([3.0, 1.0], [0.0, 0.0]).value == np.inf
+    assert np.isnan(ratio_of_means([3.0, 1.0], [9.0, -8.0])[1:]).all()  # the mean below may be 0
     with pytest.raises(InvalidParameterError, match="expected the same number, at least 1"):
         ratio_of_means([], [])
     with pytest.raises(InvalidParameterError, match="expected the same number, at least 1"):
         ratio_of_means([1.0, 2.0], [1.0])
 
 
-def test_equal_seeds_give_equal_intervals():
-    rng = np.random.default_rng(3)
-    above, below = rng.gamma(5, size=20) + 1, rng.gamma(5, size=20) + 1
-    assert ratio_of_means(above, below, rng=1) == ratio_of_means(above, below, rng=1)
-    assert ratio_of_means(above, below, rng=1)[1:] != ratio_of_means(above, below, rng=2)[1:]
+def test_a_loss_that_was_never_seen_is_in_the_interval():
+    best = np.full(8, 11.0)
+    assert losses_seen(best, best) == 0
+    assert ratio_of_means(best, best, least=1.0)[1:] == (1.0, pytest.approx(1 / 0.05 ** (1 / 8)))
+    once = best - [0, 0, 0, 5.0, 0, 0, 0, 0]
+    probability = stats.binomtest(1, 8).proportion_ci(0.9).high  # both ends at .9 is one at .95
+    assert losses_seen(best, once) == 1
+    assert ratio_of_means(best, once, least=1.0).high >= 11 / (11 - 5 * probability) - 1e-12
+    assert losses_seen([10.0 + 1e-15], [10.0]) == 0  # rounding is no loss
 
 
-def test_intervals_cover_as_often_as_they_say():
-    """200 samples of 30 pairs with ratio 1.25: the bootstrap is approximate, so coverage may be a little low."""
-    rng = np.random.default_rng(12)
-    covered = 0
-    for _ in range(200):
-        below = rng.gamma(8.0, size=30)
-        above = 1.25 * below + rng.normal(0.0, 0.3, size=30)
-        found = ratio_of_means(above, below, rng=rng)
-        covered += found.low <= 1.25 <= found.high
-    assert stats.binomtest(covered, 200, 0.90, alternative="less").pvalue > 1e-3
-    assert stats.binomtest(covered, 200, 0.99, alternative="greater").pvalue > 1e-3
+def blocks(name, n_runs, rng):
+    """Return optimum and welfare, shape (2000, n_runs), and the true ratio of their means."""
+    shape = 2000, n_runs
+
+    def rare(optimum, lost, probability):
+        losses = lost * (rng.random(shape) < probability)
+        return np.full(shape, optimum), optimum - losses, optimum / (optimum - lost * probability)
+
+    if name == "uniform":
+        best = rng.uniform(50, 150, shape)
+        return best, best * rng.uniform(0.8, 1.0, shape), 1 / 0.9
+    if name == "normal":
+        best = rng.normal(100, 15, shape)
+        return best, best - np.abs(rng.normal(20, 5, shape)), 1.25
+    if name == "half":
+        best, mean = np.full(shape, 100.0), 5.0
+        return best, best - 10.0 * (rng.random(shape) < 0.5) * rng.uniform(0.5, 1.5, shape), 100 / (100 - mean)
+    if name == "uneven":
+        best = rng.uniform(5, 15, shape)
+        return best, best * (1 - rng.uniform(0, 1, shape) * (rng.random(shape) < 0.05)), 1 / 0.975
+    return {"fifth": rare(100.0, 20.0, 0.2), "tenth": rare(100.0, 50.0, 0.1), "hundredth": rare(10.0, 6.5, 0.01),
+            "everything": rare(10.0, 10.0, 0.02)}[name]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_runs", [5, 8, 20])
+@pytest.mark.parametrize("name", ["uniform", "normal", "half", "fifth", "tenth", "hundredth", "everything", "uneven"])
+def test_intervals_cover_ordinary_and_rare_losses(name, n_runs):
+    best, welfare, true = blocks(name, n_runs, np.random.default_rng(12))
+    found = [ratio_of_means(*pair, least=1.0) for pair in zip(best, welfare, strict=True)]
+    assert sum(x.low <= true * (1 + 1e-12) and true <= x.high for x in found) >= 0.93 * len(found)
 
 
 # -- the tables --------------------------------------------------------------------------------------------
@@ -138,8 +172,8 @@ def test_the_summary_of_hand_made_runs():
     assert table.loc["a", ["ratio_low", "ratio_high"]].tolist() == [30 / 16, 2.0]
     assert table.loc["b", ["ratio_low", "ratio_high"]].tolist() == [1.5, 1.6]
     assert table["behind"].tolist() == [1 - 16 / 20, 0.0]  # b wins: 20 against 16
-    assert (table["interval_low"] <= table["ratio_low"]).all()
-    assert (table["interval_high"] >= table["ratio_high"]).all()
+    assert not (table["interval_low"] > table["ratio_low"]).any()  # none for b: two runs tell too little
+    assert table["losses_seen"].tolist() == [2, 2]
     assert table["exact_optima"].tolist() == [1, 1]
     assert table["welfare_share"].tolist() == [8 / 16, 10 / 16]
 
@@ -180,12 +214,12 @@ def test_runs_are_paired_and_can_be_repeated():
 
 
 def test_mechanisms_that_meet_different_jobs_are_caught(monkeypatch):
-    played = comparing._played
+    played = MechanismContest._played
 
-    def another_seed(entrant, seed, data, promises):
-        return played(entrant, seed + (entrant.label == "first-come"), data, promises)
+    def another_seed(self, mechanism, seed):
+        return played(self, mechanism, seed + (mechanism.label == "first-come"))
 
-    monkeypatch.setattr(comparing, "_played", another_seed)
+    monkeypatch.setattr(MechanismContest, "_played", another_seed)
     with pytest.raises(InvalidParameterError, match="'reduction' and 'first-come' meet different jobs with seed"):
         compare(MAYBE, ["reduction", "first-come"], runs=6)
 
@@ -194,7 +228,7 @@ def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
     exact = compare(MAYBE, ["reduction"], runs=4)
     bounds = compare(MAYBE, ["reduction"], runs=4, optimum_seconds=0)
     assert set(bounds.runs["opt_kind"]) == {"dual"}
-    monkeypatch.setattr(yardsticks, "MOST_EXACT", 0)
+    monkeypatch.setattr(hindsight, "MOST_EXACT", 0)
     programs = compare(MAYBE, ["reduction"], runs=4)
     assert set(programs.runs["opt_kind"]) <= {"lp", "dual"}
     for other in (bounds, programs):
@@ -230,7 +264,7 @@ def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
 
 def test_tokens():
     base = Scenario.from_dict(MAYBE)
-    found = contestants(
+    found = named_mechanisms(
         base, ["scenario", "exponential:epsilon=0.25", "first-come:price=0.5", "reduction:eviction=running"]
     )
     first, exponential, first_come, running = (each.scenario.mechanism for each in found)
@@ -254,7 +288,7 @@ def test_tokens():
 )
 def test_wrong_tokens(tokens, error, message):
     with pytest.raises(error, match=message):
-        contestants(Scenario.from_dict(MAYBE), tokens)
+        named_mechanisms(Scenario.from_dict(MAYBE), tokens)
 
 
 def test_what_is_promised():

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from marketsched import Scenario
-from marketsched.clusters.scenario import ClusterScenario
+from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.show.cli import app
 from marketsched.study import SweepSpec, runs_of
-from marketsched.study.sweeps.runs import runs_from, scenario_from
+from marketsched.study.sweeps.runs import runs_from
 from sweep_tools import CLUSTER, ONE_JOB, write_spec
 
 
@@ -63,10 +62,10 @@ def test_a_seed_count_counts_from_zero_and_twenty_is_the_default():
 
 def test_markets_and_clusters_stand_side_by_side_and_come_back_from_their_text():
     runs = runs_of(SweepSpec.from_dict({"scenarios": [ONE_JOB, CLUSTER, "stochastic-mix"], "seeds": 1}))
-    assert [run.case.sort for run in runs] == ["market", "cluster", "market"]
-    assert [type(run.case.scenario) for run in runs] == [Scenario, ClusterScenario, Scenario]
+    assert [run.case.scenario.kind for run in runs] == ["market", "ogasched", "market"]
+    assert all(type(run.case.scenario) is Scenario for run in runs)
     for run in runs:
-        assert scenario_from(run.case.sort, run.case.text) == run.case.scenario
+        assert Scenario.from_dict(json.loads(run.case.text)) == run.case.scenario
 
 
 @given(

@@ -61,7 +61,7 @@ def test_the_table_holds_what_each_run_alone_gives(here):
 
 def test_clusters_give_a_row_for_each_policy(here):
     found = marketsched.sweep([(CLUSTER, 3), (ONE_JOB, 3)], here / "out").table
-    alone = marketsched.run_cluster(CLUSTER, 3).summary
+    alone = marketsched.run(CLUSTER, 3).summary
     assert found["policy"].tolist()[:2] == alone["policy"].tolist() and found["policy"].isna().tolist()[2:] == [True]
     both = [name for name in alone if alone[name].dtype.kind == "f" and name in found]
     assert "regret_bound" in both

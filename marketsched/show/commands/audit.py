@@ -44,19 +44,18 @@ def audit(
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3 if one is confirmed."""
     with one_line_errors():
-        from marketsched.clusters.scenario import ClusterScenario, is_cluster
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
         from marketsched.truthfulness.audit import audit as audit_scenario
         from marketsched.truthfulness.cores.auditing import audit_cores
 
         content, source = read_scenario(scenario)
-        if is_cluster(content):
-            cluster = ClusterScenario.from_dict(with_changes(content, changes or []), source=source)
-            folder = target_folder(out, f"{file_name(cluster.name)}-audited", force)
+        base = Scenario.from_dict(with_changes(content, changes or []), source=source)
+        if base.kind != "market":
+            folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
                 lies = audit_cores(
-                    cluster,
+                    base,
                     mechanism,
                     seed=seed,
                     fresh_worlds=worlds,
@@ -66,7 +65,6 @@ def audit(
                 )
             finish(lies, folder, force, as_json)
             raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)
-        base = Scenario.from_dict(with_changes(content, changes or []), source=source)
         folder = target_folder(out, f"{file_name(base.name)}-audited", force)
         with progress_bar() as tell:
             found = audit_scenario(

@@ -76,71 +76,71 @@ def compare(
 ) -> None:
     """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
     with one_line_errors():
-        from marketsched.clusters.scenario import is_cluster
         from marketsched.config.scenario import Scenario
+        from marketsched.config.scenario_file import read_scenario, with_changes
         from marketsched.mechanisms.errors import InvalidParameterError
-        from marketsched.show.commands.clusters import compare_clusters
 
         names = None if mechanisms is None else [name.strip() for name in mechanisms.split(",") if name.strip()]
         if names == []:
-            raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
-        content, source = _content(scenario, changes) if scenario is not None else (None, "")
-        if is_cluster(content):
-            if adversary:
-                raise InvalidParameterError("--adversary: expected a scenario of kind jobs, not a cluster")
-            compare_clusters(content, source, names, runs, seed, optimum_seconds > 0, over, out, force, data, as_json)
-            return
-        if over is not None:
-            raise InvalidParameterError(f"--over {over}: expected a cluster scenario")
-        base = Scenario.from_dict(content, source=source) if content is not None else None
-        names = names or ["exponential", "first-come"]
+            raise InvalidParameterError(place="--mechanisms", value=mechanisms, legal="names, separated by commas")
+        content, source = read_scenario(scenario) if scenario is not None else (None, "")
+        content = None if content is None else with_changes(content, changes or [])
+        base = None if content is None else Scenario.from_dict(content, source=source)
+        if over is not None and (base is None or base.kind == "market"):
+            raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
         if adversary:
-            _search(base, names, steps, seed, random_jobs, out, force, as_json)
-        elif base is None:
+            if base is not None and base.kind != "market":
+                raise InvalidParameterError("--adversary", legal="a scenario of kind jobs, not a cluster")
+            _search(base, names or ["exponential", "first-come"], steps, seed, random_jobs, out, force, as_json)
+            return
+        if base is None:
             raise InvalidParameterError(
-                "SCENARIO is missing: expected the name of one, such as cluster-pai or stochastic-mix "
-                "(`marketsched scenarios` lists them), or a YAML file"
+                "SCENARIO is missing",
+                legal="the name of one, such as cluster-pai or stochastic-mix "
+                "(`marketsched scenarios` lists them), or a YAML file",
             )
-        else:
-            _compare(base, names, runs, seed, optimum_seconds, out, force, data, as_json)
-
-
-def _content(scenario: str, changes: list[str] | None) -> tuple[Any, str]:
-    """Return what the scenario says, changed and unchecked, and what to call it."""
-    from marketsched.config.scenario_file import read_scenario, with_changes
-
-    content, source = read_scenario(scenario)
-    return with_changes(content, changes or []), source
+        _compare(base, content, source, names, runs, seed, optimum_seconds, over, out, force, data, as_json)
 
 
 def _compare(
     base: Scenario,
-    names: list[str],
+    content: Any,
+    source: str,
+    names: list[str] | None,
     runs: int,
     seed: int,
     optimum_seconds: float,
+    over: str | None,
     out: Path | None,
     force: bool,
     data: Path | None,
     as_json: bool,
 ) -> None:
     from marketsched.results.output import check_target
-    from marketsched.show.comparison_results import write_comparison
-    from marketsched.study.comparisons.comparing import compare as compare_mechanisms
+    from marketsched.show.commands.clusters import finish_comparison, finish_over
+    from marketsched.study.comparisons.comparing import compare as compare_all
+    from marketsched.study.comparisons.over import compare_over, values_over
 
     folder = out if out is not None else free_folder(Path("runs") / f"{file_name(base.name)}-compared", force)
     check_target(folder, force=force)
+    options: Any = {"data": data, "optimum_seconds": optimum_seconds, "keep_interrupted": True}
     with progress_bar() as tell:
-        found = compare_mechanisms(
-            base,
-            names,
-            runs,
-            seed,
-            data=data,
-            optimum_seconds=optimum_seconds,
-            progress=tell,
-            keep_interrupted=True,
-        )
+        if over is not None:
+            key, values = values_over(over)
+            swept = compare_over(content, key, values, names, runs, seed, source=source, progress=tell, **options)
+        else:
+            found = compare_all(base, names, runs, seed, progress=tell, **options)
+    if over is not None:
+        finish_over(folder, swept, force, as_json)
+    elif base.kind == "market":
+        _finish_mechanisms(folder, found, force, as_json)
+    else:
+        finish_comparison(folder, found, force, as_json)
+
+
+def _finish_mechanisms(folder: Path, found: Comparison, force: bool, as_json: bool) -> None:
+    from marketsched.show.comparison_results import write_comparison
+
     write_comparison(folder, found, force=force)
     _show(found, as_json)
     typer.echo(f"written to {folder}", err=as_json)
@@ -169,16 +169,16 @@ def _search(
     as_json: bool,
 ) -> None:
     """Search for each mechanism in turn; one scenario file each."""
-    from marketsched.config.contestants import contestants
+    from marketsched.config.named_mechanisms import named_mechanisms
     from marketsched.config.scenario import Scenario
     from marketsched.study.comparisons.adversary import hard_instances, search_hard_instance
 
     starts: list[tuple[str, Any, Any]] = []
     if base is None:
         empty = Scenario.from_dict(_NO_JOBS)
-        starts = [(each.label, None, each.scenario.mechanism) for each in contestants(empty, names)]
+        starts = [(each.label, None, each.scenario.mechanism) for each in named_mechanisms(empty, names)]
     else:
-        starts = [(each.label, each.scenario, None) for each in contestants(base, names)]
+        starts = [(each.label, each.scenario, None) for each in named_mechanisms(base, names)]
     folder = target_folder(out, "hard-instances", force)
     found: dict[str, HardInstance] = {}
     for label, start, mechanism in starts:

@@ -29,7 +29,7 @@ def dashboard(
         from marketsched.show.dashboard.server import DashboardServer
 
         content, source = read_scenario(scenario)
-        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)
+        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source, kind="market")
         server = DashboardServer(chosen, seed=seed, port=port, data=data)
         server.start()
         typer.echo(f"{chosen.name}: {server.url} (Ctrl-C ends it)")

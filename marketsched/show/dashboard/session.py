@@ -20,7 +20,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.play.running import load_asked
+from marketsched.play.hindsight import load_asked
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.show.dashboard.bound import bound_by_round
 from marketsched.show.dashboard.reasons import Reason, WatchedMechanism

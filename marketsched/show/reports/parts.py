@@ -95,8 +95,8 @@ def as_we_write(found: Results) -> Iterator[None]:
 
 
 def _cluster(found: Results, parts: Parts) -> None:
-    from marketsched.clusters.running import ClusterRun
     from marketsched.clusters.view import run_view
+    from marketsched.play.policies import ClusterRun
 
     summary, none = found.table("summary.parquet"), _no_rows()
 
@@ -107,14 +107,14 @@ def _cluster(found: Results, parts: Parts) -> None:
 
 
 def _policies(found: Results, parts: Parts) -> None:
-    from marketsched.clusters.comparing import ClusterComparison
     from marketsched.clusters.view import comparison_view
+    from marketsched.study.comparisons.comparing import Comparison
 
-    summary, runs, none = found.table("summary.parquet"), found.table("runs.parquet"), _no_rows()
+    summary, runs = found.table("summary.parquet"), found.table("runs.parquet")
 
     def view(scenario: Any) -> Any:
         complete = found.incomplete is None
-        return comparison_view(ClusterComparison(scenario, runs, none, none, summary, complete, found.meta, none))
+        return comparison_view(Comparison(scenario, runs, summary, complete, found.meta))
 
     _as_printed(found, parts, view, summary, ("policy",))
     parts.details.append(frame_table("Every run", runs))
@@ -122,12 +122,12 @@ def _policies(found: Results, parts: Parts) -> None:
 
 def _over(found: Results, parts: Parts) -> None:
     from marketsched.clusters.sweep_results import sweep_view
-    from marketsched.clusters.sweeping import ClusterSweep
+    from marketsched.study.comparisons.over import Compared
 
     summary, runs = found.table("summary.parquet"), found.table("runs.parquet")
 
     def view(scenario: Any) -> Any:
-        return sweep_view(ClusterSweep(scenario, runs, summary, found.incomplete is None, found.meta))
+        return sweep_view(Compared(scenario, runs, summary, found.incomplete is None, found.meta))
 
     _as_printed(found, parts, view, summary, ("value", "policy"))
     parts.details.append(frame_table("Every run", runs))
@@ -237,14 +237,13 @@ def _as_printed(found: Results, parts: Parts, view: Callable[[Any], Any], summar
 
 def _scenario(found: Results) -> Any:
     """Return the scenario of a folder, or None if this version does not read it."""
-    from marketsched.clusters.scenario import ClusterScenario, is_cluster
     from marketsched.config.scenario import Scenario
     from marketsched.config.strict_yaml import parse_yaml
 
     source = str(found.path / "scenario.yaml")
     content = parse_yaml(found.text("scenario.yaml"), source)
     try:
-        return (ClusterScenario if is_cluster(content) else Scenario).from_dict(content, source=source)
+        return Scenario.from_dict(content, source=source)
     except MarketschedError:
         return None
 

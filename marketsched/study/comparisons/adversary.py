@@ -217,7 +217,7 @@ def _read(
     """Return the scenario, if there is one, the limits, and the mechanism; sizes of its own narrow the limits."""
     if given is not None and not isinstance(given, (Scenario, MarketLimits, str, PathLike, Mapping)):
         raise InvalidParameterError(f"scenario_or_limits = {given!r}: expected a scenario, MarketLimits, or None")
-    base = None if given is None or isinstance(given, MarketLimits) else Scenario.of(given)
+    base = None if given is None or isinstance(given, MarketLimits) else Scenario.of(given, kind="market")
     if base is not None and not isinstance(base.workload, JobList):
         raise InvalidParameterError(
             f"scenario {base.name!r}: workload.kind = {base.workload.kind!r}: expected 'jobs', whose jobs and limits a "

@@ -1,88 +1,127 @@
-"""Compare mechanisms on the same jobs: welfare, revenue, and E[OPT] / E[welfare] with intervals.
+"""Compare mechanisms on the same jobs, or policies in the same clusters, over many seeds.
 
-Runs are paired: with one seed every mechanism meets the same jobs. For each seed the best schedule in
-hindsight is known exactly where it can be found in time, and otherwise enclosed (`Bracket`); the
-ratio of means is enclosed accordingly, and its interval covers the sampling of the runs on top.
+One instance says little: ratios differ by tens of per cent from seed to seed. Runs are paired: every
+seed draws a world of its own, everybody meets the same one, and beside what each earned stands the best
+there could be in that seed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-import numpy as np
 import pandas as pd
 
-from marketsched.config.contestants import Contestant, contestants
-from marketsched.config.promised_ratio import Promise
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.play.running import checked_seed, versions
-from marketsched.play.yardsticks import Bracket, optimum_bracket
+from marketsched.mechanisms.randomness import checked_seed
+from marketsched.play.running import Progress, versions
+from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.summarised import Summarised
-from marketsched.study.comparisons.tables import promises_table, summary_table
 
-if TYPE_CHECKING:
-    from marketsched.agents.setup import MarketSetup
-    from marketsched.mechanisms.realised import RealisedJobs
-
-CONFIDENCE = 0.95
-
-Progress = Callable[[int, int, str], None]  # runs finished, runs in all, what is being done
+DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
+Tell = Callable[[str], None]  # told what comes now
+Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Summarised):
-    """What came out. ``runs``: one row per seed and mechanism; ``summary``: one row per mechanism.
+    """What came out.
 
-    ``complete`` is False if it was interrupted; it then holds the seeds that every mechanism finished.
+    Attributes
+    ----------
+    scenario : Scenario
+    runs : DataFrame
+        One row per seed and mechanism or policy.
+    summary : DataFrame
+        One row per mechanism or policy.
+    complete : bool
+        False if it was interrupted; it then holds the seeds that everybody finished.
+    meta : dict
+        What is needed to do it again, and of a cluster the sizes of the first seed's world.
+    curves, regrets, jobs : DataFrame
+        Of a cluster, else empty: per seed and policy the reward so far, at most 400 slots of it; the
+        regret at every horizon, if growth was asked for; one row per seed, policy and job, of a core
+        that tells jobs apart.
     """
-
-    compared: ClassVar[str] = "mechanisms"
 
     scenario: Scenario
     runs: pd.DataFrame
     summary: pd.DataFrame
     complete: bool
     meta: dict[str, Any]
+    curves: pd.DataFrame = field(default_factory=pd.DataFrame)
+    regrets: pd.DataFrame = field(default_factory=pd.DataFrame)
+    jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def compared(self) -> str:  # type: ignore[override]
+        """What the rows of the summary are."""
+        return "mechanisms" if self.scenario.kind == "market" else "policies"
+
+
+class Contest(Protocol):
+    """Who is compared in which scenario: what the harness of paired runs needs of either kind."""
+
+    compared: ClassVar[str]
+    labels: list[str]
+    steps: int
+
+    def play(self, seed: int, tell: Tell) -> Found:
+        """Play everybody in the world of one seed; ``runs`` holds one row each, ``steps`` steps are told."""
+        ...
+
+    def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """Return one row for each that is compared, over all finished seeds."""
+        ...
+
+    def about(self) -> dict[str, Any]:
+        """Return what belongs into the manifest beside what every comparison says of itself."""
+        ...
 
 
 def compare(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
-    mechanisms: Sequence[str],
+    mechanisms: Sequence[str] | None = None,
     runs: int = 20,
     seed: int = 0,
     *,
     data: str | PathLike[str] | None = None,
     optimum_seconds: float = 10.0,
+    growth: bool = True,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Comparison:
-    """Run every mechanism on the jobs of the same seeds.
+    """Run every mechanism on the jobs, or every policy on the clusters, of the same seeds.
 
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        Jobs, limits and rules.
-    mechanisms : sequence of str
+        Jobs, limits and rules; or a cluster, who arrives and slots.
+    mechanisms : sequence of str, optional
         Names of the registry, each perhaps with rules of its own, as in
-        ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism.
+        ``"reduction:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
+        cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
+        None: ``exponential`` and ``first-come``; of a cluster the scenario's policies.
     runs : int
         Seeds ``seed .. seed + runs - 1``.
     seed : int
-        The first one, >= 0.
+        The first one.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float
-        How long the exact optimum of one seed may take; 0: only the dual bound (29) is computed.
+        How long the exact optimum of one seed may take; 0: only the dual bound (29) is computed, and of
+        a cluster the best there could be is not looked for at all.
+    growth : bool
+        Of a cluster: whether regret is measured at shorter horizons, too, to tell how it grows; needs
+        ``optimum_seconds`` above 0, and a core whose regret is a matter of horizons.
     progress : function of (int, int, str), optional
-        Called before each run with how many are done, how many there are, and what comes now.
+        Called before each step with how many are done, how many there are, and what comes now.
     keep_interrupted : bool
-        On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
+        On Ctrl-C return the finished seeds instead of raising ``KeyboardInterrupt``.
 
     Returns
     -------
@@ -91,15 +130,14 @@ def compare(
 
     Raises
     ------
-    InvalidParameterError
-        If a number, a mechanism or the scenario is at fault, or the mechanisms do not meet the same
-        jobs.
+    InvalidParameterError, UnknownNameError
+        If a number, a mechanism, a policy or the scenario is at fault, or the mechanisms do not meet the
+        same jobs.
     MissingDataError, TraceError, SolverError
-        If the scenario needs a trace that is not there, or a solver fails.
+        If the scenario needs a trace that is not there or damaged, or a solver fails.
 
     Examples
     --------
-    >>> from marketsched.config.scenario import Scenario
     >>> job = {"birth": 1, "concurrency": 1, "value": {"kind": "deadline", "value": 4, "deadline": 2},
     ...     "requirements": [{"arrival": 1, "duration": 1, "probability": 1}]}
     >>> market = {"name": "six for five", "workload": {"kind": "jobs", "capacity": 5, "horizon": 6,
@@ -110,109 +148,60 @@ def compare(
     [['exponential', 16.0, 1.25, 1.25], ['first-come', 20.0, 1.0, 1.0]]
     """
     base = Scenario.of(scenario)
-    entrants = contestants(base, mechanisms)
-    n_runs, first = whole_parameter("runs", runs, 1), checked_seed(seed)
-    seconds = finite_parameter("optimum_seconds", optimum_seconds)
-    rows: list[dict[str, Any]] = []
-    promises: dict[str, Promise] = {}
-    complete, started = True, time.perf_counter()
-    try:
-        for i in range(n_runs):
-            tell = None if progress is None else _Tell(progress, i * (len(entrants) + 1), n_runs * (len(entrants) + 1))
-            rows += _paired(base, entrants, first + i, data, seconds, promises, tell)
-    except KeyboardInterrupt:
-        if not keep_interrupted or not rows:
-            raise
-        complete = False
-    table = pd.DataFrame(rows)
+    n_runs = whole_parameter("runs", runs, 1)
+    first, seconds = checked_seed(seed, n_runs), finite_parameter("optimum_seconds", optimum_seconds)
+    contest: Contest
+    if base.kind == "market":
+        from marketsched.study.comparisons.mechanisms import MechanismContest
+
+        contest = MechanismContest(base, DEFAULT if mechanisms is None else mechanisms, data, seconds)
+    else:
+        from marketsched.study.comparisons.policies import PolicyContest
+
+        contest = PolicyContest(base, mechanisms, data, optimum=seconds > 0, growth=growth)
+    began = time.perf_counter()
+    found, complete = _played(contest, first, n_runs, progress, keep_interrupted)
+    tables = {name: _below_each_other(parts) for name, parts in found.items()}
     meta = {
         "scenario": base.name,
-        "mechanisms": [entrant.label for entrant in entrants],
+        "core": base.kind,
+        contest.compared: contest.labels,
         "seed": first,
-        "runs": len(table) // len(entrants),
+        "runs": len(tables["runs"]) // len(contest.labels),
         "runs_asked_for": n_runs,
         "confidence": CONFIDENCE,
-        "optimum_seconds": seconds,
+        **contest.about(),
         "versions": versions(),
-        "seconds": round(time.perf_counter() - started, 3),
+        "seconds": round(time.perf_counter() - began, 3),
     }
-    summary = summary_table(table, [entrant.label for entrant in entrants], CONFIDENCE)
-    return Comparison(base, table, summary.merge(promises_table(promises), on="mechanism"), complete, meta)
-
-
-class _Tell:
-    """Counts runs for the progress of a comparison."""
-
-    def __init__(self, progress: Progress, done: int, total: int) -> None:
-        self._progress, self._done, self._total = progress, done, total
-
-    def __call__(self, what: str) -> None:
-        self._progress(self._done, self._total, what)
-        self._done += 1
-
-
-def _paired(
-    base: Scenario,
-    entrants: Sequence[Contestant],
-    seed: int,
-    data: str | PathLike[str] | None,
-    seconds: float,
-    promises: dict[str, Promise],
-    tell: Callable[[str], None] | None,
-) -> list[dict[str, Any]]:
-    """Return one row per mechanism for the jobs of one seed."""
-    found, jobs, capacity = [], None, 0
-    for entrant in entrants:
-        if tell is not None:
-            tell(f"seed {seed}, {entrant.label}")
-        row, setup = _played(entrant, seed, data, promises)
-        found.append(row)
-        met = _realised(setup)
-        if jobs is not None and not _same(jobs, met):
-            raise InvalidParameterError(
-                f"mechanisms {entrants[0].label!r} and {entrant.label!r} meet different jobs with seed {seed}: "
-                "expected a workload that does not depend on the mechanism"
-            )
-        jobs, capacity = met, setup.capacity
-    assert jobs is not None
-    if tell is not None:
-        tell(f"seed {seed}, best schedule in hindsight")
-    bracket = optimum_bracket(jobs, capacity, seconds=seconds)
-    best = max(row["welfare"] for row in found)
-    bracket = Bracket(max(bracket.low, best), max(bracket.high, best), bracket.kind)  # sums differ in the last digit
-    about = {"scenario": base.name, "seed": seed}
-    optimum = {"opt_low": bracket.low, "opt_high": bracket.high, "opt_kind": bracket.kind}
-    return [{**about, **row, **optimum} for row in found]
+    return Comparison(base, summary=contest.summary(tables), complete=complete, meta=meta, **tables)
 
 
 def _played(
-    entrant: Contestant, seed: int, data: str | PathLike[str] | None, promises: dict[str, Promise]
-) -> tuple[dict[str, Any], MarketSetup]:
-    """Return the figures of one run, and its setup; note what is promised, once per mechanism."""
-    from marketsched.agents.market import Market
+    contest: Contest, first: int, n_runs: int, progress: Progress | None, keep_interrupted: bool
+) -> tuple[Found, bool]:
+    """Return what all finished seeds have left, and whether all were played."""
+    done = 0
 
-    began = time.perf_counter()
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
-    setup = entrant.scenario.setup(rng, data=data)
-    if entrant.label not in promises:
-        promises[entrant.label] = entrant.promise(setup)
-    summary = Market(setup, rng, lookahead=0).run().summary
-    names = ("welfare", "revenue", "owners_utility", "jobs", "completed", "dropped", "cancelled", "evicted")
-    row = {"mechanism": entrant.label, **{name: summary[name] for name in names}}
-    return {**row, "utilisation": summary["utilisation"], "seconds": time.perf_counter() - began}, setup
+    def tell(what: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(done, n_runs * contest.steps, what)
+        done += 1
 
-
-def _realised(setup: MarketSetup) -> RealisedJobs:
-    from marketsched.mechanisms.realised import RealisedJobs
-
-    return RealisedJobs.build(
-        ((job.truth, job.arrival, job.duration) for job in setup.jobs),
-        horizon=setup.horizon,
-        max_delay=setup.max_delay,
-        max_duration=getattr(setup.mechanism, "max_duration", None),
-    )
+    found: Found = {}
+    try:
+        for seed in range(first, first + n_runs):
+            for name, parts in contest.play(seed, tell).items():
+                found.setdefault(name, []).extend(parts)
+    except KeyboardInterrupt:
+        if not keep_interrupted or not found:
+            raise
+        return found, False
+    return found, True
 
 
-def _same(jobs: RealisedJobs, others: RealisedJobs) -> bool:
-    names = ("births", "arrivals", "durations", "concurrency", "values")
-    return all(np.array_equal(getattr(jobs, name), getattr(others, name)) for name in names)
+def _below_each_other(parts: list[Any]) -> pd.DataFrame:
+    """Return one table of many rows, or of many tables."""
+    tables = parts and isinstance(parts[0], pd.DataFrame)
+    return pd.concat(parts, ignore_index=True) if tables else pd.DataFrame(parts)

@@ -149,7 +149,7 @@ def repeated_scenario(
     """
     from marketsched.config.scenario import Scenario
 
-    chosen = Scenario.of(scenario)
+    chosen = Scenario.of(scenario, kind="market")
     draw = ScenarioDay(chosen, data)
     first = draw.workload(np.random.default_rng(0))
     choice = chosen.mechanism

@@ -28,7 +28,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.play.yardsticks import Bracket, optimum_bracket
+from marketsched.play.hindsight import Bracket, optimum_bracket
 from marketsched.truthfulness.guarded_market import Factory, GuardedMarket, Snapshot, no_collection, snapshot
 from marketsched.truthfulness.lotteries import fate_of
 

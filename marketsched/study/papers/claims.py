@@ -27,16 +27,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marketsched.clusters.tables import spread
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.results.paired_statistics import ratio_of_means
+from marketsched.results.paired_statistics import ratio_of_means, spread
 
 Kind = Literal["number", "above", "below", "at most", "at least"]
 Verdict = Literal["reproduced", "same direction", "not decided", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 CONFIDENCE = 0.95
-BOOTSTRAP = 20_224  # seed of the resamples: a table drawn twice is the same table
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,7 @@ def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:
 
 
 def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> Row:
-    """Return the row of a ratio of means over paired seeds, with a bootstrap interval.
+    """Return the row of a ratio of means over paired seeds, with its interval.
 
     Parameters
     ----------
@@ -186,7 +184,7 @@ def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> Row:
         Seed by seed; ``below`` positive in every seed, else there is no interval.
     """
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
-    found = ratio_of_means(a, b, confidence=CONFIDENCE, rng=BOOTSTRAP)
+    found = ratio_of_means(a, b, confidence=CONFIDENCE)
     if not (b > 0).all():  # resamples might have no ratio
         return Row(claim, Measured(found.value, math.nan, math.nan, math.nan, math.nan, b.size))
     single = a / b

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marketsched.clusters.comparing import ClusterComparison
+from marketsched.study.comparisons.comparing import Comparison
 from marketsched.study.papers.claims import Claim, Row, mean_row, ratio_row
 from marketsched.study.papers.runs import (
     Array,
@@ -39,7 +39,7 @@ MEASURES = ("gain", "overhead")
 ONLY = "only the family of instances is published, not the instance"
 
 
-def because(found: ClusterComparison, others: Sequence[str] = BASELINES) -> str:
+def because(found: Comparison, others: Sequence[str] = BASELINES) -> str:
     """Return why OgaSched and the best of some baselines may differ from the paper: gain and overhead, as measured."""
     name = max(others, key=lambda policy: totals(found, policy).mean())
     gain, overhead = (totals(found, name, part).mean() / totals(found, LEAD, part).mean() for part in MEASURES)
@@ -216,7 +216,7 @@ def figure_6(bench: Bench) -> Found:
     return Found(rows, panels, f"{slots} slots", stacked("contention", CONTENTION, found))
 
 
-def _line(policy: str, name: str, found: Sequence[ClusterComparison]) -> Line:
+def _line(policy: str, name: str, found: Sequence[Comparison]) -> Line:
     return mean_line(policy, CONTENTION, [totals(each, policy, name) for each in found])
 
 

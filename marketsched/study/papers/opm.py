@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from marketsched.clusters.comparing import ClusterComparison
+from marketsched.study.comparisons.comparing import Comparison
 from marketsched.study.papers.claims import Claim, Row, mean_row, ratio_row
 from marketsched.study.papers.runs import (
     Array,
@@ -79,7 +79,7 @@ def _ratio(above: float, below: float) -> tuple[float, float]:
     return above / below, above / below * 0.005 * (1 / above + 1 / below)
 
 
-def _share(found: ClusterComparison, policy: str, above: str, below: str, limit: float) -> Array:
+def _share(found: Comparison, policy: str, above: str, below: str, limit: float) -> Array:
     """Return the share of jobs with ``above / below`` under a limit, seed by seed; jobs without work left out."""
     jobs = found.jobs[(found.jobs["policy"] == policy) & (found.jobs[below] > 0)]
     under = (jobs[above] / jobs[below] < limit).groupby(jobs["seed"]).mean()

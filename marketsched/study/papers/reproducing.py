@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from marketsched.mechanisms.checks import whole_parameter
-from marketsched.play.running import checked_seed
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.results.experiment_kind import verdict_counts
 from marketsched.results.result import Result
 from marketsched.study.fingerprint import fingerprint

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.clusters.tables import spread
+from marketsched.results.paired_statistics import spread
 from marketsched.study.papers.claims import Claim, Row, ratio_row
 
 if TYPE_CHECKING:
-    from marketsched.clusters.comparing import ClusterComparison
+    from marketsched.study.comparisons.comparing import Comparison
 
 Tell = Callable[[str], None]
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ class Bench:
     slots: int | None = None
     data: str | PathLike[str] | None = None
     tell: Tell = lambda what: None
-    made: dict[str, ClusterComparison] = field(default_factory=dict)
+    made: dict[str, Comparison] = field(default_factory=dict)
 
     def length(self, default: int, full: int) -> int:
         """Return the number of slots to play."""
@@ -121,7 +121,7 @@ class Bench:
         """Return the values of a key: fewer by default, all of the paper's in full."""
         return full if self.full else default
 
-    def compared(self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int) -> ClusterComparison:
+    def compared(self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int) -> Comparison:
         """Return the policies in the worlds of all seeds, made once.
 
         Parameters
@@ -135,38 +135,36 @@ class Bench:
         slots : int
             To be played.
         """
-        from marketsched.clusters.comparing import compare_cluster
-        from marketsched.clusters.scenario import ClusterScenario
+        from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
+        from marketsched.study.comparisons.comparing import compare
 
         key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])
         if key not in self.made:
             content, source = read_scenario(scenario)
-            chosen = ClusterScenario.from_dict(
-                with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source
-            )
+            chosen = Scenario.from_dict(with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source)
 
             def told(done: int, total: int, what: str) -> None:
                 self.tell(f"{' '.join(changes) or scenario}: {done} of {total}, {what}")
 
-            self.made[key] = compare_cluster(
-                chosen, policies, self.runs, self.first, data=self.data, optimum=False, growth=False, progress=told
+            self.made[key] = compare(
+                chosen, policies, self.runs, self.first, data=self.data, optimum_seconds=0, growth=False, progress=told
             )
         return self.made[key]
 
 
-def totals(found: ClusterComparison, policy: str, column: str = "reward") -> Array:
+def totals(found: Comparison, policy: str, column: str = "reward") -> Array:
     """Return one figure of a policy per slot, seed by seed, shape (n_seeds,)."""
     own = found.runs[found.runs["policy"] == policy].sort_values("seed")
     return np.asarray(own[column] / own["slots"], dtype=np.float64)
 
 
-def best_of(found: ClusterComparison, policies: Sequence[str]) -> Array:
+def best_of(found: Comparison, policies: Sequence[str]) -> Array:
     """Return the reward per slot of the best of these policies in each seed."""
     return np.asarray(np.max([totals(found, policy) for policy in policies], axis=0), dtype=np.float64)
 
 
-def leads(quantity: str, source: str, found: ClusterComparison, lead: str, others: Sequence[str], why: str = "") -> Row:
+def leads(quantity: str, source: str, found: Comparison, lead: str, others: Sequence[str], why: str = "") -> Row:
     """Return the row of "performs best": the best other policy of each seed over the leading one is below 1."""
     claim = Claim(quantity, source, "below", 1.0, 1.0, why=why)
     return ratio_row(claim, best_of(found, others), totals(found, lead))
@@ -200,7 +198,7 @@ def mean_line(label: str, x: Sequence[Any], values: Sequence[Array]) -> Line:
     return Line(label, list(x), [e.mean for e in each], [e.low for e in each], [e.high for e in each])
 
 
-def curve_panel(found: ClusterComparison, title: str, policies: Sequence[str], y: str) -> Panel:
+def curve_panel(found: Comparison, title: str, policies: Sequence[str], y: str) -> Panel:
     """Return the average so far against slots."""
     lines = []
     for policy in policies:
@@ -211,14 +209,14 @@ def curve_panel(found: ClusterComparison, title: str, policies: Sequence[str], y
     return Panel(title, "slots", y, lines)
 
 
-def key_panel(title: str, key: str, values: Sequence[Any], found: Sequence[ClusterComparison], y: str) -> Panel:
+def key_panel(title: str, key: str, values: Sequence[Any], found: Sequence[Comparison], y: str) -> Panel:
     """Return the reward per slot of every policy against a key."""
     policies = found[0].meta["policies"]
     lines = [mean_line(policy, values, [totals(each, policy) for each in found]) for policy in policies]
     return Panel(title, key, y, lines)
 
 
-def stacked(key: str, values: Sequence[Any], found: Sequence[ClusterComparison]) -> pd.DataFrame:
+def stacked(key: str, values: Sequence[Any], found: Sequence[Comparison]) -> pd.DataFrame:
     """Return the runs of several comparisons below each other, with the value in front."""
     tables = [each.runs.assign(key=key, value=str(value)) for value, each in zip(values, found, strict=True)]
     return pd.concat(tables, ignore_index=True)

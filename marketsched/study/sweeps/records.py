@@ -30,7 +30,6 @@ class Task:
     """One run, as it is sent to a worker. ``data``, ``data_here``: see `_data_folder`."""
 
     key: str
-    sort: str
     scenario: str
     seed: int
     optimum: bool
@@ -93,22 +92,14 @@ def is_record(record: Any, key: str) -> bool:
 
 
 def _rows(task: Task) -> list[dict[str, Any]]:
-    from marketsched.study.sweeps.runs import scenario_from
+    from marketsched.config.scenario import Scenario
+    from marketsched.play.running import run
 
-    scenario = scenario_from(task.sort, task.scenario)
-    if task.sort == "market":
-        from marketsched.config.scenario import Scenario
-        from marketsched.play.running import run
-
-        assert isinstance(scenario, Scenario)
-        summary = run(scenario, task.seed, data=_data_folder(task)).summary
-        return [flat({name: value for name, value in summary.items() if name not in ("name", "meta")})]
-    from marketsched.clusters.running import run_cluster
-    from marketsched.clusters.scenario import ClusterScenario
-
-    assert isinstance(scenario, ClusterScenario)
-    found = run_cluster(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)
-    return [flat(row) for row in found.records()]
+    scenario = Scenario.from_dict(json.loads(task.scenario))
+    found = run(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)
+    if scenario.kind != "market":
+        return [flat(row) for row in found.records()]
+    return [flat({name: value for name, value in found.summary.items() if name not in ("name", "meta")})]
 
 
 def _data_folder(task: Task) -> str | None:

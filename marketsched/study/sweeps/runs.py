@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import built_in_names, read_scenario, with_changes
@@ -18,9 +18,6 @@ from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.results.output import plain
 from marketsched.study.fingerprint import canonical, run_key
 from marketsched.study.sweeps.spec import LARGEST_SEED, SweepSpec
-
-if TYPE_CHECKING:
-    from marketsched.clusters.scenario import ClusterScenario
 
 MOST_RUNS = 1_000_000
 
@@ -33,18 +30,13 @@ class Case:
     """
 
     number: int
-    scenario: Scenario | ClusterScenario
+    scenario: Scenario
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
         """The resolved scenario as JSON, equal for equal scenarios."""
         return canonical(plain(self.scenario.to_dict()))
-
-    @property
-    def sort(self) -> str:
-        """``market``, or ``cluster`` for a scenario of an allocation core."""
-        return "market" if isinstance(self.scenario, Scenario) else "cluster"
 
 
 @dataclass(frozen=True)
@@ -159,7 +151,7 @@ def runs_from(listed: Sequence[Any]) -> list[SweepRun]:
         scenario, seed, labels = (*entry, {})[:3]
         if not isinstance(labels, Mapping):
             raise InvalidParameterError(f"runs[{i}][2] = {labels!r}: expected a table of columns and values")
-        case = Case(len(cases), _scenario_of(scenario), dict(labels))
+        case = Case(len(cases), Scenario.of(scenario), dict(labels))
         case = cases.setdefault(f"{case.text}\n{canonical(plain(labels))}", case)
         runs.append(SweepRun(case, whole_parameter(f"runs[{i}][1]", seed, 0, LARGEST_SEED)))
     if not runs:
@@ -176,13 +168,11 @@ def _read(name: str, folder: Path, source: str) -> tuple[Any, str]:
 
 def _case(number: int, content: Any, changed: Mapping[str, Any], keys: Sequence[str], source: str) -> Case:
     """Return the case with ``changed`` made; its labels are what it then holds at all the ``keys``."""
-    from marketsched.clusters.scenario import any_scenario
-
     told = [f"{key}={_one_line(value)}" for key, value in changed.items()]
     where = f"{source} with {', '.join(told)}" if told else source
     with placed(source=source):
         content = with_changes(content, told, option="")
-    scenario = any_scenario(content, source=where)
+    scenario = Scenario.from_dict(content, source=where)
     resolved = scenario.to_dict()
     return Case(number, scenario, {key: _at(resolved, key, changed.get(key)) for key in keys})
 
@@ -215,25 +205,3 @@ def _tell_apart(cases: Sequence[Case], per_base: int, source: str) -> None:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise InvalidParameterError(f"{source}: scenarios: two have the name {twice!r}: expected different names")
-
-
-def _scenario_of(what: Any) -> Scenario | ClusterScenario:
-    if isinstance(what, Scenario):
-        return what
-    from marketsched.clusters.scenario import ClusterScenario, any_scenario
-
-    if isinstance(what, ClusterScenario):
-        return what
-    if isinstance(what, Mapping):
-        return any_scenario(what)
-    content, source = read_scenario(what)
-    return any_scenario(content, source=source)
-
-
-def scenario_from(sort: str, text: str) -> Scenario | ClusterScenario:
-    """Return the scenario whose `Case.sort` and `Case.text` these are."""
-    if sort == "market":
-        return Scenario.from_dict(json.loads(text))
-    from marketsched.clusters.scenario import ClusterScenario
-
-    return ClusterScenario.from_dict(json.loads(text))

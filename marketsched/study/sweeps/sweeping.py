@@ -194,7 +194,7 @@ class _Work:
         here = os.environ.get("MARKETSCHED_DATA")
         code = dict(fingerprint())
         return [
-            Task(key, run.case.sort, run.case.text, run.seed, run.optimum, asked, here, code)
+            Task(key, run.case.text, run.seed, run.optimum, asked, here, code)
             for key, run in self.unique.items()
             if key not in self.records
         ]

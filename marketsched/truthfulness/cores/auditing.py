@@ -26,9 +26,9 @@ from marketsched.truthfulness.cores.worlds import ChannelWorld, JobWorld, PortWo
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marketsched.clusters.core import ClusterCore
-    from marketsched.clusters.scenario import ClusterScenario
+    from marketsched.config.clusters.core import ClusterCore
     from marketsched.config.policies import PolicyChoice
+    from marketsched.config.scenario import Scenario
 
 COLUMNS = (
     "core",
@@ -124,7 +124,7 @@ class ScenarioGames:
 
 
 def audit_cores(
-    scenario: ClusterScenario | str | PathLike[str] | Mapping[str, Any],
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     policies: Sequence[str] | None = None,
     *,
     seed: int = 0,
@@ -138,7 +138,7 @@ def audit_cores(
 
     Parameters
     ----------
-    scenario : ClusterScenario, name, path or mapping
+    scenario : Scenario, name, path or mapping
         What owners lie in; a game takes as long as all of its slots.
     policies : sequence of str, optional
         In place of the scenario's.
@@ -159,10 +159,10 @@ def audit_cores(
     MissingDataError, TraceError
         If the scenario needs a trace that is not there or damaged.
     """
-    from marketsched.clusters.scenario import ClusterScenario
+    from marketsched.config.scenario import Scenario
 
-    base = ClusterScenario.of(scenario)
-    choices = base.choices(policies)
+    base = Scenario.of(scenario, kind="cluster")
+    choices = base.cluster.choices(policies)
     world = base.cluster.world(seed, data=data)
     cases = [
         Case(base.cluster.core, choice.label, payment, ScenarioGames(base.cluster, choice, payment, data))

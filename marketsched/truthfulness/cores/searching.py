@@ -7,7 +7,7 @@ from the seed, so truth and lie are always compared in the same world, and gains
    double; of every family one stays.
 2. The factors of the best of each family are refined on all search worlds, and the best families combined.
 3. The best of every family, and the best of all, are scored on *fresh* worlds that no choice has seen: the best
-   of many looks better than it is. Gains, and their share of the truthful utility, have bias-corrected bootstrap
+   of many looks better than it is. Gains, and their share of the truthful utility, have Fieller's
    intervals over worlds (:mod:`marketsched.results.paired_statistics`). Each interval holds by itself; whether a lie
    pays is said of all scored lies together, with the rest of the confidence shared among them.
 
@@ -289,7 +289,7 @@ def _scored(
         gains[place], honest[place] = gain_of(truth, lie, owner), truth.utilities[owner]
         valued[place] = truth.values[owner]
         before[place], after[place] = _others(truth, owner), _others(lie, owner)
-    gain = ratio_of_means(gains, np.ones(worlds), confidence=confidence, rng=0)
+    gain = ratio_of_means(gains, np.ones(worlds), confidence=confidence)
     return ScoredLie(
         head.lie,
         head.lie.family,
@@ -302,7 +302,7 @@ def _scored(
         float(honest.mean()),
         float(valued.mean()),
         worlds,
-        ratio_of_means(gains, np.ones(worlds), confidence=shared, rng=0).low > 0.0,
+        ratio_of_means(gains, np.ones(worlds), confidence=shared).low > 0.0,
         best,
     )
 
@@ -314,7 +314,7 @@ def _others(total: OwnersTotal, owner: int) -> float:
 
 def _share(part: NDArray[np.float64], whole: NDArray[np.float64], confidence: float) -> Estimate | None:
     """Return the ratio of means, or None if the mean below may be 0 or negative: then it has no interval."""
-    if whole.mean() <= 0.0 or ratio_of_means(whole, np.ones(whole.size), confidence=confidence, rng=0).low <= 0.0:
+    if whole.mean() <= 0.0 or ratio_of_means(whole, np.ones(whole.size), confidence=confidence).low <= 0.0:
         return None
-    ratio = ratio_of_means(part, whole, confidence=confidence, rng=0)
+    ratio = ratio_of_means(part, whole, confidence=confidence)
     return ratio if np.isfinite(ratio).all() else None

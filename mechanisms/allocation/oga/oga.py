@@ -119,6 +119,11 @@ class OgaSched:
         self._scratch = [state.scratch() for _ in range(min(self.threads, self.n_blocks))]
         self._pass()
 
+    @property
+    def follows_theory(self) -> bool:
+        """Whether the bound (14) on regret is proven for it: the step of the theory, without looking at arrivals."""
+        return self._schedule is None and not self.peek
+
     def allocate(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return y(t), an own copy; ``arrivals`` with ``peek`` alone.
 

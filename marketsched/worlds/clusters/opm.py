@@ -3,60 +3,82 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.cluster_jobs import PAYMENTS, JobGame
-from marketsched.clusters.world import Outcome, Reference
-from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
 from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
 from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum
 from marketsched.mechanisms.allocation.opm.opm import Opm
-from marketsched.mechanisms.errors import InvalidParameterError, placed
-from marketsched.play.running import checked_seed
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.worlds.clusters.world import Choice, Outcome, Reference, World
 
 if TYPE_CHECKING:
     from marketsched.agents.cluster_games import CoreGame
-    from marketsched.clusters.opm import OpmCluster
+    from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
+    from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
 KINDS = 8  # machines of unequal rates are put into at most so many kinds of like rate for the optimum's plan
 TOLERANCE = 1e-3  # gap of the optimum, as a share of its value
 AFFORDABLE = 150_000  # variables of its linear programs; beyond, a program takes many seconds
 
+Range = tuple[float, float]
 
-class OpmWorld:
-    """Machines, their prices and speeds, and the jobs that want them.
 
-    ``core`` is the section ``cluster`` of a scenario; seed, data and what is raised are as in `ClusterCore.world`.
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Machines: when they are available, and of each the mean availability, mean rate and price, shape (M,).
+
+    ``speeds``: the ranges of the uniform service rate of a slot, available and not.
     """
 
-    goal = "utility"
+    availability: AvailabilityProcess
+    share: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    prices: NDArray[np.float64]
+    speeds: tuple[Range, Range]
 
-    def __init__(self, core: OpmCluster, seed: int, data: str | PathLike[str] | None = None) -> None:
-        streams = np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4)
-        machines_rng, jobs_rng, self._speeds_rng, self._policy_rng = streams
-        self.slots = core.slots
-        with placed("cluster.machines"):
-            built = core.machines.build(core.slots, machines_rng, data)
-        with placed("cluster.jobs"):
-            self.jobs = core.jobs.build(core.slots, jobs_rng, data)
-        self.capacities = None if core.sharing is None else np.full(built.share.size, core.sharing.capacity)
-        if core.sharing is not None:
-            demands = jobs_rng.spawn(1)[0].uniform(*core.sharing.demand, self.jobs.size)
-            self.jobs = replace(self.jobs, demands=demands, limits=np.full(self.jobs.size, core.sharing.tasks))
-        self._availability, self._share = built.availability, built.share
-        self._speeds = (core.machines.available, core.machines.unavailable)
-        self.rates = core.machines.rates(built.share)
-        self.prices = core.machines.prices(self.rates)
+
+class OpmWorld(World):
+    """Machines, their prices and speeds, and the jobs that want them.
+
+    Parameters
+    ----------
+    machines : Machines
+        At their first slot.
+    jobs : MachineJobs
+        That want them.
+    slots : int
+        T.
+    speeds_rng, policy_rng : Generator
+        Of service rates, and of policies that draw; all have a copy.
+    capacities : array of float, shape (M,), optional
+        Of machines that hold several tasks.
+    """
+
+    goal: ClassVar[str] = "utility"
+
+    def __init__(
+        self,
+        machines: Machines,
+        jobs: MachineJobs,
+        slots: int,
+        speeds_rng: np.random.Generator,
+        policy_rng: np.random.Generator,
+        capacities: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.jobs, self.slots, self.capacities = jobs, slots, capacities
+        self._availability, self._share, self._speeds = machines.availability, machines.share, machines.speeds
+        self.rates, self.prices = machines.rates, machines.prices
+        self._speeds_rng, self._policy_rng = speeds_rng, policy_rng
 
     def environment(self) -> MachineEnvironment:
         """Return an environment at its first slot; all have the same jobs, states and speeds."""
@@ -66,7 +88,7 @@ class OpmWorld:
             return GeneralEnvironment(self.jobs, self.prices, self.capacities, availability, rng, **rest)
         return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
 
-    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
+    def policy(self, choice: Choice, slots: int) -> Policy:
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
         if self.capacities is not None and choice.name != "opm":
             raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
@@ -74,13 +96,13 @@ class OpmWorld:
         known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
         return choice.build(**known, rng=rng)
 
-    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
+    def payments(self, choice: Choice) -> tuple[str, ...]:
         """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
         if self.capacities is not None:
             raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
         return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
 
-    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
+    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
         """Return the same machines and jobs, with an owner of each job."""
 
         def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
@@ -98,7 +120,7 @@ class OpmWorld:
         spans = np.searchsorted(breakpoints, self.jobs.deadlines) - np.searchsorted(breakpoints, self.jobs.arrivals)
         kinds = min(KINDS, len(np.unique(self.rates)), AFFORDABLE // int(spans.sum()))
         if not kinds or self.capacities is not None:  # (7) is about machines that hold one task
-            return Reference(float("nan"), float("nan"))
+            return Reference()
         found = offline_optimum(self.jobs, self.prices, self.rates, tolerance=TOLERANCE, most_kinds=kinds)
         value = float(self.jobs.utilities_per_slot(found.works).sum())
         return Reference(value, found.gap * value)
@@ -107,7 +129,7 @@ class OpmWorld:
         """Return NaN: OPM (6) counts jobs when they are over, see `outcome`."""
         return float("nan")
 
-    def outcome(self, policy: Policy, environment: Environment) -> Outcome:
+    def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:
         """Return what a scheduler's jobs spent and got, one row per job."""
         assert isinstance(policy, MachineScheduler) and isinstance(environment, MachineEnvironment)
         found = environment.outcomes()
@@ -131,10 +153,6 @@ class OpmWorld:
             },
             table,
         )
-
-    def regret_bound(self, choice: PolicyChoice, slots: int) -> float:
-        """Return NaN: the paper's theorem has constants that are not given."""
-        return float("nan")
 
     def sizes(self) -> dict[str, Any]:
         """Return how many machines and jobs there are, and what machines cost and do on average."""

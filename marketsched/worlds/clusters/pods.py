@@ -67,7 +67,7 @@ def common_pod_types(source: Source, n_types: int) -> PodTypes:
     counts = recent.groupby(columns, sort=True).size().sort_values(ascending=False, kind="stable")
     if n_types > len(counts):
         raise InvalidParameterError(
-            f"ports = {n_types}: expected at most {len(counts)}, the types of pods in the trace"
+            place="ports", value=n_types, legal=f"at most {len(counts)}, the types of pods in the trace"
         )
     keys = counts.index[:n_types].to_frame(index=False)
     gpus = keys["num_gpu"] * keys["gpu_milli"] / 1000.0
@@ -154,7 +154,9 @@ def recorded_instance(
     unit = np.array([1.0, memory_unit_gib, 1.0])
     table = machine_capacities(source, machines) / unit
     if n_instances > len(table):
-        raise InvalidParameterError(f"instances = {n_instances}: expected at most {len(table)}, the recorded machines")
+        raise InvalidParameterError(
+            place="instances", value=n_instances, legal=f"at most {len(table)}, the recorded machines"
+        )
     requirements = common_pod_types(source, n_ports).requirements / unit
     capacities = table[rng.choice(len(table), size=n_instances, replace=False)]
     return BipartiteCluster(
@@ -188,12 +190,12 @@ def recorded_counts(source: Source, n_ports: int, *, days: float, slot_seconds: 
     length = days * 86_400.0
     if length > created.max():
         raise InvalidParameterError(
-            f"days = {days:g}: expected at most {created.max() / 86_400:.4g}, the trace's length"
+            place="days", value=days, legal=f"at most {created.max() / 86_400:.4g}, the trace's length"
         )
     slots = int(length // slot_seconds)
     if slots < 1:
         raise InvalidParameterError(
-            f"slot_seconds = {slot_seconds:g}: expected at most {length:g}, the length of it all"
+            place="slot_seconds", value=slot_seconds, legal=f"at most {length:g}, the length of it all"
         )
     port = types.keys.assign(port=np.arange(n_ports)).merge(
         pods[list(JOB_TYPE)].reset_index(), on=list(JOB_TYPE), how="inner"
@@ -237,8 +239,8 @@ def eligible_channels(
         if not row.any():
             told = ", ".join(f"{x:g}" for x in requirements[port])
             raise InvalidParameterError(
-                f"port {port} asks for {told} and fits on none of the {len(capacities)} machines drawn: "
-                "expected more instances, or fewer ports"
+                f"port {port} asks for {told} and fits on none of the {len(capacities)} machines drawn",
+                legal="more instances, or fewer ports",
             )
     nearest = np.where(fits, draws, np.inf).argmin(axis=1)
     kept: NDArray[np.bool_] = np.asarray(fits & (draws < share))

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 import pandas as pd
 
-from marketsched.clusters.comparing import ClusterComparison, compare_cluster
-from marketsched.clusters.scenario import ClusterScenario
-from marketsched.config.scenario_file import with_changes
+from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.play.running import versions
+from marketsched.play.running import Progress, versions
 from marketsched.results.summarised import Summarised
-
-Progress = Callable[[int, int, str], None]
+from marketsched.study.comparisons.comparing import Comparison, compare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterSweep(Summarised):
+class Compared(Summarised):
     """What came out: the tables of the comparisons below each other, with the value in column ``value``.
 
     ``complete`` is False if it was interrupted; it then holds the values that were finished.
     """
 
-    scenario: ClusterScenario
+    scenario: Scenario
     runs: pd.DataFrame
     summary: pd.DataFrame
     complete: bool
     meta: dict[str, Any]
 
 
-def sweep_values(text: str) -> tuple[str, list[Any]]:
+def values_over(text: str) -> tuple[str, list[Any]]:
     """Read ``key=value,value,...``; values are YAML.
 
     Raises
@@ -45,7 +43,7 @@ def sweep_values(text: str) -> tuple[str, list[Any]]:
 
     Examples
     --------
-    >>> sweep_values("cluster.instance.contention=0.1,1")
+    >>> values_over("cluster.instance.contention=0.1,1")
     ('cluster.instance.contention', [0.1, 1])
     """
     key, equals, values = text.partition("=")
@@ -59,32 +57,32 @@ def sweep_values(text: str) -> tuple[str, list[Any]]:
     return key, found
 
 
-def sweep_cluster(
-    content: Mapping[str, Any],
+def compare_over(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     key: str,
     values: Sequence[Any],
-    policies: Sequence[str] | None = None,
+    mechanisms: Sequence[str] | None = None,
     runs: int = 20,
     seed: int = 0,
     *,
     source: str = "scenario",
     data: str | PathLike[str] | None = None,
-    optimum: bool = True,
+    optimum_seconds: float = 10.0,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> ClusterSweep:
-    """Compare policies once for each value of one key.
+) -> Compared:
+    """Compare policies once for each value of one key of a cluster scenario.
 
     Parameters
     ----------
-    content : mapping
-        A cluster scenario as plain data.
+    scenario : Scenario, name, path or mapping
+        With a cluster.
     key : str
         Dotted, as in ``cluster.instance.contention``.
     values : sequence
         Its values, in the order of the results.
-    policies, runs, seed, data, optimum, progress, keep_interrupted
-        As in `compare_cluster`; every value has the same seeds.
+    mechanisms, runs, seed, data, optimum_seconds, progress, keep_interrupted
+        As in :func:`marketsched.study.comparisons.comparing.compare`; every value has the same seeds.
     source : str
         What to call the scenario in an error line.
 
@@ -96,21 +94,26 @@ def sweep_cluster(
         If the scenario needs a trace that is not there or damaged.
     """
     if not values:
-        raise InvalidParameterError(f"values = {values!r}: expected at least one value of {key}")
+        raise InvalidParameterError(place="values", value=list(values), legal=f"at least one value of {key}")
+    if isinstance(scenario, Scenario):
+        content: Mapping[str, Any] = scenario.to_dict()
+    elif isinstance(scenario, Mapping):
+        content = scenario
+    else:
+        content, source = read_scenario(scenario)
+    base = Scenario.from_dict(content, source=source, kind="cluster")
     told = [dump_yaml(value).removesuffix("...\n").strip() for value in values]
     scenarios = [
-        ClusterScenario.from_dict(with_changes(content, [f"{key}={text}"]), source=f"{source} with {key} = {text}")
+        Scenario.from_dict(with_changes(content, [f"{key}={text}"]), source=f"{source} with {key} = {text}")
         for text in told
     ]
     began, complete = time.perf_counter(), True
-    found: list[tuple[Any, ClusterComparison]] = []
+    found: list[tuple[Any, Comparison]] = []
     try:
-        for value, text, scenario in zip(values, told, scenarios, strict=True):
+        for value, text, each in zip(values, told, scenarios, strict=True):
             step = _told(progress, len(found), len(values), text)
-            compared = compare_cluster(
-                scenario, policies, runs, seed, data=data, optimum=optimum, growth=False, progress=step
-            )
-            found.append((value, compared))
+            options = {"data": data, "optimum_seconds": optimum_seconds, "growth": False, "progress": step}
+            found.append((value, compare(each, mechanisms, runs, seed, **options)))  # type: ignore[arg-type]
     except KeyboardInterrupt:
         if not keep_interrupted or not found:
             raise
@@ -126,8 +129,7 @@ def sweep_cluster(
     }
     runs_table = pd.concat([each.runs.assign(value=value) for value, each in found], ignore_index=True)
     summary = pd.concat([each.summary.assign(value=value) for value, each in found], ignore_index=True)
-    base = ClusterScenario.from_dict(content, source=source)
-    return ClusterSweep(base, _value_first(runs_table), _value_first(summary), complete, meta)
+    return Compared(base, _value_first(runs_table), _value_first(summary), complete, meta)
 
 
 def _told(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:

@@ -118,7 +118,9 @@ def task_samples(
     fitting = jobs[(jobs["n"] >= least_tasks) & (jobs[["cpu", "memory"]].max(axis=1) <= largest_request)]
     if n_ports > len(fitting):
         raise InvalidParameterError(
-            f"ports = {n_ports}: expected at most {len(fitting)}, the jobs with {least_tasks} finished tasks that fit"
+            place="ports",
+            value=n_ports,
+            legal=f"at most {len(fitting)}, the jobs with {least_tasks} finished tasks that fit",
         )
     runs = runs[runs["job_id"].isin(fitting.index)]
     machines, place = np.unique(runs["machine"].to_numpy(), return_inverse=True)
@@ -132,7 +134,9 @@ def task_samples(
         if len(rows) >= least_samples
     ]
     if not candidates:
-        raise InvalidParameterError(f"samples = {least_samples}: no job has as many on any group of machines")
+        raise InvalidParameterError(
+            "no job has as many on any group of machines", place="samples", value=least_samples, legal="fewer"
+        )
     least = LEAST_CHANNELS / len(candidates)
     if edge_probability < least:  # drawn again until one is kept, which would take for ever
         legal = f"a finite number in [{least:g}, 1]"
@@ -178,7 +182,7 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
     first, last = float(submitted.min()), float(submitted.max())
     if seconds > last - first:
         raise InvalidParameterError(
-            f"slots last {seconds:g} s together: expected at most {last - first:.0f}, the length of the trace"
+            f"slots last {seconds:g} s together", legal=f"at most {last - first:.0f}, the length of the trace"
         )
     begin = rng.uniform(first, last - seconds)
     inside = (submitted >= begin) & (submitted < begin + seconds)
@@ -222,17 +226,19 @@ def lanl_availability(
     own = table[table["system"] == system]
     if own.empty:
         legal = ", ".join(str(each) for each in sorted(table["system"].unique()))
-        raise InvalidParameterError(f"system = {system}: expected one of {legal}")
+        raise InvalidParameterError(place="system", value=system, legal=f"one of {legal}")
     n_nodes = int(own["sys_nodes"].max())
     if n_machines > n_nodes:
-        raise InvalidParameterError(f"machines = {n_machines}: expected at most {n_nodes}, the nodes of the system")
+        raise InvalidParameterError(
+            place="machines", value=n_machines, legal=f"at most {n_nodes}, the nodes of the system"
+        )
     origin = own["fail_start"].min()
     starts = (own["fail_start"] - origin).dt.total_seconds().to_numpy(dtype=np.float64) / 3600.0
     ends = (own["fail_fixed"] - origin).dt.total_seconds().to_numpy(dtype=np.float64) / 3600.0
     length = slots * slot_hours
     if length > starts.max():
         raise InvalidParameterError(
-            f"slots last {length:g} hours together: expected at most {starts.max():.0f}, the record of the system"
+            f"slots last {length:g} hours together", legal=f"at most {starts.max():.0f}, the record of the system"
         )
     place = np.full(n_nodes, -1)
     place[rng.choice(n_nodes, size=n_machines, replace=False)] = np.arange(n_machines)
@@ -270,7 +276,7 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
     last = float(own["time_ms"].max()) / 1000.0
     if slots * slot_seconds > last:
         raise InvalidParameterError(
-            f"slots last {slots * slot_seconds:g} s together: expected at most {last:.0f}, the record of the fleet"
+            f"slots last {slots * slot_seconds:g} s together", legal=f"at most {last:.0f}, the record of the fleet"
         )
     added = own[own["event"] == "add"].set_index("node")["time_ms"] / 1000.0
     removed = own[own["event"] == "remove"].set_index("node")["time_ms"] / 1000.0

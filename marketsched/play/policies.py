@@ -1,4 +1,4 @@
-"""Run a cluster scenario: every policy in the same world, and the core's yardstick beside them.
+"""Every policy of a cluster scenario in the same world, and the best there could be beside them.
 
 What a policy saw before it decided is declared by the policy, enforced by the slot loop, and stands
 in every row: policies that see the arrivals and one that does not play different games.
@@ -7,25 +7,20 @@ in every row: policies that see the arrivals and one that does not play differen
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from marketsched.clusters.scenario import ClusterScenario
-from marketsched.clusters.tables import slots_table, with_ratios
 from marketsched.config.policies import PolicyChoice
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
-from marketsched.play.running import checked_seed, versions
+from marketsched.play.running import Progress, versions
 from marketsched.results.summarised import Summarised
-
-if TYPE_CHECKING:
-    from marketsched.clusters.world import Outcome, World
-
-Progress = Callable[[int, int, str], None]  # slots done, slots in all, what is being done
+from marketsched.worlds.clusters.world import Outcome, Reference, World
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +32,7 @@ class ClusterRun(Summarised):
     was not found yet.
     """
 
-    scenario: ClusterScenario
+    scenario: Scenario
     slots: pd.DataFrame
     summary: pd.DataFrame
     complete: bool
@@ -55,79 +50,38 @@ class Played:
     outcome: Outcome
 
 
-def run_cluster(
-    scenario: ClusterScenario | str | PathLike[str] | Mapping[str, Any],
-    seed: int = 0,
-    *,
-    policies: Sequence[str] | None = None,
-    data: str | PathLike[str] | None = None,
-    optimum: bool = True,
-    progress: Progress | None = None,
-    keep_interrupted: bool = False,
+def run_policies(
+    scenario: Scenario,
+    seed: int,
+    policies: Sequence[str] | None,
+    data: str | PathLike[str] | None,
+    optimum: bool,
+    progress: Progress | None,
+    keep_interrupted: bool,
 ) -> ClusterRun:
-    """Run every policy of a cluster scenario once.
-
-    Parameters
-    ----------
-    scenario : ClusterScenario, name, path or mapping
-        What to run.
-    seed : int
-        Root of all randomness, >= 0: equal seeds give equal results.
-    policies : sequence of str, optional
-        In place of the scenario's, as in ``"ogasched:step=25"``. Totals of the first are divided by the
-        others'.
-    data : path, optional
-        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-    optimum : bool
-        Whether the yardstick (of OgaSched: the best fixed allocation) is looked for.
-    progress : function of (int, int, str), optional
-        Told how many slots of all policies are done, how many there are, and what comes now.
-    keep_interrupted : bool
-        On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
-
-    Returns
-    -------
-    ClusterRun
-        Tables, and everything needed to do it again.
-
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError
-        If the scenario, a policy or the seed is at fault.
-    MissingDataError, TraceError
-        If the scenario needs a trace that is not there or damaged.
-
-    Examples
-    --------
-    >>> small = {"name": "small", "cluster": {"slots": 50, "policies": ["ogasched", "fairness"],
-    ...     "instance": {"kind": "small-integer"}}}
-    >>> found = run_cluster(small)
-    >>> found.summary[["policy", "observes", "slots"]].values.tolist()
-    [['ogasched', 'nothing', 50], ['fairness', 'arrivals', 50]]
-    """
-    base = ClusterScenario.of(scenario)
-    choices = base.choices(policies)
+    """Run every policy of a cluster scenario once; see :func:`marketsched.play.running.run`."""
+    core = scenario.cluster
+    choices = core.choices(policies)
     began = time.perf_counter()
-    world = base.cluster.world(checked_seed(seed), data=data)
+    world = core.world(seed, data=data)
     total = len(choices) * world.slots
     tell = progress or (lambda done, of, what: None)
     played: list[Played] = []
-    reference, complete = (np.nan, np.nan), True
+    best, complete = Reference(), True
     try:
         for choice in choices:
             done = len(played) * world.slots
             played.append(play(world, choice, world.slots, lambda t: tell(done + t, total, choice.label)))  # noqa: B023
         if optimum:
-            tell(total, total, base.cluster.words.reference)
+            tell(total, total, core.labels.reference)
             best = world.reference(world.slots)
-            reference = best.value, best.gap
     except KeyboardInterrupt:
         if not keep_interrupted or not played:
             raise
         complete = False
     meta = {
-        "scenario": base.name,
-        "core": base.cluster.core,
+        "scenario": scenario.name,
+        "core": core.core,
         "seed": seed,
         "slots": world.slots,
         "goal": world.goal,
@@ -139,8 +93,8 @@ def run_cluster(
         "seconds": round(time.perf_counter() - began, 3),
     }
     slots = pd.concat([slots_table(each.choice.label, each.record, world.goal) for each in played], ignore_index=True)
-    summary = pd.DataFrame(summary_rows(world, played, *reference, baseline=base.cluster.words.baseline))
-    return ClusterRun(base, slots, summary, complete, meta, jobs_table(played))
+    summary = pd.DataFrame(policy_rows(world, played, best, baseline=core.labels.baseline))
+    return ClusterRun(scenario, slots, summary, complete, meta, jobs_table(played))
 
 
 def play(world: World, choice: PolicyChoice, slots: int, tell: Callable[[int], None] | None = None) -> Played:
@@ -150,7 +104,7 @@ def play(world: World, choice: PolicyChoice, slots: int, tell: Callable[[int], N
     policy, environment = world.policy(choice, slots), world.environment()
     record = play_slots(policy, environment, slots, tell)
     seconds = time.perf_counter() - began
-    return Played(choice, record, seconds, world.outcome(policy, environment))
+    return Played(choice, record, seconds, world.outcome(policy, environment, slots))
 
 
 def jobs_table(played: Sequence[Played]) -> pd.DataFrame:
@@ -162,10 +116,20 @@ def jobs_table(played: Sequence[Played]) -> pd.DataFrame:
     return table[["policy", *[name for name in table if name != "policy"]]]
 
 
-def summary_rows(
-    world: World, played: Sequence[Played], best: float, gap: float, *, baseline: str = ""
-) -> list[dict[str, Any]]:
-    """Return one row per policy of one world: totals, ratios, and regret against the yardstick.
+def slots_table(label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
+    """Return one row per slot of a policy: what it observes, every measure, and the goal's sum and mean so far.
+
+    Whatever a core calls its goal, the last two are ``cumulative_reward`` and ``average_reward``.
+    """
+    slots = np.arange(1, record.slots + 1)
+    measures = {name: np.asarray(values) for name, values in record.measures.items()}
+    total = np.cumsum(measures[goal])
+    about = {"policy": label, "observes": record.observes, "slot": slots}
+    return pd.DataFrame({**about, **measures, "cumulative_reward": total, "average_reward": total / slots})
+
+
+def policy_rows(world: World, played: Sequence[Played], best: Reference, *, baseline: str = "") -> list[dict[str, Any]]:
+    """Return one row per policy of one world: totals, ratios, and regret against the best there could be.
 
     Parameters
     ----------
@@ -173,8 +137,8 @@ def summary_rows(
         Where all were played, over all slots.
     played : sequence of Played
         The first is the one whose total is divided by the others'.
-    best, gap : float
-        As in `Reference`; NaN: not known.
+    best : Reference
+        Of all slots; NaN: not known.
     baseline : str
         See `with_ratios`.
     """
@@ -192,10 +156,48 @@ def summary_rows(
                 "reward_per_slot": record.total(world.goal) / record.slots,
                 "earned": world.earned(record, record.slots),
                 **each.outcome.figures,
-                "reference": best,
-                "reference_gap": gap,
-                "reference_gap_share": gap / best if best > 0 else np.nan,
-                "regret_bound": world.regret_bound(each.choice, record.slots),
+                "reference": best.value,
+                "reference_gap": best.gap,
+                "reference_gap_share": best.gap / best.value if best.value > 0 else np.nan,
+                "regret_bound": each.outcome.regret_bound,
             }
         )
     return with_ratios(rows, played[0].choice.label, baseline)
+
+
+def ratio(above: float, below: float) -> float:
+    """Return ``above / below`` if both are positive, else NaN."""
+    return above / below if above > 0 and below > 0 else np.nan
+
+
+def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:
+    """Return the rows of one seed with ``ratio``, ``margin`` and all that compares with the reference.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        One per policy: ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and
+        ``earned`` where something else than the reward counts against the reference.
+    lead : str
+        Label of the policy whose total is divided by the others'.
+    baseline : str
+        Label of the policy that all totals are divided by, too, if it is among them (``over_baseline``).
+    """
+    (leading,) = [row["reward"] for row in rows if row["policy"] == lead]
+    below = next((row["reward"] for row in rows if row["policy"] == baseline), np.nan)
+    found = []
+    for row in rows:
+        best, reward, earned = row["reference"], row["reward"], row.get("earned", row["reward"])
+        positive = best if best > 0 else np.nan
+        compared = {
+            "lead_reward": leading,
+            "ratio": ratio(leading, reward),
+            "over_baseline": ratio(reward, below),
+            "reference_ratio": ratio(best, earned),
+            "margin": (leading - reward) / positive,
+            "regret": best - earned,
+            "regret_share": (best - earned) / positive,
+            "regret_over_bound": (best - earned) / row["regret_bound"],
+        }
+        found.append({**row, **compared})
+    return found

@@ -1,23 +1,26 @@
-"""The parts of a cluster scenario: where its instance comes from, and who arrives when."""
+"""Cluster scenarios of the core OgaSched: ports, instances and resources, and where such a cluster comes from."""
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from marketsched.config.clusters.core import ClusterCore, Data
+from marketsched.config.clusters.labels import OGASCHED, CoreLabels
+from marketsched.config.clusters.parts import AnyArrivals, Bernoulli, CountRange, PositiveRange, ShareRange
+from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import placed
 from marketsched.mechanisms.ranges import Count, Finite, Positive, PositiveShare, Share
 
 if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
     from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
     from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
+    from marketsched.worlds.clusters.world import World
 
-Data = str | PathLike[str] | None
 MEMORY_UNIT_GIB = 4.0  # on most recorded machines about as much as there is for each core
 
 
@@ -29,30 +32,6 @@ def _degree(x: object) -> float:
 
 Degree = Annotated[int | float, BeforeValidator(_degree)]  # a whole number stays one
 Gain = Literal["mixed", "linear", "log", "reciprocal", "poly"]
-
-
-def _range(interval: str) -> Any:
-    """Return a validator of pairs ``[low, high]`` of numbers in ``interval``; one number stands for both."""
-    check = Finite(interval)
-
-    def read(x: object) -> tuple[float, float]:
-        legal = f"[low, high], two finite numbers in {interval}, the lower first"
-        pair = x if isinstance(x, (list, tuple)) else [x, x]
-        if len(pair) != 2:
-            raise ValueError(legal)
-        try:
-            low, high = check(pair[0]), check(pair[1])
-        except ValueError:
-            raise ValueError(legal) from None
-        if low > high:
-            raise ValueError(legal)
-        return low, high
-
-    return BeforeValidator(read)
-
-
-PositiveRange = Annotated[tuple[float, float], _range("(0, inf)")]
-ShareRange = Annotated[tuple[float, float], _range("[0, 1]")]
 
 
 class _Drawn(Strict):
@@ -112,8 +91,8 @@ class PaiMix(_Drawn):
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.clusters.traces import pai_mix
         from marketsched.mechanisms.allocation.oga.instances import pai_like_instance
+        from marketsched.worlds.clusters.pods import pai_mix
 
         common = self._common()
         machines = pai_mix() / (1.0, self.memory_unit_gib, 1.0)
@@ -163,22 +142,11 @@ class Recorded(_Drawn):
         InvalidParameterError
             If there are fewer machines or types of pods, or a type fits on none of the machines drawn.
         """
-        from marketsched.clusters.traces import recorded_instance
+        from marketsched.worlds.clusters.pods import recorded_instance
 
         return recorded_instance(
             rng, data, machines=self.machines, reach=self.reach, memory_unit_gib=self.memory_unit_gib, **self._common()
         )
-
-
-def _pair(x: object) -> tuple[int, int]:
-    pair = tuple(x) if isinstance(x, (list, tuple)) else ()
-    whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
-    if not whole or not 0 <= pair[0] <= pair[1]:
-        raise ValueError("[low, high], two whole numbers >= 0, the lower first")
-    return pair[0], pair[1]
-
-
-CountRange = Annotated[tuple[int, int], BeforeValidator(_pair)]
 
 
 class Gangs(Strict):
@@ -206,97 +174,32 @@ class Gangs(Strict):
 AnyInstance = Annotated[Published | PaiMix | SmallInteger | Recorded, Field(discriminator="kind")]
 
 
-def _probabilities(x: object) -> float | tuple[float, ...]:
-    check = Finite("[0, 1]")
-    try:
-        return tuple(map(check, x)) if isinstance(x, (list, tuple)) else check(x)
-    except ValueError:
-        raise ValueError("a finite number in [0, 1], or a list with one for each port") from None
+_DEFAULT_POLICIES = ("ogasched", "drf", "fairness", "binpacking", "spreading")
 
 
-class Bernoulli(Strict):
-    """In every slot a job at each port with this probability; a list has one for each port."""
+class OgaSchedCluster(ClusterCore):
+    """Ports, instances and resources; policies decide who gets how much of what, slot by slot.
 
-    kind: Literal["bernoulli"]
-    probability: Annotated[float | tuple[float, ...], BeforeValidator(_probabilities)] = 0.7
-
-    def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
-        """Return the process; ``data`` is not used.
-
-        Raises
-        ------
-        InvalidParameterError
-            If there is a list of probabilities, and not one for each port.
-        """
-        from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-
-        given = self.probability
-        if isinstance(given, tuple) and len(given) != n_ports:
-            raise InvalidParameterError(
-                f"cluster.arrivals.probability has {len(given)} entries: expected one number, or {n_ports}, one a port"
-            )
-        return BernoulliArrivals(given, rng, n_ports)
-
-
-class OpenbHours(Strict):
-    """Who was there in the recorded trace: jobs at a port if pods of its type were created in that slot.
-
-    The last ``days`` days of the trace in slots of ``slot_seconds``. Of more than ``at_most`` pods of a
-    type in one slot the others are left out; with more than one, every job of a port gets a port of
-    its own, as in Section 3.4 of the OgaSched paper.
+    The first of the ``policies`` is the one whose totals are divided by the others'. With ``gangs``, policies that know
+    nothing of tasks allocate to ports, and what they decide is repaired.
     """
 
-    kind: Literal["openb"]
-    days: Positive = 30.0
-    slot_seconds: Positive = 3600.0
-    at_most: Count = 1
+    labels: ClassVar[CoreLabels] = OGASCHED
 
-    def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
-        """Return the process; nothing is drawn.
+    core: Literal["ogasched"] = "ogasched"
+    instance: AnyInstance = Published(kind="published")
+    arrivals: AnyArrivals = Bernoulli(kind="bernoulli")
+    gangs: Gangs | None = None
+    slots: Count = 2000
+    policies: Annotated[tuple[str, ...], policy_list("ogasched")] = _DEFAULT_POLICIES
 
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If it has fewer slots or fewer types of pods.
-        """
-        from marketsched.clusters.traces import recorded_counts
-        from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+        from marketsched.worlds.clusters.ogasched import OgaSchedWorld
 
-        counts = recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
-        if slots > len(counts):
-            raise InvalidParameterError(
-                f"cluster.slots = {slots}: expected at most {len(counts)}, the slots in {self.days:g} recorded days"
-            )
-        return RecordedArrivals(np.minimum(counts[:slots], self.at_most))
-
-
-class OpenbRates(Strict):
-    """Bernoulli arrivals with the recorded shares of slots in which a pod of the type was created.
-
-    For as many slots as are wanted, where the record itself is too short.
-    """
-
-    kind: Literal["openb-rates"]
-    days: Positive = 30.0
-    slot_seconds: Positive = 3600.0
-
-    def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
-        """Return the process.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If it has fewer types of pods.
-        """
-        from marketsched.clusters.traces import recorded_counts
-        from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-
-        counts = recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
-        return BernoulliArrivals((counts > 0).mean(axis=0), rng)
-
-
-AnyArrivals = Annotated[Bernoulli | OpenbHours | OpenbRates, Field(discriminator="kind")]
+        instance_rng, arrivals_rng, policy_rng, _ = streams
+        with placed("cluster.instance"):
+            cluster = self.instance.build(instance_rng, data)
+        arrivals = self.arrivals.build(cluster.n_ports, self.slots, arrivals_rng, data)
+        gangs = self.gangs
+        divided = None if gangs is None else lambda ports: gangs.build(ports, instance_rng.spawn(1)[0])
+        return OgaSchedWorld(cluster, arrivals, self.slots, policy_rng, divided)

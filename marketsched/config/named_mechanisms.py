@@ -20,7 +20,7 @@ OWN = "scenario"  # the token of the scenario's own mechanism
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class NamedMechanism:
     """A mechanism under its label: the scenario with this mechanism."""
 
     label: str
@@ -59,7 +59,7 @@ class _Sizes:
         self.max_value = public.max_value or max(job.truth.value.highest for job in setup.jobs)
 
 
-def contestants(scenario: Scenario, tokens: Sequence[str]) -> list[Contestant]:
+def named_mechanisms(scenario: Scenario, tokens: Sequence[str]) -> list[NamedMechanism]:
     """Return the mechanisms that ``tokens`` name, in their order.
 
     Parameters
@@ -80,11 +80,11 @@ def contestants(scenario: Scenario, tokens: Sequence[str]) -> list[Contestant]:
     """
     if isinstance(tokens, str) or not tokens:
         raise InvalidParameterError(f"mechanisms = {tokens!r}: expected at least one name, in a list")
-    found: list[Contestant] = []
+    found: list[NamedMechanism] = []
     for token in tokens:
         if any(token == other.label for other in found):
             raise InvalidParameterError(f"mechanism {token!r} is named twice: expected different ones")
-        found.append(Contestant(token, _variant(scenario, token)))
+        found.append(NamedMechanism(token, _variant(scenario, token)))
     return found
 
 

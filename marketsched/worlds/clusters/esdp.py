@@ -3,48 +3,69 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.cluster_channels import PAYMENTS, ChannelGame
-from marketsched.clusters.world import Outcome, Reference
-from marketsched.config.policies import PolicyChoice
 from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.gang import GangChannels, GangEsdp
-from marketsched.mechanisms.errors import InvalidParameterError, placed
-from marketsched.play.running import checked_seed
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.worlds.clusters.world import Choice, Reference, World
 
 if TYPE_CHECKING:
     from marketsched.agents.cluster_games import CoreGame
-    from marketsched.clusters.esdp import EsdpCluster
+    from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
     from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+    from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
 
-class EsdpWorld:
+class EsdpWorld(World):
     """Channels and everything that fluctuates.
 
-    ``core`` is the section ``cluster`` of a scenario; seed, data and what is raised are as in `ClusterCore.world`.
+    Parameters
+    ----------
+    channels : Channels
+        Between ports and servers.
+    servers : array of int, shape (E,)
+        The server of each channel.
+    costs : array of float, shape (E,), optional
+        Supply costs; None: not known.
+    utilities : UtilitySource
+        At its first slot.
+    arrivals : ArrivalProcess
+        At its first slot.
+    slots : int
+        T.
+    policy_rng : Generator
+        Of policies that draw; all have a copy.
+
+    Raises
+    ------
+    InvalidParameterError
+        If parts do not fit each other: before anything is played.
     """
 
-    goal = "utility"
+    goal: ClassVar[str] = "utility"
 
-    def __init__(self, core: EsdpCluster, seed: int, data: str | PathLike[str] | None = None) -> None:
-        streams = np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4)
-        instance_rng, arrivals_rng, utilities_rng, self._policy_rng = streams
-        self.slots = core.slots
-        with placed("cluster.instance"):
-            built = core.instance.build(instance_rng, data)
-        self.channels, self.servers, self.costs = built.channels, built.servers, built.costs
-        self._utilities = built.utilities(utilities_rng)
-        self._arrivals = core.arrivals.build(self.channels.n_ports, core.slots, arrivals_rng, data)
-        self.gangs = isinstance(self.channels, GangChannels)
-        self.oracle = TrueMeanOracle(self.channels, self._utilities.means)
-        self.environment()  # parts that do not fit each other are refused before anything is played
+    def __init__(
+        self,
+        channels: Channels,
+        servers: NDArray[np.int64],
+        costs: NDArray[np.float64] | None,
+        utilities: UtilitySource,
+        arrivals: ArrivalProcess,
+        slots: int,
+        policy_rng: np.random.Generator,
+    ) -> None:
+        self.channels, self.servers, self.costs, self.slots = channels, servers, costs, slots
+        self._utilities, self._arrivals, self._policy_rng = utilities, arrivals, policy_rng
+        self.gangs = isinstance(channels, GangChannels)
+        self.oracle = TrueMeanOracle(channels, utilities.means)
+        self.environment()
         self._values: list[float] = []  # the oracle's, slot by slot
         self._jobs = 0
 
@@ -53,19 +74,19 @@ class EsdpWorld:
         arrivals, utilities = deepcopy(self._arrivals), deepcopy(self._utilities)
         return ChannelEnvironment(self.channels, arrivals, utilities, self.oracle)
 
-    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
+    def policy(self, choice: Choice, slots: int) -> Policy:
         """Return a fresh policy; those that draw have the same stream."""
         if self.gangs and choice.name != "esdp":
             raise InvalidParameterError(f"policy {choice.label!r}: expected esdp, the one that knows gangs")
         return _built(choice, self.channels, self.costs, deepcopy(self._policy_rng))
 
-    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
+    def payments(self, choice: Choice) -> tuple[str, ...]:
         """Return all payments: they need no more than means of what was seen."""
         if self.gangs:
             raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
         return PAYMENTS
 
-    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
+    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
         """Return the same channels, arrivals and utilities, with an owner of each port."""
 
         def policy(believed: Channels, rng: np.random.Generator) -> Policy:
@@ -83,14 +104,6 @@ class EsdpWorld:
     def earned(self, record: SlotRecord, slots: int) -> float:
         """Return the mean utilities of what was used, as ESDP (6) counts: noise does not hide the regret."""
         return float(record["expected"][:slots].sum())
-
-    def outcome(self, policy: Policy, environment: Environment) -> Outcome:
-        """Return nothing further."""
-        return Outcome()
-
-    def regret_bound(self, choice: PolicyChoice, slots: int) -> float:
-        """Return NaN: the paper's theorem has constants that are not given."""
-        return float("nan")
 
     def sizes(self) -> dict[str, Any]:
         """Return ports, servers, types, channels, jobs and oracle per slot, and how utilities are scaled."""
@@ -116,9 +129,7 @@ class EsdpWorld:
             self._values.append(self.oracle.value(arrived))
 
 
-def _built(
-    choice: PolicyChoice, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator
-) -> Policy:
+def _built(choice: Choice, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator) -> Policy:
     """Return a policy over channels; over gangs ESDP, the one that knows them."""
     if isinstance(known, GangChannels):
         return GangEsdp(known, **choice.rules.values())

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator, Field
 
-from marketsched.clusters.core import ClusterCore
-from marketsched.clusters.parts import Data, PositiveRange, ShareRange
-from marketsched.clusters.words import OPM, Words
+from marketsched.config.clusters.core import ClusterCore, Data
+from marketsched.config.clusters.labels import OPM, CoreLabels
+from marketsched.config.clusters.parts import PositiveRange, ShareRange
 from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, PositiveShare
 
 if TYPE_CHECKING:
-    from marketsched.clusters.world import World
     from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
     from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
+    from marketsched.worlds.clusters.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class UnequalMachines(_Machines):
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
         """Return the machines; ``data`` is not used."""
-        from marketsched.clusters.availability import IndependentAvailability
+        from marketsched.mechanisms.allocation.opm.machine_availability import IndependentAvailability
 
         share = rng.uniform(*self.share, self.machines)
         return BuiltMachines(IndependentAvailability(share, rng), share)
@@ -120,7 +120,7 @@ class LanlMachines(_Machines):
         InvalidParameterError
             If there is no such system, it has fewer nodes, or its record is shorter.
         """
-        from marketsched.clusters.records import lanl_availability
+        from marketsched.worlds.clusters.records import lanl_availability
 
         shape = {"system": self.system, "n_machines": self.machines, "slots": slots}
         return _recorded(lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
@@ -143,7 +143,7 @@ class SpotMachines(_Machines):
         InvalidParameterError
             If the record is shorter than the slots.
         """
-        from marketsched.clusters.records import spot_availability
+        from marketsched.worlds.clusters.records import spot_availability
 
         return _recorded(spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds))
 
@@ -173,7 +173,7 @@ class _Jobs(Strict):
 
         begin = np.asarray(arrivals, dtype=np.int64)
         if not begin.size:
-            raise InvalidParameterError("no job comes in: expected longer slots, more of them, or more jobs")
+            raise InvalidParameterError("no job comes in", legal="longer slots, more of them, or more jobs")
         end = np.minimum(slots, begin + np.maximum(1, np.asarray(stays, dtype=np.int64)))
         budgets_rng, weights_rng = rng.spawn(2)  # budgets and weights are the same at every exponent
         budgets = budgets_rng.uniform(*self.budget, begin.size) * (end - begin)
@@ -220,7 +220,7 @@ class GoogleJobs(_Jobs):
         InvalidParameterError
             If the window is longer than the trace, or no job comes in it.
         """
-        from marketsched.clusters.records import google_window
+        from marketsched.worlds.clusters.records import google_window
 
         found = google_window(rng, data, seconds=slots * self.slot_seconds)
         kept = rng.random(found.submitted.size) < self.keep
@@ -249,7 +249,7 @@ _DEFAULT_POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware", "sta
 class OpmCluster(ClusterCore):
     """Budgeted jobs on machines of unknown, fluctuating speed; sizes as in the OPM paper."""
 
-    words: ClassVar[Words] = OPM
+    labels: ClassVar[CoreLabels] = OPM
 
     core: Literal["opm"]
     machines: AnyMachines = GammaMachines(kind="gamma")
@@ -258,8 +258,20 @@ class OpmCluster(ClusterCore):
     slots: Count = 50_000
     policies: Annotated[tuple[str, ...], policy_list("opm")] = _DEFAULT_POLICIES
 
-    def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
-        """Draw the machines, jobs and speeds of one seed; see `ClusterCore.world`."""
-        from marketsched.clusters.opm_world import OpmWorld
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+        from marketsched.worlds.clusters.opm import Machines, OpmWorld
 
-        return OpmWorld(self, seed, data)
+        machines_rng, jobs_rng, speeds_rng, policy_rng = streams
+        with placed("cluster.machines"):
+            built = self.machines.build(self.slots, machines_rng, data)
+        with placed("cluster.jobs"):
+            jobs = self.jobs.build(self.slots, jobs_rng, data)
+        capacities = None
+        if self.sharing is not None:
+            capacities = np.full(built.share.size, self.sharing.capacity)
+            demands = jobs_rng.spawn(1)[0].uniform(*self.sharing.demand, jobs.size)
+            jobs = replace(jobs, demands=demands, limits=np.full(jobs.size, self.sharing.tasks))
+        rates = self.machines.rates(built.share)
+        speeds = (self.machines.available, self.machines.unavailable)
+        machines = Machines(built.availability, built.share, rates, self.machines.prices(rates), speeds)
+        return OpmWorld(machines, jobs, self.slots, speeds_rng, policy_rng, capacities)

@@ -21,7 +21,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class CoreLabels:
     """How one core is spoken of.
 
     Attributes
@@ -62,7 +62,7 @@ class Words:
     baseline: str = ""
 
 
-OGASCHED = Words(
+OGASCHED = CoreLabels(
     goal="reward",
     star="y*",
     reference="best fixed allocation",
@@ -77,7 +77,7 @@ OGASCHED = Words(
     pair=("gain", "overhead"),
 )
 
-ESDP = Words(
+ESDP = CoreLabels(
     goal="utility",
     star="oracle",
     reference="oracle of the true means",
@@ -90,7 +90,7 @@ ESDP = Words(
     columns=(Column("used", "channels\nused"),),
 )
 
-OPM = Words(
+OPM = CoreLabels(
     goal="utility",
     star="optimum",
     reference="optimum at mean rates",

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StrictBool
 
-from marketsched.clusters.core import ClusterCore
-from marketsched.clusters.parts import AnyArrivals, Bernoulli, CountRange, Data
-from marketsched.clusters.words import ESDP, Words
+from marketsched.config.clusters.core import ClusterCore, Data
+from marketsched.config.clusters.labels import ESDP, CoreLabels
+from marketsched.config.clusters.parts import AnyArrivals, Bernoulli, CountRange
 from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.errors import placed
 from marketsched.mechanisms.ranges import Count, Positive, PositiveShare
 
 if TYPE_CHECKING:
-    from marketsched.clusters.records import ChannelSamples
-    from marketsched.clusters.world import World
     from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
     from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
+    from marketsched.worlds.clusters.records import ChannelSamples
+    from marketsched.worlds.clusters.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class PaiMiniBatches(_RecordedChannels):
         InvalidParameterError
             If a request exceeds the capacity.
         """
-        from marketsched.clusters.records import minibatch_samples
+        from marketsched.worlds.clusters.records import minibatch_samples
 
         return self._built(minibatch_samples(data), self.request_unit)
 
@@ -153,7 +153,7 @@ class GoogleTasks(_RecordedChannels):
         InvalidParameterError
             If there are fewer such jobs, no channel is left, or a request exceeds the capacity.
         """
-        from marketsched.clusters.records import task_samples
+        from marketsched.worlds.clusters.records import task_samples
 
         found = task_samples(
             rng,
@@ -220,7 +220,7 @@ _DEFAULT_POLICIES = (
 class EsdpCluster(ClusterCore):
     """Channels between ports and servers whose utility fluctuates and has to be learnt; defaults as in the paper."""
 
-    words: ClassVar[Words] = ESDP
+    labels: ClassVar[CoreLabels] = ESDP
 
     core: Literal["esdp"]
     instance: AnyChannels = PublishedChannels(kind="published")
@@ -228,8 +228,12 @@ class EsdpCluster(ClusterCore):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("esdp")] = _DEFAULT_POLICIES
 
-    def world(self, seed: int, *, data: str | PathLike[str] | None = None) -> World:
-        """Draw the channels, arrivals and utilities of one seed; see `ClusterCore.world`."""
-        from marketsched.clusters.esdp_world import EsdpWorld
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+        from marketsched.worlds.clusters.esdp import EsdpWorld
 
-        return EsdpWorld(self, seed, data)
+        instance_rng, arrivals_rng, utilities_rng, policy_rng = streams
+        with placed("cluster.instance"):
+            built = self.instance.build(instance_rng, data)
+        utilities = built.utilities(utilities_rng)
+        arrivals = self.arrivals.build(built.channels.n_ports, self.slots, arrivals_rng, data)
+        return EsdpWorld(built.channels, built.servers, built.costs, utilities, arrivals, self.slots, policy_rng)

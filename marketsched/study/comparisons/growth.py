@@ -16,8 +16,8 @@ import pandas as pd
 from marketsched.mechanisms.allocation.regret import fitted_growth
 
 if TYPE_CHECKING:
-    from marketsched.clusters.running import Played
-    from marketsched.clusters.world import Reference, World
+    from marketsched.play.policies import Played
+    from marketsched.worlds.clusters.world import Reference, World
 
 HALVINGS = 3  # horizons are T, T/2, T/4, T/8
 SHORTEST = 25  # slots; shorter horizons are left out
@@ -51,7 +51,7 @@ def regret_rows(
     references : mapping of int to Reference
         The yardstick at every horizon, the whole length among them.
     """
-    from marketsched.clusters.running import play
+    from marketsched.play.policies import play
 
     rows = []
     for each in played:

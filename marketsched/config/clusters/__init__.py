@@ -1,0 +1,1 @@
+"""Scenarios of the three allocation cores as files: what each section may say, and how its world is built."""

@@ -1,0 +1,50 @@
+"""Seeds and generators as public functions take them: checked before any work is done."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marketsched.mechanisms.checks import whole_parameter
+
+LARGEST_SEED = 2**64 - 1  # what a column of a table holds
+
+Rng = int | np.random.Generator | None
+"""What is taken wherever a function draws: a seed, a generator, or None for draws that nobody can repeat."""
+
+
+def checked_seed(seed: object, runs: int = 1) -> int:
+    """Return ``seed``, the first of ``runs`` seeds that follow each other.
+
+    Raises
+    ------
+    InvalidParameterError
+        Unless all of them are whole numbers in [0, 2^64 - 1].
+
+    Examples
+    --------
+    >>> checked_seed(3)
+    3
+    >>> checked_seed(2**64)
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.InvalidParameterError: seed = 18446744073709551616: expected a whole number in [0, ...
+    """
+    return whole_parameter("seed", seed, 0, LARGEST_SEED - (runs - 1))
+
+
+def generator_of(rng: Rng) -> np.random.Generator:
+    """Return ``rng`` if it is a generator, else a new one from a seed; None: from the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is none of these, or a seed out of range.
+
+    Examples
+    --------
+    >>> bool(generator_of(7).integers(100) == generator_of(np.random.default_rng(7)).integers(100))
+    True
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(None if rng is None else checked_seed(rng))
