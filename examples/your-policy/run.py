@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marketsched import compare_cluster
+from marketsched import compare
 from marketsched.mechanisms import register
 from marketsched.mechanisms.allocation import BipartiteCluster
 
@@ -32,7 +32,7 @@ class Lottery:
 
 policies = ["lottery", "lottery:greed=0.5", "lottery:greed=0.1", "fairness", "ogasched"]
 scenario = {"name": "mine", "cluster": {"slots": 300, "policies": policies}}
-found = compare_cluster(scenario, runs=5)
+found = compare(scenario, runs=5)
 shares = found.runs.pivot(index="seed", columns="policy", values="reward").div(
     found.runs.pivot(index="seed", columns="policy", values="reference")
 )

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from marketsched import Scenario
-from marketsched.clusters.scenario import ClusterScenario
 from marketsched.config.json_lines import parse_line
+from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import with_changes
 from marketsched.config.strict_yaml import MOST_LEVELS, parse_yaml
 from marketsched.mechanisms import InvalidParameterError
@@ -124,6 +124,6 @@ def test_a_number_outside_its_range_is_refused_by_place(place, value):
 )  # fmt: skip
 def test_draws_that_would_never_end_are_refused(cluster, words):
     def world():
-        return ClusterScenario.from_dict({"name": "x", "cluster": cluster}).cluster.world(0)
+        return Scenario.from_dict({"name": "x", "cluster": cluster}).cluster.world(0)
 
     assert words in refusal(world)

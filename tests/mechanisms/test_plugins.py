@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from marketsched import Scenario, run
-from marketsched.clusters.scenario import ClusterScenario
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import InvalidParameterError, register, registry
 from marketsched.mechanisms.errors import UnknownNameError
 from marketsched.worlds import Workload
@@ -103,8 +103,8 @@ def test_a_policy_of_ones_own_gets_what_it_names(tables):
         def update(self, arrivals):
             pass
 
-    scenario = ClusterScenario.from_dict({"name": "x", "cluster": {"slots": 5, "policies": ["greedy:greed=2"]}})
-    (choice,) = scenario.choices()
+    scenario = Scenario.from_dict({"name": "x", "cluster": {"slots": 5, "policies": ["greedy:greed=2"]}})
+    (choice,) = scenario.cluster.choices()
     assert choice.said() == "greed=2.0 eager=false" and not choice.knows_horizon
     assert scenario.cluster.world(0).policy(choice, 5).greed == 2.0
     for wrong, words in (
@@ -113,9 +113,9 @@ def test_a_policy_of_ones_own_gets_what_it_names(tables):
         ("greedy:eager=2", "true"),
     ):
         with pytest.raises(InvalidParameterError, match=words):
-            scenario.choices([wrong])
+            scenario.cluster.choices([wrong])
     with pytest.raises(InvalidParameterError, match="policy 'greedy' is unknown: expected one of esdp"):
-        ClusterScenario.from_dict({"name": "x", "cluster": {"core": "esdp", "policies": ["greedy"]}})
+        Scenario.from_dict({"name": "x", "cluster": {"core": "esdp", "policies": ["greedy"]}})
 
 
 def test_a_workload_that_makes_something_else_is_refused(tables):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from marketsched.clusters.scenario import ClusterScenario
+from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.mechanisms.allocation.slot_loop import Policy, play_slots
 from marketsched.study.papers.claims import Claim, Kind, Row, mean_row, ratio_row
@@ -154,8 +154,11 @@ def _timed(seed: int, change: dict[str, Any], slots: int) -> dict[str, float]:
     """Return the time of a slot, and what the complexity is made of: channels and budgets."""
     content, source = read_scenario(NAME)
     changes = [f"{where}={value}" for where, value in change.items() if where != "slack"]
-    scenario = ClusterScenario.from_dict(with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source)
-    world, (choice,) = scenario.cluster.world(seed), scenario.choices([f"esdp:slack={change.get('slack', 'paper')}"])
+    scenario = Scenario.from_dict(with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source)
+    world, (choice,) = (
+        scenario.cluster.world(seed),
+        scenario.cluster.choices([f"esdp:slack={change.get('slack', 'paper')}"]),
+    )
     play_slots(world.policy(choice, 1), world.environment(), 1)  # compiled code is loaded before time counts
     policy: Any = world.policy(choice, slots)
     timed = Timed(policy)
