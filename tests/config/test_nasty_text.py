@@ -6,7 +6,6 @@ import pytest
 
 from marketsched import Scenario
 from marketsched.config.json_lines import parse_line
-from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import with_changes
 from marketsched.config.strict_yaml import MOST_LEVELS, parse_yaml
 from marketsched.mechanisms import InvalidParameterError

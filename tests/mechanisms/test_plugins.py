@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from marketsched import Scenario, run
-from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import InvalidParameterError, register, registry
 from marketsched.mechanisms.errors import UnknownNameError
 from marketsched.worlds import Workload
