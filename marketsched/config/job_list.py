@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from marketsched.agents.job import Job
 from marketsched.config.sections import WorkloadSection
 from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, signals_left_out, sow_from_json
-from marketsched.config.strict_yaml import Strict
+from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidReportError, placed
 from marketsched.mechanisms.ranges import Count, Maybe, Positive, Whole
 from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
@@ -41,8 +41,8 @@ class JobEntry(Strict):
     its law given the arrival. ``signal`` is needed only if the law does not tell it.
     """
 
-    name: Annotated[str, Field(min_length=1)]
-    owner: str = "owner"
+    name: Name
+    owner: Annotated[str, Field(max_length=200)] = "owner"
     birth: Count
     concurrency: Any
     value: Any

@@ -26,7 +26,7 @@ from pydantic import (
 from marketsched.agents.job import Job
 from marketsched.config.job_list import ListedMarket, drawn_point
 from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, sow_from_json
-from marketsched.config.strict_yaml import Strict
+from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
 from marketsched.mechanisms.ranges import Amount, Count, Share, Whole
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
@@ -84,8 +84,8 @@ class MixtureEntry(Strict):
     name of the entry.
     """
 
-    name: Annotated[str, Field(min_length=1)]
-    owner: Annotated[str, Field(min_length=1)] | None = None
+    name: Name
+    owner: Name | None = None
     birth: Count
     copies: Annotated[int, Whole(1, MOST_COPIES)] = 1
     every: Amount = 0.0

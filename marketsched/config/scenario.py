@@ -24,7 +24,7 @@ from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import read_scenario, without_none
 from marketsched.config.sections import RegisteredWorkload
-from marketsched.config.strict_yaml import Strict, dump_yaml, validated
+from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.ranges import Finite
 
@@ -69,7 +69,7 @@ class Scenario(Strict):
     marketsched.mechanisms.errors.InvalidParameterError: scenario: workload.capacity = 1: expected a whole number >= 2
     """
 
-    name: Annotated[str, Field(min_length=1)]
+    name: Name
     description: str = ""
     # Of a market; what follows the workload is not in the file of a cluster.
     workload: RegisteredWorkload = Field(default=None)

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, shown
@@ -175,6 +175,10 @@ def read_yaml(path: str | PathLike[str]) -> Any:
     return parse_yaml(text, str(path))
 
 
+# A name stands in headlines, in tables and in names of files.
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class Strict(BaseModel):
     """Base of every typed part of a configuration: frozen, no unknown keys, no NaN."""
 
@@ -261,6 +265,8 @@ def _legal(fault: Any, context: Mapping[str, Any], path: Sequence[int | str]) ->
         return str(context["error"])
     if kind in ("string_too_short", "too_short"):
         return f"at least {context['min_length']} {'character' if kind == 'string_too_short' else 'entry'}"
+    if kind == "string_too_long":
+        return f"at most {context['max_length']} characters"
     if kind == "literal_error":
         return str(context["expected"])
     if kind in ("model_type", "dict_type", "model_attributes_type"):

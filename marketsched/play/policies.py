@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -19,25 +19,9 @@ from marketsched.config.policies import PolicyChoice
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
 from marketsched.play.running import Progress, versions
-from marketsched.results.summarised import Summarised
+from marketsched.results.paired_statistics import ratio
+from marketsched.results.result import Result
 from marketsched.worlds.clusters.world import Outcome, Reference, World
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClusterRun(Summarised):
-    """What came out. ``slots``: one row per policy and slot; ``summary``: one row per policy.
-
-    ``jobs``: one row per policy and job, of a core that tells jobs apart; else empty. ``complete`` is
-    False if it was interrupted; it then holds the policies that were finished, and no yardstick if it
-    was not found yet.
-    """
-
-    scenario: Scenario
-    slots: pd.DataFrame
-    summary: pd.DataFrame
-    complete: bool
-    meta: dict[str, Any]
-    jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +42,16 @@ def run_policies(
     optimum: bool,
     progress: Progress | None,
     keep_interrupted: bool,
-) -> ClusterRun:
-    """Run every policy of a cluster scenario once; see :func:`marketsched.play.running.run`."""
+) -> Result:
+    """Run every policy of a cluster scenario once; see :func:`marketsched.play.running.run`.
+
+    Returns
+    -------
+    Result
+        Of kind ``cluster``. ``slots``: one row per policy and slot; ``summary``: one row per policy; ``jobs``:
+        one row per policy and job, of a core that tells jobs apart. If it was interrupted it holds the
+        policies that were finished, and nothing of the best there could be if that was not found yet.
+    """
     core = scenario.cluster
     choices = core.choices(policies)
     began = time.perf_counter()
@@ -94,7 +86,9 @@ def run_policies(
     }
     slots = pd.concat([slots_table(each.choice.label, each.record, world.goal) for each in played], ignore_index=True)
     summary = pd.DataFrame(policy_rows(world, played, best, baseline=core.labels.baseline))
-    return ClusterRun(scenario, slots, summary, complete, meta, jobs_table(played))
+    jobs = jobs_table(played)
+    tables = {"slots": slots, **({} if jobs.empty else {"jobs": jobs})}
+    return Result("cluster", tables, summary, {**meta, "complete": complete}, {"scenario.yaml": scenario.to_yaml()})
 
 
 def play(world: World, choice: PolicyChoice, slots: int, tell: Callable[[int], None] | None = None) -> Played:
@@ -163,11 +157,6 @@ def policy_rows(world: World, played: Sequence[Played], best: Reference, *, base
             }
         )
     return with_ratios(rows, played[0].choice.label, baseline)
-
-
-def ratio(above: float, below: float) -> float:
-    """Return ``above / below`` if both are positive, else NaN."""
-    return above / below if above > 0 and below > 0 else np.nan
 
 
 def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
 from marketsched.results.kinds import kind_of
-from marketsched.results.views import parts_of_view
+from marketsched.results.views import Shown, frame_table, parts_of_view
 
 if TYPE_CHECKING:
     from marketsched.results.result import Result
@@ -21,11 +22,9 @@ def notebook_html(result: Result) -> str:
     """Return headline, tables, remarks and figure of a result as a piece of HTML; every word is escaped."""
     head, tables, notes = parts_of_view(result.view())
     found = [f"<p><b>{escape(head or repr(result))}</b></p>"]
-    for titles, right, rows in tables:
-        found.append(_table([titles], right, "th") + _table(rows, right, "td") + "</table>")
     if not tables and result.tables:
-        frame = result.to_frame()
-        found.append(frame.head(MOST_ROWS).to_html(border=0, index=False))
+        tables = [frame_table("", result.to_frame().head(MOST_ROWS))]
+    found += [_table(table) for table in tables]
     if notes:
         found.append("<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>")
     if not result.complete:
@@ -34,13 +33,13 @@ def notebook_html(result: Result) -> str:
     return "<div>" + "\n".join(found) + picture + "</div>"
 
 
-def _table(rows: list[list[str]], right: list[bool], cell: str) -> str:
-    lines = []
-    for row in rows:
-        cells = zip(row, right, strict=True)
-        told = (f'<{cell} style="text-align:{"right" if to else "left"}">{escape(word)}</{cell}>' for word, to in cells)
-        lines.append(f"<tr>{''.join(told)}</tr>")
-    return ("<table>" if cell == "th" else "") + "".join(lines)
+def _table(table: Shown) -> str:
+    def line(cells: Iterable[str], tag: str) -> str:
+        sides = ("right" if numeric else "left" for numeric in table.numeric)
+        told = (f'<{tag} style="text-align:{side}">{escape(x)}</{tag}>' for side, x in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(told)}</tr>"
+
+    return f"<table>{line(table.columns, 'th')}{''.join(line(row, 'td') for row in table.rows)}</table>"
 
 
 def _picture(result: Result) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ class Kind:
         runs = {"Every run": result.tables["runs"]} if "runs" in result.tables else {}
         return {"All figures": result.summary, **runs}
 
+    def documents(self, result: Result) -> Mapping[str, str]:
+        """Return the texts that a report shows, by title; the scenario first."""
+        shown = [name for name in result.texts if name.endswith((".yaml", ".md", ".txt"))]
+        return {name: result.texts[name] for name in sorted(shown, key=lambda name: (name != "scenario.yaml", name))}
+
+    def found_in(self, folder: Path) -> dict[str, Any]:
+        """Return what a folder tells beside its tables and texts: added to a summary of figures."""
+        return {}
+
+
+def kind_names() -> tuple[str, ...]:
+    """Return the names of all kinds that are known."""
+    return tuple(dict.fromkeys((*_BUILT_IN, *_KINDS)))
+
 
 _BUILT_IN = {
     "market": "market_kind",
@@ -79,6 +94,11 @@ _BUILT_IN = {
     "experiment": "experiment_kind",
     "reproduced": "experiment_kind",
     "core-lies": "core_lies_kind",
+    "sweep": "sweep_kind",
+    "mechanisms": "mechanisms_kind",
+    "cluster": "policies_kind",
+    "policies": "policies_kind",
+    "over": "policies_kind",
 }  # module of this room that registers it
 _KINDS: dict[str, Kind] = {}
 

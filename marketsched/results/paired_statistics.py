@@ -168,3 +168,8 @@ def _missed(pairs: NDArray[np.float64], least: float, confidence: float) -> floa
 def _largest_probability(seen: int, n_runs: int, confidence: float) -> float:
     """Return Clopper and Pearson's upper end for an event that was ``seen`` in so many of ``n_runs``."""
     return float(stats.beta.ppf(confidence, seen + 1, n_runs - seen)) if seen < n_runs else 1.0
+
+
+def ratio(above: float, below: float) -> float:
+    """Return ``above / below`` if both are positive, else NaN."""
+    return above / below if above > 0 and below > 0 else np.nan

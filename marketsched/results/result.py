@@ -223,6 +223,7 @@ def load(folder: str | PathLike[str]) -> Result:
         summary = read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
         if not isinstance(summary, dict):
             raise InvalidParameterError(f"{path / f'{SUMMARY}.json'} is damaged: expected figures by name")
+        summary |= kind_of(kind).found_in(path)
     ours = {META, TIMINGS, f"{SUMMARY}.json"}
     texts = {name: read_text(path / name) for name in names if name.endswith(TEXTS) and name not in ours}
     return Result(kind, tables, summary, meta, texts)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 200  # of a table on the page; the file holds all
+ACROSS = 8  # columns from which on a table of few rows is turned on its side
 
 
 def percent(x: float) -> str:
@@ -62,6 +69,85 @@ def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Ta
     return table
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table of words for a page or a notebook. ``numeric``: per column, whether it is aligned to the right."""
+
+    title: str
+    columns: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def told(value: Any) -> str:
+    """Return a value as a reader likes it: four digits, ``-`` for what is not known.
+
+    Examples
+    --------
+    >>> told(1234567.8), told(0.123456), told(True), told(None), told([1, 2])
+    ('1,234,568', '0.1235', 'yes', '-', '1, 2')
+    """
+    if hasattr(value, "item"):
+        value = value.item() if getattr(value, "size", 1) == 1 else value.tolist()
+    if value is None or value != value:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "infinite" if value > 0 else "-infinite"
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {told(each)}" for key, each in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(told(each) for each in value)
+    return str(value)
+
+
+def cell(name: str, value: Any) -> str:
+    """Return a cell of the column ``name``: seeds and ordinals are names, without commas."""
+    whole = isinstance(value, int) or (hasattr(value, "dtype") and value.dtype.kind == "i")
+    return str(value) if whole and name in {"seed", "case", "value"} else told(value)
+
+
+def frame_table(title: str, frame: pd.DataFrame) -> Shown:
+    """Return the first rows of a data frame; its note says how many there are if not all are shown."""
+    shown = frame.head(MOST_ROWS)
+    names = [str(name) for name in frame.columns]
+    values = [shown[name].tolist() for name in frame.columns]
+    rows = tuple(tuple(cell(name, x) for name, x in zip(names, row, strict=True)) for row in zip(*values, strict=True))
+    numeric = tuple(frame[name].dtype.kind in "iufb" for name in frame.columns)
+    note = f"the first {MOST_ROWS:,} of {len(frame):,} rows" if len(frame) > MOST_ROWS else ""
+    return Shown(title, tuple(names), numeric, rows, note)
+
+
+def turned_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
+    """Return a data frame of few rows with a line for each of its columns; ``by`` names the rows."""
+    heads = tuple(", ".join(cell(name, row[name]) for name in by) for row in frame[list(by)].to_dict(orient="records"))
+    lines = []
+    for name in frame.columns:
+        if name not in by and frame[name].notna().any():
+            lines.append((str(name), *(cell(str(name), value) for value in frame[name].tolist())))
+    return Shown(title, ("", *heads), (False, *(True for _ in heads)), tuple(lines))
+
+
+def summary_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
+    """Return all figures of a summary, turned on its side if it has many columns and few rows."""
+    by = [name for name in by if name in frame]
+    if by and len(frame) <= ACROSS < len(frame.columns):
+        return turned_table(title, frame, by)
+    return frame_table(title, frame)
+
+
+def pairs_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Shown:
+    """Return names and values, one pair a line."""
+    rows = tuple((name, cell(name, value)) for name, value in pairs)
+    return Shown(title, ("", ""), (False, True), rows)
+
+
 def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
     """Return the leaves of nested mappings, with dots between levels."""
     leaves: list[tuple[str, Any]] = []
@@ -70,23 +156,26 @@ def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
     return leaves
 
 
-def parts_of_view(view: Any) -> tuple[str, list[tuple[list[str], list[bool], list[list[str]]]], list[str]]:
-    """Return headline, tables and remarks of what a command prints.
+def parts_of_view(view: Any) -> tuple[str, list[Shown], list[str]]:
+    """Return headline, tables and remarks of what a command prints; columns without a word are left out.
 
-    A table is its titles, per column whether it is aligned to the right, and its rows; columns without
-    a word are left out.
+    A page and a notebook then say what the terminal said: the same rows, the same roundings.
     """
     head, tables, notes = "", [], []
     for part in view.renderables if view is not None else ():
         if isinstance(part, Table):
-            columns = [(column, [str(each) for each in column.cells]) for column in part.columns]
-            kept = [(column, cells) for column, cells in columns if any(cells)]
-            titles = [str(column.header).replace("\n", " ") for column, _ in kept]
-            rows = [list(row) for row in zip(*(cells for _, cells in kept), strict=True)]
-            tables.append((titles, [column.justify == "right" for column, _ in kept], rows))
+            tables.append(_shown(part))
         elif isinstance(part, Text) and part.plain:
             if head or part.plain.startswith("- "):
                 notes.append(part.plain.removeprefix("- "))
             else:
                 head = part.plain
     return head, tables, notes
+
+
+def _shown(table: Table) -> Shown:
+    columns = [(column, [str(each) for each in column.cells]) for column in table.columns]
+    kept = [(column, cells) for column, cells in columns if any(cells)]
+    titles = tuple(str(column.header).replace("\n", " ") for column, _ in kept)
+    numeric = tuple(column.justify == "right" for column, _ in kept)
+    return Shown("", titles, numeric, tuple(zip(*(cells for _, cells in kept), strict=True)))

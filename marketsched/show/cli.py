@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from marketsched.show.commands.audit import audit
-from marketsched.show.commands.clusters import finish_policies
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.dashboard import dashboard
 from marketsched.show.commands.learn import learn
@@ -93,10 +92,7 @@ def run(
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         with progress_bar() as tell:
             result = run_scenario(chosen, seed, data=data, progress=tell, keep_interrupted=True)
-        if chosen.kind != "market":
-            finish_policies(folder, result, force, as_json)
-            return
-        if not result.summary["rounds"]:
+        if chosen.kind == "market" and not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json)
 

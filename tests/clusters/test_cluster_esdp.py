@@ -5,8 +5,6 @@ import io
 import numpy as np
 import pytest
 
-from marketsched.clusters.plots import comparison_figure, run_figure
-from marketsched.clusters.view import comparison_view, run_view
 from marketsched.config.policies import policy_names
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.allocation.slot_loop import declared_observation, find_peeking
@@ -75,7 +73,7 @@ def test_a_run_adds_up(run):
         assert own["regret"].min() >= -1e-12 and row["reference_gap"] == 0.0
         assert row["reference_ratio"] == pytest.approx(row["reference"] / row["earned"])
         assert np.isnan(row["over_baseline"]) and np.isnan(row["regret_bound"])
-    assert run.jobs.empty and run.meta["channels"] >= 1
+    assert "jobs" not in run.tables and run.meta["channels"] >= 1
 
 
 def test_all_policies_meet_the_same_arrivals_and_utilities(run):
@@ -124,23 +122,23 @@ def test_a_comparison_tells_growth_and_the_oracle():
     learning, cheapest = found.records()
     assert np.isfinite(cheapest["growth"]) and cheapest["used_per_slot"] > 0 and learning["ratio"] == 1.0
     assert cheapest["reference_ratio_least"] >= 1.0 - 1e-9
-    figure = comparison_figure(found)
+    figure = found.plot()
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "average utility so far, share of oracle",
         "esdp:exploration=log:arrivals=plan over the others",
         "regret to oracle, mean over seeds",
     ]
-    assert comparison_view(found) is not None
+    assert found.view() is not None
 
 
 def test_views_and_pictures_speak_of_utility(run):
     from rich.console import Console
 
     console = Console(width=200, file=io.StringIO())
-    console.print(run_view(run))
+    console.print(run.view())
     text = console.file.getvalue()
     assert "oracle" in text and "y*" not in text and "utility: (Z - " in text and "cut off at 0 and 1" in text
-    assert run_figure(run).axes[0].get_title(loc="left") == "utility a slot, average so far"
+    assert run.plot().axes[0].get_title(loc="left") == "utility a slot, average so far"
 
 
 # -- recorded speeds ---------------------------------------------------------------------------------------

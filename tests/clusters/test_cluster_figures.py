@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from marketsched.clusters.plots import comparison_figure, look, run_figure, short
-from marketsched.clusters.sweep_plots import gain_overhead_figure, sweep_figure, utility_figure
 from marketsched.play.running import run as run_scenario
-from marketsched.results.panels import save_figure
+from marketsched.results.over_figure import gain_overhead_figure, sweep_figure, utility_figure
+from marketsched.results.panels import look, save_figure, short
 from marketsched.study.comparisons.comparing import compare
 
 pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels
@@ -40,7 +39,7 @@ def hand_made(rewards):
 
 def test_a_run_is_drawn_slot_by_slot(tmp_path):
     run = run_scenario(SMALL)
-    figure = run_figure(run)
+    figure = run.plot()
     average, cumulative, ratios = figure.axes
     for place, policy in enumerate(POLICIES):
         table = run.slots[run.slots["policy"] == policy]
@@ -51,12 +50,12 @@ def test_a_run_is_drawn_slot_by_slot(tmp_path):
     assert curve.get_ydata()[-1] == pytest.approx(run.summary["ratio"][1])
     assert star.get_ydata()[0] == run.summary["reference_ratio"][1]
     save_figure(figure, tmp_path / "one.png")
-    save_figure(run_figure(run), tmp_path / "two.png")
+    save_figure(run.plot(), tmp_path / "two.png")
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
 def test_a_comparison_shows_every_seed_and_y_star(compared):
-    shares, ratios, growth = comparison_figure(compared).axes
+    shares, ratios, growth = compared.plot().axes
     for place, policy in list(enumerate(POLICIES))[1:]:
         row = compared.summary.set_index("policy").loc[policy]
         drawn = [line.get_xdata() for line in lines(ratios, place)]
@@ -74,22 +73,22 @@ def test_a_comparison_shows_every_seed_and_y_star(compared):
 def test_a_ratio_far_off_is_told_at_the_edge():
     found = compare(SMALL, ["ogasched", "drf"], runs=12, optimum_seconds=0)
     found.runs.loc[found.runs.index[-1], "ratio"] = 1e6
-    (_, ratios) = comparison_figure(found).axes
+    (_, ratios) = found.plot().axes
     assert ratios.get_xlim()[1] < 100 and [line.get_marker() for line in lines(ratios, 1)].count(">") == 1
 
 
 def test_without_y_star_and_with_one_seed():
     found = compare(SMALL, runs=1, optimum_seconds=0)
-    assert len(comparison_figure(found).axes) == 2
-    assert len(run_figure(run_scenario(SMALL, optimum=False)).axes) == 3
-    assert len(run_figure(run_scenario(SMALL, policies=["drf"])).axes) == 3
+    assert len(found.plot().axes) == 2
+    assert len(run_scenario(SMALL, optimum=False).plot().axes) == 3
+    assert len(run_scenario(SMALL, policies=["drf"]).plot().axes) == 3
 
 
 def test_policies_that_beat_y_star_are_shown_below_zero(compared):
     regrets = compared.regrets.assign(regret=-0.1 * compared.regrets["reference"])
     from dataclasses import replace
 
-    growth = comparison_figure(replace(compared, regrets=regrets)).axes[2]
+    growth = replace(compared, tables={**compared.tables, "regrets": regrets}).plot().axes[2]
     assert growth.get_yscale() == "linear"
     assert lines(growth, 0)[0].get_ydata().tolist() == pytest.approx([-0.1, -0.1])
 

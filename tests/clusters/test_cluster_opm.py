@@ -4,15 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.clusters.job_plots import jobs_figure, migration_figure, steps_of
-from marketsched.clusters.results import write_cluster_comparison, write_cluster_run
-from marketsched.clusters.view import comparison_view, run_view
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.allocation import GammaAvailability, offline_optimum, published_jobs
 from marketsched.mechanisms.allocation.opm.offline import regret
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.play.running import run as run_scenario
+from marketsched.results.jobs_figure import jobs_figure, migration_figure, steps_of
 from marketsched.study.comparisons.comparing import compare
 from marketsched.study.comparisons.over import compare_over
 from marketsched.worlds.clusters.records import google_window, lanl_availability, spot_availability
@@ -159,14 +157,14 @@ def test_what_each_policy_sees(token, observes):
 def test_a_comparison_and_what_it_leaves(tmp_path):
     policies = ["opm", "opm:primal_step=0.5", "opm:estimate=false", "fair"]
     found = compare(SMALL, policies, runs=3)
-    assert found.regrets.empty and found.meta["horizons"] == [80]  # no growth over horizons
+    assert "regrets" not in found.tables and found.meta["horizons"] == [80]  # no growth over horizons
     assert steps_of(found.runs) == ["opm", "opm:primal_step=0.5"]
     summary = found.summary.set_index("policy")
     assert summary.loc["fair", "over_baseline"] == 1.0 and summary.loc["fair", "budget_share_low"] > 0
     own = found.runs[found.runs["policy"] == "opm"]
     assert summary.loc["opm", "migrations_per_slot"] == pytest.approx((own["migrations"] / 80).mean())
-    assert comparison_view(found) is not None
-    write_cluster_comparison(tmp_path / "compared", found)
+    assert found.view() is not None
+    found.save(tmp_path / "compared")
     files = {path.name for path in (tmp_path / "compared").iterdir()}
     assert {"jobs.parquet", "jobs.png", "migrations.png", "figure.png", "runs.parquet"} <= files
     table = pd.read_parquet(tmp_path / "compared" / "jobs.parquet")
@@ -180,13 +178,11 @@ def test_a_comparison_and_what_it_leaves(tmp_path):
 
 @pytest.mark.compiled
 def test_a_run_and_a_sweep_leave_their_files(tmp_path, run):
-    from marketsched.clusters.sweep_results import sweep_view, write_cluster_sweep
-
-    write_cluster_run(tmp_path / "run", run)
-    assert (tmp_path / "run" / "jobs.png").exists() and run_view(run) is not None
+    run.save(tmp_path / "run")
+    assert (tmp_path / "run" / "jobs.png").exists() and run.view() is not None
     sweep = compare_over(SMALL, "cluster.jobs.exponent", [0.5, 0.9], ["opm", "fair"], 2, optimum_seconds=0)
-    write_cluster_sweep(tmp_path / "sweep", sweep)
-    assert (tmp_path / "sweep" / "work-migrations.png").exists() and sweep_view(sweep) is not None
+    sweep.save(tmp_path / "sweep")
+    assert (tmp_path / "sweep" / "work-migrations.png").exists() and sweep.view() is not None
 
 
 def test_shares_of_jobs_by_hand():

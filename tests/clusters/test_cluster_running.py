@@ -9,9 +9,9 @@ import pytest
 from marketsched.config.clusters.labels import OGASCHED
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.play.policies import ratio, with_ratios
+from marketsched.play.policies import with_ratios
 from marketsched.play.running import run as run_scenario
-from marketsched.results.paired_statistics import spread
+from marketsched.results.paired_statistics import ratio, spread
 from marketsched.study.comparisons.comparing import compare
 from marketsched.study.comparisons.growth import growth_table, horizons_of
 from marketsched.study.comparisons.policies import curve_points, policies_table

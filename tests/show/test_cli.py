@@ -308,3 +308,16 @@ def test_an_interruption_at_any_moment_leaves_nothing_or_a_marked_folder(here):
         assert meta["complete"] is False and (here / "out" / INCOMPLETE).is_file()
         assert len(pd.read_parquet(here / "out" / "rounds.parquet")) == meta["rounds"] > 0
     assert not (here / PARTIAL).exists()
+
+
+@pytest.mark.parametrize("letters", [300, 2**20])
+def test_names_too_long_are_refused_before_anything_is_run(here, letters, monkeypatch):
+    monkeypatch.setattr("marketsched.config.scenario.Scenario.setup", lambda *a, **k: pytest.fail("it was run"))
+    name = "n" * letters
+    (here / "long.yaml").write_text(f"{{name: {name}, workload: {{kind: synthetic-pipelines}}}}")
+    for command in (["run", "long.yaml"], ["run", "small.yaml", "--out", name], ["run", name]):
+        done = call(*command)
+        assert done.exit_code == 2 and done.stderr.count("\n") == 1 and len(done.stderr) < 2200, command
+    assert (
+        "name = 'nnn" in call("run", "long.yaml").stderr and "at most 200 characters" in call("run", "long.yaml").stderr
+    )

@@ -9,13 +9,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from marketsched.clusters.results import write_cluster_comparison, write_cluster_run
-from marketsched.clusters.sweep_results import sweep_view
-from marketsched.clusters.view import comparison_remarks, comparison_view, run_view
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
+from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
 from marketsched.study.comparisons.comparing import compare
 from marketsched.study.comparisons.over import compare_over, values_over
@@ -28,10 +26,11 @@ SMALL = {
 pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels
 
 RUN_FILES = {"slots.parquet", "summary.parquet", "summary.json", "scenario.yaml", "figure.png", "meta.json"}
-COMPARED = {"runs.parquet", "curves.parquet", "regrets.parquet", "summary.parquet", "summary.json", "scenario.yaml",
-            "figure.png", "meta.json"}  # fmt: skip
+COMPARED = {"timings.json", "runs.parquet", "curves.parquet", "regrets.parquet", "summary.parquet", "summary.json",
+            "scenario.yaml", "figure.png", "meta.json"}  # fmt: skip
 SWEPT = {
     "runs.parquet",
+    "timings.json",
     "summary.parquet",
     "summary.json",
     "scenario.yaml",
@@ -167,13 +166,13 @@ def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     run = run_scenario(SMALL, progress=stop, keep_interrupted=True)
-    write_cluster_run(tmp_path / "run", run)
+    run.save(tmp_path / "run")
     assert (tmp_path / "run" / "INCOMPLETE").read_text().startswith("interrupted after 2 of 3 policies")
-    assert "INTERRUPTED after 2 of 3 policies" in " ".join(printed(run_view(run), 110).split())
+    assert "INTERRUPTED after 2 of 3 policies" in " ".join(printed(run.view(), 110).split())
     found = compare(SMALL, runs=3, progress=stop, keep_interrupted=True)
-    write_cluster_comparison(tmp_path / "compared", found)
+    found.save(tmp_path / "compared")
     assert (tmp_path / "compared" / "INCOMPLETE").read_text().startswith("interrupted after 1 of 3 seeds")
-    assert "INTERRUPTED after 1 of 3 seeds" in " ".join(printed(comparison_view(found), 110).split())
+    assert "INTERRUPTED after 1 of 3 seeds" in " ".join(printed(found.view(), 110).split())
 
     def second_value(done, total, what):
         if what.startswith("60"):
@@ -181,7 +180,7 @@ def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
 
     swept = compare_over(SMALL, "cluster.slots", [30, 60], runs=1, progress=second_value, keep_interrupted=True)
     assert not swept.complete and swept.meta["finished"] == [30]
-    assert "INTERRUPTED after 1 of 2 values" in printed(sweep_view(swept), 110)
+    assert "INTERRUPTED after 1 of 2 values" in printed(swept.view(), 110)
 
 
 def test_an_interrupted_command_ends_with_130(here, monkeypatch):
@@ -206,27 +205,27 @@ def test_an_interrupted_command_ends_with_130(here, monkeypatch):
 @pytest.mark.parametrize("width", [80, 110])
 def test_views_fit_and_lose_no_digit(width):
     run, found = run_scenario(SMALL), compare(SMALL, runs=3)
-    for view in (run_view(run), comparison_view(found)):
+    for view in (run.view(), found.view()):
         text = printed(view, width)
         assert max(map(len, text.splitlines())) <= width and "…" not in text
         assert "fairness:" in text
     for row in found.records():
-        assert f"{row['reward_per_slot']:.4g}" in printed(comparison_view(found), width).replace(",", "")
+        assert f"{row['reward_per_slot']:.4g}" in printed(found.view(), width).replace(",", "")
 
 
 def test_what_a_reader_must_be_told():
-    told = " ".join(comparison_remarks(compare(SMALL, runs=3)))
+    told = " ".join(parts_of_view(compare(SMALL, runs=3).view())[2])
     assert "ogasched decides before anything of the slot is known, drf, fairness:share_over=all after seeing" in told
     assert "3 seeds: ratios differ by tens of per cent between seeds" in told
     assert "the regret is within the bound of OgaSched (14)" in told and "certified to" in told
     costly = {**SMALL["cluster"], "instance": {**FAMILY, "gain": "log", "overhead": 1.0}}
-    told = " ".join(comparison_remarks(compare({"name": "costly", "cluster": costly}, runs=2, growth=False)))
+    told = " ".join(parts_of_view(compare({"name": "costly", "cluster": costly}, runs=2, growth=False).view())[2])
     assert "no ratio where a total is not positive, in so many of 2 seeds: " in told
 
 
 def test_a_single_policy_has_no_ratios():
     found = compare(SMALL, ["fairness"], runs=2)
-    text = printed(comparison_view(found), 110)
+    text = printed(found.view(), 110)
     assert "over ..." not in text and "fairness" in text
 
 

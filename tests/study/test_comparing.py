@@ -16,10 +16,8 @@ from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play import hindsight
 from marketsched.results.paired_statistics import losses_seen, ratio_of_means
+from marketsched.results.views import parts_of_view, ratio_text
 from marketsched.show.cli import app
-from marketsched.show.comparison_plot import comparison_figure
-from marketsched.show.comparison_results import write_comparison
-from marketsched.show.comparison_view import comparison_view, ratio_text, remarks
 from marketsched.study.comparisons.comparing import compare
 from marketsched.study.comparisons.mechanisms import MechanismContest, summary_table
 
@@ -191,7 +189,7 @@ def test_w4_is_five_fourths_and_first_come_is_best():
     assert table["promise_holds"].tolist() == [True, False, False]
     assert set(found.runs["opt_kind"]) == {"exact"}
     json.dumps(found.to_dict(), allow_nan=False)
-    assert "nothing earned" in printed(comparison_view(found), 110)
+    assert "nothing earned" in printed(found.view(), 110)
 
 
 def test_runs_are_paired_and_can_be_repeated():
@@ -250,9 +248,9 @@ def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
     found = compare(MAYBE, names, runs=4, progress=stop, keep_interrupted=True)
     assert not found.complete
     assert found.runs["seed"].tolist() == [0, 0]
-    write_comparison(tmp_path / "out", found)
+    found.save(tmp_path / "out")
     assert (tmp_path / "out" / "INCOMPLETE").read_text().startswith("interrupted after 1 of 4 seeds")
-    assert "INTERRUPTED after 1 of 4 seeds" in printed(comparison_view(found), 110)
+    assert "INTERRUPTED after 1 of 4 seeds" in printed(found.view(), 110)
     with pytest.raises(KeyboardInterrupt):  # nothing is finished yet: nothing to keep
         compare(
             MAYBE, names, runs=4, progress=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt), keep_interrupted=True
@@ -319,12 +317,12 @@ def test_bundles_for_known_laws_carry_their_guarantee():
 @pytest.mark.parametrize("width", [80, 110])
 def test_the_view_fits(width):
     found = compare(MAYBE, ["reduction", "first-come", "reduction:eviction=running"], runs=9)
-    text = printed(comparison_view(found), width)
+    text = printed(found.view(), width)
     assert max(map(len, text.splitlines())) <= width
     assert "E[welfare]" in text
     for label in ("first-come", "reduction"):
         assert label in text
-    assert any("ratios of means" in remark for remark in remarks(found))
+    assert any("ratios of means" in remark for remark in parts_of_view(found.view())[2])
 
 
 def test_a_ratio_in_words():
@@ -336,7 +334,7 @@ def test_a_ratio_in_words():
 
 def test_the_figure_says_what_the_table_says():
     found = compare(MAYBE, ["reduction", "first-come", "first-come:price=5"], runs=9)
-    left, right = comparison_figure(found).axes
+    left, right = found.plot().axes
     assert [label.get_text() for label in left.get_yticklabels()] == found.summary["mechanism"].tolist()
     texts = [text.get_text() for text in left.texts]
     assert ratio_text(*found.summary.loc[0, ["ratio_low", "ratio_high"]]) in texts
@@ -358,7 +356,15 @@ def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
     assert done.exit_code == 0, done.stderr
     assert "written to out" in done.stdout
     folder = market_file.parent / "out"
-    names = {"runs.parquet", "summary.parquet", "summary.json", "scenario.yaml", "figure.png", "meta.json"}
+    names = {
+        "timings.json",
+        "runs.parquet",
+        "summary.parquet",
+        "summary.json",
+        "scenario.yaml",
+        "figure.png",
+        "meta.json",
+    }
     assert {path.name for path in folder.iterdir()} == names
     runs = pd.read_parquet(folder / "runs.parquet")
     assert runs[["seed", "mechanism"]].values.tolist() == [

@@ -111,3 +111,5 @@ OPM = CoreLabels(
     pair=("work", "migrations"),
     baseline="fair",
 )
+
+LABELS = {"ogasched": OGASCHED, "esdp": ESDP, "opm": OPM}  # by the name of the core

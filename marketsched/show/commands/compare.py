@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marketsched.show.commands.tools import (
-    INTERRUPTED,
     DataOption,
     ForceOption,
     JsonOption,
@@ -17,18 +15,14 @@ from marketsched.show.commands.tools import (
     SetOption,
     file_name,
     finish,
-    free_folder,
     one_line_errors,
-    print_view,
     progress_bar,
-    stop,
     target_folder,
 )
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
     from marketsched.study.comparisons.adversary import HardInstance
-    from marketsched.study.comparisons.comparing import Comparison
 
 
 def compare(
@@ -116,46 +110,18 @@ def _compare(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    from marketsched.results.output import check_target
-    from marketsched.show.commands.clusters import finish_comparison, finish_over
     from marketsched.study.comparisons.comparing import compare as compare_all
     from marketsched.study.comparisons.over import compare_over, values_over
 
-    folder = out if out is not None else free_folder(Path("runs") / f"{file_name(base.name)}-compared", force)
-    check_target(folder, force=force)
+    folder = target_folder(out, f"{file_name(base.name)}-compared", force)
     options: Any = {"data": data, "optimum_seconds": optimum_seconds, "keep_interrupted": True}
     with progress_bar() as tell:
         if over is not None:
             key, values = values_over(over)
-            swept = compare_over(content, key, values, names, runs, seed, source=source, progress=tell, **options)
+            found = compare_over(content, key, values, names, runs, seed, source=source, progress=tell, **options)
         else:
             found = compare_all(base, names, runs, seed, progress=tell, **options)
-    if over is not None:
-        finish_over(folder, swept, force, as_json)
-    elif base.kind == "market":
-        _finish_mechanisms(folder, found, force, as_json)
-    else:
-        finish_comparison(folder, found, force, as_json)
-
-
-def _finish_mechanisms(folder: Path, found: Comparison, force: bool, as_json: bool) -> None:
-    from marketsched.show.comparison_results import write_comparison
-
-    write_comparison(folder, found, force=force)
-    _show(found, as_json)
-    typer.echo(f"written to {folder}", err=as_json)
-    if not found.complete:
-        asked = found.meta["runs_asked_for"]
-        stop(f"interrupted after {found.meta['runs']} of {asked} seeds: {folder} is marked INCOMPLETE", INTERRUPTED)
-
-
-def _show(found: Comparison, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-        return
-    from marketsched.show.comparison_view import comparison_view
-
-    print_view(comparison_view(found))
+    finish(found, folder, force, as_json)
 
 
 def _search(

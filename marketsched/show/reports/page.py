@@ -8,26 +8,43 @@ equal bytes; the page holds no date and no path.
 from __future__ import annotations
 
 import base64
+import fnmatch
 import hashlib
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.results.output import whole_file
-from marketsched.show.reports.parts import Parts, as_we_write, parts_of
-from marketsched.show.reports.reading import KINDS, Results, data_uri, read_results
-from marketsched.show.reports.tables import ReportTable, told
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.results.kinds import kind_of
+from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
+from marketsched.results.result import Result, load, read_text
+from marketsched.results.views import Shown, frame_table, pairs_table, parts_of_view, summary_table, told
+from marketsched.show.reports.reproduced import overview
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEMPLATE, STYLE = "report.jinja", "report.css"
-PAGE = "report.html"  # what a report is called if nobody says otherwise
-MARK = '<meta name="generator" content="marketsched report">'
+OPEN_LINES = 40  # a longer document is folded
+PNG_HEAD, PNG_TAIL = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 # Entries of a manifest with a place of their own on the page.
-ELSEWHERE = {"versions", "cases", "durations", "kind", "format", "name", "scenario", "complete", "files", "expected"}
+ELSEWHERE = {"versions", "cases", "durations", "format", "name", "scenario", "complete", "expected", "headlines"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A text shown as it is, folded if it is long."""
+
+    title: str
+    text: str
+
+    @property
+    def short(self) -> bool:
+        """Whether it is shown at once."""
+        return self.text.count("\n") <= OPEN_LINES
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
@@ -48,20 +65,12 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
         If the disk does not take it; nothing is left then.
     """
     target = Path(out) if out is not None else Path(folder) / PAGE
-    if target.exists() and not target.is_dir() and not _is_report(target):
+    if target.exists() and not target.is_dir() and not is_page(target):
         raise InvalidParameterError(f"{target} is there and no report: expected another name")
     page = report_page(folder)
     with whole_file(target) as partial:
         partial.write_text(page, encoding="utf-8", newline="\n")
     return target
-
-
-def _is_report(path: Path) -> bool:
-    """Whether a file was written by us (a device or pipe is not one)."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return MARK.encode() in file.read(1000)
 
 
 def report_page(folder: str | Path) -> str:
@@ -78,10 +87,10 @@ def report_page(folder: str | Path) -> str:
 
     from marketsched import __version__
 
-    found = read_results(Path(folder))
-    parts = parts_of(found)
-    with as_we_write(found):
-        facts, figures = _facts(found), _figures(found, parts)
+    path = Path(folder)
+    found = load(path)
+    with _as_we_write(found, path):
+        parts = _parts(found, path)
     rooms = files("marketsched.show.reports")
     style = "\n" + rooms.joinpath(STYLE).read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -90,19 +99,94 @@ def report_page(folder: str | Path) -> str:
     page = environment.from_string(rooms.joinpath(TEMPLATE).read_text(encoding="utf-8")).render(
         style=style,
         style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        kind=KINDS[found.kind],
+        kind=kind_of(found.kind).title,
         parts=parts,
-        incomplete=found.incomplete,
-        figures=figures,
-        facts=facts,
         versions=[(str(name), told(each)) for name, each in found.meta["versions"].items()],
-        files=_files(found),
         version=__version__,
     )
     return page if page.endswith("\n") else page + "\n"
 
 
-def _folded(table: ReportTable) -> str:
+@contextmanager
+def _as_we_write(found: Result, path: Path) -> Iterator[None]:
+    """Turn what surprises us in a folder into one clear line."""
+    try:
+        yield
+    except MarketschedError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        made = found.meta["versions"]["marketsched"]
+        raise InvalidParameterError(
+            f"{path} is damaged, or of another version (made with {made}): {type(error).__name__}: {error}"
+        ) from error
+
+
+def _parts(found: Result, path: Path) -> dict[str, Any]:
+    """Return what stands on the page, by the names of the template."""
+    look = kind_of(found.kind)
+    sections, counts = _sections(found, path)
+    view = None if sections else look.view(found)
+    head, tables, notes = parts_of_view(view)
+    if view is None and not sections:  # of a kind nothing is known of: what is there
+        tables = [frame_table(name, table) for name, table in found.tables.items()]
+        tables += [] if isinstance(found.summary, Mapping) else [frame_table("summary", found.summary)]
+    if sections:
+        head = "the papers' numbers, ours, and a verdict on every claim"
+        notes = ["[95 %]: interval over seeds, from which the verdict follows by one rule (docs/reproduce.md)"]
+        notes += [f"not run: {', '.join(found.meta['missing'])}"] if found.meta["missing"] else []
+    return {
+        "name": look.name(found),
+        "head": head,
+        "tables": [*tables, *counts],
+        "notes": notes,
+        "sections": sections,
+        "details": [_detail(title, each, look.by) for title, each in look.details(found).items()]
+        if head or view
+        else [],
+        "documents": [_Document(title, text) for title, text in look.documents(found).items()],
+        "incomplete": _incomplete(found, path),
+        "figures": _figures(found, path),
+        "facts": _facts(found),
+        "files": list(_files(path)),
+    }
+
+
+def _sections(found: Result, path: Path) -> tuple[list[dict[str, Any]], list[Shown]]:
+    """Return the experiments that lie in the folder of all, and the counts of their verdicts."""
+    if found.kind != "reproduced":
+        return [], []
+    sections, experiments = [], [load(path / name) for name in found.meta["experiments"]]
+    for each in experiments:
+        folder = path / each.meta["experiment"]
+        with _as_we_write(each, folder):
+            head, tables, notes = parts_of_view(each.view())
+            picture = {"title": each.meta["experiment"], "uri": _picture(folder, "figure.png")}
+            sections.append(
+                {"title": each.meta["place"], "head": head, "figure": picture, "tables": tables, "notes": notes}
+            )
+    return sections, overview(experiments)
+
+
+def _detail(title: str, each: Any, by: tuple[str, ...]) -> Shown:
+    if isinstance(each, Mapping):
+        return pairs_table(title, each.items())
+    return summary_table(title, each, by if title == "All figures" else ())
+
+
+def _incomplete(found: Result, path: Path) -> str | None:
+    """Say why something is missing; None: nothing is."""
+    if (path / INCOMPLETE).is_file():
+        return read_text(path / INCOMPLETE).strip() or "something is missing"
+    return None if found.complete else "interrupted: what is here is finished, the rest is missing"
+
+
+def _names(path: Path, *patterns: str) -> list[str]:
+    """Return the names of visible files that match a pattern, in order."""
+    names = sorted(each.name for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _folded(table: Shown) -> str:
     """Say how many rows a folded table has."""
     return table.note or f"{len(table.rows):,} rows"
 
@@ -113,13 +197,39 @@ def _verdict_class(words: str) -> str:
     return next((name for verdict, name in classes.items() if words.startswith(verdict)), "bad")
 
 
-def _figures(found: Results, parts: Parts) -> list[dict[str, str]]:
-    """Return the figures as data URIs: drawn here first, then the folder's main one, then others."""
-    figures = [{"title": title, "uri": data_uri("image/svg+xml", _svg(drawn))} for title, drawn in parts.figures]
-    names = found.names("*.png", "*.svg")
-    for name in sorted(names, key=lambda name: (not name.startswith("figure."), name)):
-        figures.append({"title": name, "uri": found.picture(name)})
-    return figures
+def _figures(found: Result, path: Path) -> list[dict[str, str]]:
+    """Return the figures as data URIs: those of the folder, the main one first; if it has none, drawn here."""
+    names = sorted(_names(path, "*.png", "*.svg"), key=lambda name: (not name.startswith("figure."), name))
+    if names or found.kind == "reproduced":
+        return [{"title": name, "uri": _picture(path, name)} for name in names]
+    drawn = kind_of(found.kind).figures(found)
+    return [{"title": title, "uri": _data_uri("image/svg+xml", _svg(each))} for title, each in drawn.items()]
+
+
+def _picture(path: Path, name: str) -> str:
+    """Return a PNG or SVG picture as a data URI.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is missing or damaged.
+    """
+    try:
+        content = (path / name).read_bytes()
+    except FileNotFoundError:
+        raise InvalidParameterError(f"{path} has no {name}: expected all files of the results") from None
+    if name.endswith(".svg"):
+        sound, kind = b"<svg" in content and b"</svg>" in content, "image/svg+xml"
+    else:
+        sound, kind = content.startswith(PNG_HEAD) and content.endswith(PNG_TAIL), "image/png"
+    if not sound:
+        raise InvalidParameterError(f"{path / name} is damaged: expected a {name[-3:].upper()} picture")
+    return _data_uri(kind, content)
+
+
+def _data_uri(kind: str, content: bytes) -> str:
+    """Return content as an address that holds it."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _svg(figure: Figure) -> bytes:
@@ -132,9 +242,9 @@ def _svg(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _facts(found: Results) -> list[tuple[str, str]]:
+def _facts(found: Result) -> list[tuple[str, str]]:
     """Return what the manifest says besides versions: seeds, sizes, seconds."""
-    facts = [("complete", "no" if found.incomplete else "yes")]
+    facts = [("complete", "yes" if found.complete else "no")]
     for name, value in found.meta.items():
         if name in ELSEWHERE or value == []:
             continue
@@ -163,9 +273,11 @@ def _seeds(seeds: list[Any]) -> str:
     return ", ".join(str(seed) for seed in seeds)
 
 
-def _files(found: Results) -> Iterable[tuple[str, str, str]]:
+def _files(path: Path) -> Iterable[tuple[str, str, str]]:
     """Return (name, rows, bytes) of the files that a reader may open; reports are not among them."""
-    for name in found.names("*"):
+    import pyarrow.parquet as pq
+
+    for name in _names(path, "*"):
         if not name.endswith(".html"):
-            rows = f"{found.rows(name):,}" if name.endswith(".parquet") else ""
-            yield name, rows, f"{(found.path / name).stat().st_size:,}"
+            rows = f"{pq.read_metadata(path / name).num_rows:,}" if name.endswith(".parquet") else ""
+            yield name, rows, f"{(path / name).stat().st_size:,}"

@@ -1,35 +1,20 @@
-"""Experiments of the papers in a report: claims as the command prints them, and an overview of verdicts."""
+"""Many experiments of the papers in a report: how many claims have which verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from marketsched.show.reports.tables import ReportTable, rich_parts, told
-
-if TYPE_CHECKING:
-    from marketsched.show.reports.reading import Results
+from marketsched.results.experiment_kind import COLOURS as VERDICTS
+from marketsched.results.result import Result
+from marketsched.results.views import Shown, told
 
 
-def section(
-    found: Results,
-) -> tuple[str, str, tuple[tuple[str, str], ...], tuple[ReportTable, ...], tuple[str, ...]]:
-    """Return title, headline, picture, claims and reasons of one experiment, in the order of `Section`."""
-    from marketsched.results.result import load
-
-    head, tables, notes = rich_parts(load(found.path).view())
-    picture = (str(found.meta["experiment"]), found.picture("figure.png"))
-    return str(found.meta["place"]), head, (picture,), tuple(tables), tuple(notes)
-
-
-def overview(folders: Sequence[Results]) -> list[ReportTable]:
+def overview(experiments: Sequence[Result]) -> list[Shown]:
     """Return the counts of verdicts: of every paper and of all, then of every experiment."""
-    from marketsched.results.experiment_kind import COLOURS as VERDICTS
-
     papers: dict[str, list[int]] = {}
     lines = []
-    for found in folders:
-        verdicts = found.table("table.parquet")["verdict"].tolist()
+    for found in experiments:
+        verdicts = found.table["verdict"].tolist()
         counts = [verdicts.count(word) for word in VERDICTS]
         meta = found.meta
         sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
@@ -42,8 +27,8 @@ def overview(folders: Sequence[Results]) -> list[ReportTable]:
     words = ("claims", *VERDICTS)
     above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
     return [
-        ReportTable("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
-        ReportTable(
+        Shown("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
+        Shown(
             "Experiments",
             ("", "shows", "sizes", "seeds", *words),
             (*[False] * 3, *[True] * (1 + len(words))),

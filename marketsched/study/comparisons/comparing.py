@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, ClassVar, Protocol
 
@@ -20,47 +19,14 @@ from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.running import Progress, versions
 from marketsched.results.paired_statistics import CONFIDENCE
-from marketsched.results.summarised import Summarised
+from marketsched.results.result import Result
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 Tell = Callable[[str], None]  # told what comes now
 Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison(Summarised):
-    """What came out.
-
-    Attributes
-    ----------
-    scenario : Scenario
-    runs : DataFrame
-        One row per seed and mechanism or policy.
-    summary : DataFrame
-        One row per mechanism or policy.
-    complete : bool
-        False if it was interrupted; it then holds the seeds that everybody finished.
-    meta : dict
-        What is needed to do it again, and of a cluster the sizes of the first seed's world.
-    curves, regrets, jobs : DataFrame
-        Of a cluster, else empty: per seed and policy the reward so far, at most 400 slots of it; the
-        regret at every horizon, if growth was asked for; one row per seed, policy and job, of a core
-        that tells jobs apart.
-    """
-
-    scenario: Scenario
-    runs: pd.DataFrame
-    summary: pd.DataFrame
-    complete: bool
-    meta: dict[str, Any]
-    curves: pd.DataFrame = field(default_factory=pd.DataFrame)
-    regrets: pd.DataFrame = field(default_factory=pd.DataFrame)
-    jobs: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    @property
-    def compared(self) -> str:  # type: ignore[override]
-        """What the rows of the summary are."""
-        return "mechanisms" if self.scenario.kind == "market" else "policies"
+Comparison = Result  # what `compare` returns
 
 
 class Contest(Protocol):
@@ -94,7 +60,7 @@ def compare(
     growth: bool = True,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> Comparison:
+) -> Result:
     """Run every mechanism on the jobs, or every policy on the clusters, of the same seeds.
 
     Parameters
@@ -125,8 +91,12 @@ def compare(
 
     Returns
     -------
-    Comparison
-        Tables, and everything needed to do it again.
+    Result
+        Of kind ``mechanisms``, or ``policies`` of a cluster. ``runs``: one row per seed and mechanism or
+        policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward so far,
+        at most 400 slots of it; ``regrets``, the regret at every horizon, if growth was asked for; ``jobs``,
+        one row per seed, policy and job, of a core that tells jobs apart. ``meta`` says what is needed to do
+        it again. If it was interrupted it holds the seeds that everybody finished.
 
     Raises
     ------
@@ -174,7 +144,9 @@ def compare(
         "versions": versions(),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    return Comparison(base, summary=contest.summary(tables), complete=complete, meta=meta, **tables)
+    meta["complete"] = complete
+    shown = {name: table for name, table in tables.items() if not table.empty}
+    return Result(contest.compared, shown, contest.summary(tables), meta, {"scenario.yaml": base.to_yaml()})
 
 
 def _played(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -15,22 +14,8 @@ from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import Progress, versions
-from marketsched.results.summarised import Summarised
-from marketsched.study.comparisons.comparing import Comparison, compare
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared(Summarised):
-    """What came out: the tables of the comparisons below each other, with the value in column ``value``.
-
-    ``complete`` is False if it was interrupted; it then holds the values that were finished.
-    """
-
-    scenario: Scenario
-    runs: pd.DataFrame
-    summary: pd.DataFrame
-    complete: bool
-    meta: dict[str, Any]
+from marketsched.results.result import Result
+from marketsched.study.comparisons.comparing import compare
 
 
 def values_over(text: str) -> tuple[str, list[Any]]:
@@ -70,7 +55,7 @@ def compare_over(
     optimum_seconds: float = 10.0,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> Compared:
+) -> Result:
     """Compare policies once for each value of one key of a cluster scenario.
 
     Parameters
@@ -85,6 +70,12 @@ def compare_over(
         As in :func:`marketsched.study.comparisons.comparing.compare`; every value has the same seeds.
     source : str
         What to call the scenario in an error line.
+
+    Returns
+    -------
+    Result
+        Of kind ``over``: ``runs`` and ``summary`` of the comparisons below each other, with the value in column
+        ``value``, as text if not all are numbers. If it was interrupted it holds the values that were finished.
 
     Raises
     ------
@@ -108,7 +99,7 @@ def compare_over(
         for text in told
     ]
     began, complete = time.perf_counter(), True
-    found: list[tuple[Any, Comparison]] = []
+    found: list[tuple[Any, Result]] = []
     try:
         for value, text, each in zip(values, told, scenarios, strict=True):
             step = _told(progress, len(found), len(values), text)
@@ -127,9 +118,10 @@ def compare_over(
         "versions": versions(),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    runs_table = pd.concat([each.runs.assign(value=value) for value, each in found], ignore_index=True)
-    summary = pd.concat([each.summary.assign(value=value) for value, each in found], ignore_index=True)
-    return Compared(base, _value_first(runs_table), _value_first(summary), complete, meta)
+    meta["complete"] = complete
+    runs_table = _below_each_other([(value, each.runs) for value, each in found])
+    summary = _below_each_other([(value, each.summary) for value, each in found])
+    return Result("over", {"runs": runs_table}, summary, meta, {"scenario.yaml": base.to_yaml()})
 
 
 def _told(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:
@@ -139,5 +131,9 @@ def _told(progress: Progress | None, done: int, total: int, text: str) -> Progre
     return lambda step, steps, what: progress(done * steps + step, total * steps, f"{text}: {what}")
 
 
-def _value_first(table: pd.DataFrame) -> pd.DataFrame:
+def _below_each_other(tables: Sequence[tuple[Any, pd.DataFrame]]) -> pd.DataFrame:
+    """Return one table with the values in the first column, of one kind: numbers, or else text."""
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in tables)
+    parts = [table.assign(value=value if numbers else str(value)) for value, table in tables]
+    table = pd.concat(parts, ignore_index=True)
     return table[["value", *[name for name in table if name != "value"]]]

@@ -79,7 +79,9 @@ class PolicyContest:
 
     def about(self) -> dict[str, Any]:
         """Return who leads, slots and horizons, and the sizes of the first seed's world."""
-        return {"lead": self.labels[0], "slots": self._core.slots, "horizons": self._horizons, **self._sizes}
+        anew = any(choice.knows_horizon for choice in self._choices)
+        about = {"lead": self.labels[0], "slots": self._core.slots, "horizons": self._horizons, "knows_horizon": anew}
+        return {**about, **self._sizes}
 
 
 def policies_table(

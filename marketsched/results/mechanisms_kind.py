@@ -1,8 +1,11 @@
-"""The picture of a comparison: the ratio to the best schedule, with its interval, per mechanism."""
+"""Mechanisms on the same jobs: who earns most, and how far from the best each can be."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -10,18 +13,110 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from rich.console import Group
+from rich.text import Text
 
-from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
-from marketsched.results.views import ratio_text
-
-if TYPE_CHECKING:
-    from marketsched.study.comparisons.comparing import Comparison
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
+from marketsched.results.result import Result
+from marketsched.results.views import amount, percent, plain_table, ratio_text
 
 RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
 FAR = 3.0  # a promised constant more than so many times the largest ratio is told in words, not drawn
 
 
-def comparison_figure(comparison: Comparison) -> Figure:
+@register_kind("mechanisms")
+class _Mechanisms(Kind):
+    """Table ``runs``, one row per seed and mechanism; one row of the summary per mechanism."""
+
+    title = "comparison of mechanisms"
+    compared = "mechanisms"
+    by = ("mechanism",)
+
+    def how_far(self, result: Result) -> str:
+        return f"after {result.meta['runs']} of {result.meta['runs_asked_for']} seeds"
+
+    def view(self, result: Result) -> Group:
+        meta, rows = result.meta, result.records()
+        state = "" if result.complete else f", INTERRUPTED {result.how_far}"
+        first, runs = meta["seed"], meta["runs"]
+        seeds = f"seeds {first} to {first + runs - 1}" if runs > 1 else f"seed {first}"
+        head = Text(f"{meta['scenario']}: {len(rows)} mechanisms on the same jobs, {seeds}{state}", style="bold")
+        interval = f"{meta['confidence']:.0%} interval"
+        titles = ("welfare", "behind the\nbest here", "revenue", "jobs\ndone", "E[OPT] /\nE[welfare]", interval)
+        table = plain_table(*titles, "promised", room=10)
+        for row in rows:
+            table.add_row(*_cells(row))
+        return Group(head, table, *(Text(f"- {remark}") for remark in _remarks(result)))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        return {"figure": _figure(result)}
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    behind = "-"
+    if row["behind"] > 0:
+        behind = percent(row["behind"])
+        if math.isfinite(row["behind_low"]):
+            behind += f"\n{100 * row['behind_low']:.1f} to {100 * row['behind_high']:.1f}"
+    interval = "-"
+    if math.isfinite(row["interval_low"]):
+        interval = f"{row['interval_low']:.3f} to {row['interval_high']:.3f}"
+    promised = "-"
+    if math.isfinite(row["promised_ratio"]):
+        promised = f"{row['promised_ratio']:.2f}" if row["promise_holds"] else f"({row['promised_ratio']:.2f})"
+    return [
+        row["mechanism"],
+        amount(row["welfare"]),
+        behind,
+        amount(row["revenue"]),
+        percent(row["completed_share"]),
+        ratio_text(row["ratio_low"], row["ratio_high"]),
+        interval,
+        promised,
+    ]
+
+
+def _remarks(comparison: Result) -> list[str]:
+    """Return what a reader of the figures must be told, one sentence each."""
+    meta, rows = comparison.meta, comparison.records()
+    kinds = Counter(comparison.runs.drop_duplicates("seed")["opt_kind"].tolist())
+    what = {
+        "exact": "the exact optimum",
+        "milp": "the bound of a stopped search for it",
+        "lp": "the linear program (11)",
+        "dual": "the dual bound (29)",
+    }
+    told = ", ".join(f"{what[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
+    found = [
+        f"the best schedule in hindsight is bounded above by {told} runs"
+        + ("" if set(kinds) == {"exact"} else "; below it by the best schedule known")
+    ]
+    if meta["runs"] == 1:
+        found.append("a single run has no interval: ask for more with --runs")
+    else:
+        found.append("ratios are ratios of means over paired runs; intervals cover both ends")
+        unseen = [row["mechanism"] for row in rows if row["losses_seen"] == 0]
+        if unseen:
+            found.append(
+                f"{', '.join(unseen)}: no loss seen in {meta['runs']} runs; the interval covers one of everything in a "
+                "share of runs that so many speak for"
+            )
+    for row in rows:
+        alpha = "no constant" if not math.isfinite(row["promised_ratio"]) else f"{row['promised_ratio']:.3g}"
+        verdict = "proven" if row["promise_holds"] and math.isfinite(row["promised_ratio"]) else "not proven here"
+        said = alpha if alpha == "no constant" else f"{alpha}, {verdict}"
+        found.append(f"promised of {row['mechanism']}: {said}: {_shortened(row['promise_conditions'])}")
+    return found
+
+
+def _shortened(conditions: str) -> str:
+    """Keep the first of several conditions; the tables hold all."""
+    first, *more = conditions.split("; ")
+    return f"{first} (and {len(more)} more)" if more else first
+
+
+def _figure(comparison: Result) -> Figure:
     """Draw E[OPT] / E[welfare] per mechanism, and welfare and revenue as shares of the bound.
 
     The thick bar spans what is not known about OPT, the thin line the confidence interval on top of
@@ -30,7 +125,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
     Returns
     -------
     Figure
-        12 inches wide; write it with :func:`marketsched.results.panels.save_figure`.
+        12 inches wide.
     """
     rows = comparison.records()
     with matplotlib.rc_context(STYLE):
@@ -46,7 +141,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
         runs = f"{meta['runs']} paired runs" if meta["runs"] > 1 else "one run, no interval"
         figure.text(0.012, 1 - 0.2 / height, meta["scenario"], fontsize=15, fontweight="bold", va="top", color=INK)
         about = f"{runs}; lines: {meta['confidence']:.0%} intervals" if meta["runs"] > 1 else runs
-        figure.text(0.97, 1 - 0.22 / height, about, fontsize=11, va="top", ha="right", color="#555555")
+        figure.text(0.97, 1 - 0.22 / height, about, fontsize=11, va="top", ha="right", color=MUTED)
     return figure
 
 
@@ -59,7 +154,7 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
     right = 1 + 1.3 * (max([widest, *drawn]) - 1 or 0.1)
     for y, row in enumerate(rows):
         if row not in finite:
-            axes.text(1.0, y, "  earned nothing", va="center", color="#555555", fontsize=11)
+            axes.text(1.0, y, "  earned nothing", va="center", color=MUTED, fontsize=11)
             continue
         if np.isfinite(row["interval_low"]):
             axes.plot([row["interval_low"], row["interval_high"]], [y, y], color=RATIO, linewidth=1.6, zorder=2)

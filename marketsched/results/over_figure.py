@@ -18,10 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from marketsched.clusters.plots import MUTED, look, short
-from marketsched.play.policies import ratio
-from marketsched.results.paired_statistics import spread
-from marketsched.results.panels import GREY, INK, STYLE
+from marketsched.results.paired_statistics import ratio, spread
+from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look, short
 
 LOWEST = -1.5  # of the axis of shares of y*
 
@@ -161,27 +159,14 @@ def _values_across(axes: Axes, values: Sequence[Any], key: str) -> None:
 
 
 def _frame(title: str, about: str) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(12, 4.6), facecolor="white")
-    panels = list(figure.subplots(1, 2))
-    figure.subplots_adjust(left=0.065, right=0.985, top=0.76, bottom=0.13, wspace=0.16)
-    figure.text(0.012, 0.975, title, fontsize=16, fontweight="bold", va="top", color=INK)
-    figure.text(0.988, 0.965, about, fontsize=11, va="top", ha="right", color=MUTED)
-    return figure, panels
+    return frame(2, title, about, left=0.065, right=0.985, bottom=0.13, wspace=0.16)
 
 
 def _legend(figure: Figure, labels: Sequence[str], *, bars: bool = False, star: str = "") -> None:
-    handles: list[Any] = [
-        Patch(color=look(place)["color"], label=label)
-        if bars
-        else Line2D([], [], linewidth=2, label=label, **look(place))
-        for place, label in enumerate(labels)
-    ]
-    if star:
-        handles.append(
-            Line2D([], [], linestyle="", marker="D", color=INK, markerfacecolor="white", label=f"{star} over the same")
-        )
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.915), ncols=len(handles), frameon=False,
-                  fontsize=11, handlelength=1.8, columnspacing=1.3, handletextpad=0.5)  # fmt: skip
+    patches = [Patch(color=look(place)["color"], label=label) for place, label in enumerate(labels)] if bars else None
+    best: dict[str, Any] = {"linestyle": "", "marker": "D", "color": INK, "markerfacecolor": "white"}
+    more = [Line2D([], [], label=f"{star} over the same", **best)] if star else []
+    legend(figure, labels, *more, handles=patches, columnspacing=1.3, handletextpad=0.5)
 
 
 def _order(table: pd.DataFrame) -> tuple[list[str], list[Any]]:

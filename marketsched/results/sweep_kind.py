@@ -1,18 +1,26 @@
-"""A sweep in a report: means over seeds with t intervals, and differences paired seed by seed."""
+"""A sweep: means over seeds with t intervals, and differences paired seed by seed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from marketsched.show.reports.tables import ReportTable, cell, told
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.paired_statistics import CONFIDENCE, spread
+from marketsched.results.result import Result
+from marketsched.results.views import cell, plain_table, told
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-CONFIDENCE = 0.95
 # What a reader asks for first; the table shows the first few that a sweep has. No ratios of policies: the mean of
 # ratios is not the ratio of means, and a total near zero would decide it.
 MEASURES = (
@@ -24,30 +32,52 @@ MEASURES = (
     "reward_per_slot",
     "regret_share",
 )
-MOST_MEASURES, MOST_GROUPS, MOST_DRAWN = 5, 200, 30
+MOST_MEASURES, MOST_GROUPS, MOST_DRAWN, MOST_DOCUMENTS = 5, 200, 30, 12
 FIXED = ("case", "scenario", "seed", "run", "status", "error", "policy", "observes", "rules")
 
 
-def interval(values: pd.Series[float]) -> tuple[float, float, int]:
-    """Return mean, half width of the t interval (NaN for one value) and how many values there are.
+@register_kind("sweep")
+class _Sweep(Kind):
+    """Table ``results``, one row for every run (and policy), as soon as the sweep has ended."""
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> mean, half, n = interval(pd.Series([1.0, 2.0, 3.0]))
-    >>> mean, round(half, 3), n
-    (2.0, 2.484, 3)
-    """
-    from scipy import stats
+    title = "sweep"
+    table = "results"
 
-    known = values.dropna()
-    n = len(known)
-    if not n:
-        return math.nan, math.nan, 0
-    half = math.nan
-    if n > 1:
-        half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1) * known.std(ddof=1) / math.sqrt(n))
-    return float(known.mean()), half, n
+    def found_in(self, folder: Path) -> dict[str, Any]:
+        return {"kept": sum(1 for _ in (folder / "runs").glob("*.json"))}
+
+    def view(self, result: Result) -> Group:
+        meta, labels = result.meta, labels_of(result.meta)
+        sizes = f"{len(labels):,} cases, {len(meta['seeds']):,} seeds, {meta['runs']:,} runs"
+        parts: list[Any] = [Text(f"{self.name(result)}: {sizes}", style="bold")]
+        notes = []
+        if meta.get("failed"):
+            notes.append(f"{meta['failed']:,} of {meta['runs']:,} runs failed; figures are of the others")
+        if "results" in result.tables:
+            means, how = sweep_table(result.results, labels)
+            failed, more = failures_table(result.results, labels)
+            parts += [means, *([] if failed is None else [failed])]
+            notes += [how, *more]
+        else:
+            kept = result.summary.get("kept", 0)
+            notes.append(f"{kept:,} of {meta['runs']:,} runs are kept; the table is written when the sweep ends")
+        if len(meta["cases"]) > MOST_DOCUMENTS:
+            notes.append(f"scenarios of the first {MOST_DOCUMENTS} cases are shown; meta.json holds all")
+        return Group(*parts, *(Text(f"- {note}") for note in notes))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        if "results" not in result.tables:
+            return {}
+        drawn = sweep_figure(result.results, labels_of(result.meta))
+        return {} if drawn is None else {"means over seeds with 95 % intervals, one line for each case": drawn}
+
+    def details(self, result: Result) -> dict[str, Any]:
+        return {"Every run": result.results} if "results" in result.tables else {}
+
+    def documents(self, result: Result) -> dict[str, str]:
+        labels = labels_of(result.meta)
+        cases = result.meta["cases"][:MOST_DOCUMENTS]
+        return {f"scenario: {labels[int(each['case'])]}": dump_yaml(each["scenario"]) for each in cases}
 
 
 def measures_of(table: pd.DataFrame) -> list[str]:
@@ -81,48 +111,53 @@ def groups_of(table: pd.DataFrame, labels: Mapping[int, str]) -> list[tuple[str,
     return found
 
 
-def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> ReportTable:
-    """Return a line for each case (and policy): means over seeds, and what it earns more than the first case."""
+def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table, str]:
+    """Return a line for each case (and policy), and what its figures are.
+
+    Means over seeds, and how much more of the first figure each case has than the first case.
+    """
     measures, groups = measures_of(table), groups_of(table, labels)
     policies = any(policy for _, policy, _ in groups)
     paired = bool(measures) and len({case for case, _, _ in groups}) > 1
-    columns = ["case", *(["policy"] if policies else []), "runs", *measures]
-    if paired:
-        columns.append(f"Δ {measures[0]}")
+    means = plain_table(first="case", room=10)
+    if policies:
+        means.add_column("policy")
+    for title in ("runs", *measures, *([f"Δ {measures[0]}"] if paired else [])):
+        means.add_column(Text(title), justify="right")
     first: dict[str, pd.DataFrame] = {}
-    rows, last = [], None
+    last = None
     for case, policy, found in groups[:MOST_GROUPS]:
         base = first.setdefault(policy, found)
         line = [case if case != last else "", *([policy] if policies else []), str(len(found))]
         line += [_plus_minus(found[name]) for name in measures]
         if paired:
             line.append("" if base is found else _plus_minus((found[measures[0]] - base[measures[0]]).dropna()))
-        rows.append(tuple(line))
+        means.add_row(*(Text(each) for each in line))
         last = case
-    note = f"means over seeds ± half of the {100 * CONFIDENCE:.0f} % t interval"
-    note += "; Δ: more than in the first case, seed by seed" if paired else ""
+    how = f"means over seeds ± half of the {100 * CONFIDENCE:.0f} % t interval"
+    how += "; Δ: more than in the first case, seed by seed" if paired else ""
     if len(groups) > MOST_GROUPS:
-        note += f"; the first {MOST_GROUPS:,} of {len(groups):,} lines"
-    numeric = tuple(i > int(policies) for i in range(len(columns)))
-    return ReportTable("Means", tuple(columns), numeric, tuple(rows), note)
+        how += f"; the first {MOST_GROUPS:,} of {len(groups):,} lines"
+    return means, how
 
 
 def _plus_minus(values: pd.Series[float]) -> str:
-    mean, half, _ = interval(values)
-    return told(mean) if math.isnan(half) else f"{told(mean)} ± {told(float(f'{half:.2g}'))}"
+    found = spread(values)
+    half = (found.high - found.low) / 2
+    return told(found.mean) if math.isnan(half) else f"{told(found.mean)} ± {told(float(f'{half:.2g}'))}"
 
 
-def failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> ReportTable | None:
-    """Return the runs that failed with their errors, or None if none did."""
+def failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table | None, list[str]]:
+    """Return the runs that failed with their errors, or None if none did; and what is to be said of them."""
     failed = table[table["status"] == "failed"]
     if failed.empty:
-        return None
-    rows = tuple(
-        (labels.get(int(case), f"case {case}"), str(seed), str(error))
-        for case, seed, error in zip(failed["case"], failed["seed"], failed["error"], strict=True)
-    )
-    note = f"the first {MOST_GROUPS:,} of {len(rows):,}" if len(rows) > MOST_GROUPS else ""
-    return ReportTable("Failed runs", ("case", "seed", "error"), (False, True, False), rows[:MOST_GROUPS], note)
+        return None, []
+    shown = plain_table("seed", first="failed: case", room=10)
+    shown.add_column("error", overflow="fold")
+    for case, seed, error in failed[["case", "seed", "error"]].head(MOST_GROUPS).itertuples(index=False):
+        shown.add_row(Text(labels.get(int(case), f"case {case}")), str(seed), Text(str(error)))
+    more = f"the first {MOST_GROUPS:,} of {len(failed):,} failed runs are shown"
+    return shown, [more] if len(failed) > MOST_GROUPS else []
 
 
 def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | None:
@@ -137,17 +172,17 @@ def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | Non
     policies = list(dict.fromkeys(policy for _, policy, _ in groups))
     if not measures or not cases or len(cases) > MOST_DRAWN or len(policies) > len(OKABE_ITO):
         return None
-    spread = 0.6 / max(1, len(policies))
+    apart = 0.6 / max(1, len(policies))
     with matplotlib.rc_context(STYLE):
         height = 1.3 + len(cases) * max(0.42, 0.16 * len(policies))
         figure = Figure(figsize=(12, height), facecolor="white", layout="constrained")
         panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
         for axes, measure in zip(panels, measures, strict=True):
             for k, (policy, colour) in enumerate(zip(policies, OKABE_ITO, strict=False)):
-                chosen = [(case, interval(found[measure])) for case, each, found in groups if each == policy]
-                y = [cases.index(case) + spread * (k - (len(policies) - 1) / 2) for case, _ in chosen]
-                means = [mean for _, (mean, _, _) in chosen]
-                halves = [0.0 if math.isnan(half) else half for _, (_, half, _) in chosen]
+                chosen = [(case, spread(found[measure])) for case, each, found in groups if each == policy]
+                y = [cases.index(case) + apart * (k - (len(policies) - 1) / 2) for case, _ in chosen]
+                means = [each.mean for _, each in chosen]
+                halves = [0.0 if math.isnan(each.low) else each.mean - each.low for _, each in chosen]
                 axes.errorbar(means, y, xerr=halves, fmt="o", color=colour, markersize=5, capsize=2, label=policy)
             axes.set_xlabel(measure)
             axes.grid(axis="x", color="#e4e4e4")

@@ -1,4 +1,4 @@
-"""Pictures of cluster runs and comparisons, in the manner of Fig. 2 of the OgaSched paper.
+"""Pictures of runs and comparisons of policies and comparisons, in the manner of Fig. 2 of the OgaSched paper.
 
 Policies keep their colours; the leading one is drawn on top and thicker. Whatever shows a ratio
 shows beside it what the core's yardstick would have reached: of OgaSched the best fixed allocation y*.
@@ -17,39 +17,30 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
+from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look, short
 
 if TYPE_CHECKING:
     from marketsched.config.clusters.labels import CoreLabels
-    from marketsched.play.policies import ClusterRun
-    from marketsched.study.comparisons.comparing import Comparison
+    from marketsched.results.result import Result
 
-DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (5, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)), "-")
 SETTLED = 0.02  # share of the slots after which averages no longer decide the range of an axis
-MUTED = "#555555"
 STARS = {"y*": "y*, best fixed"}  # what is too long for a legend
 
 
-def look(place: int) -> dict[str, Any]:
-    """Return colour and dashes of the policy at a place; later ones are dashed, as equal lines lie on each other."""
-    again = 3 * (place // len(OKABE_ITO))  # a colour that comes again comes with other dashes
-    return {"color": OKABE_ITO[place % len(OKABE_ITO)], "linestyle": DASHES[(place + again) % len(DASHES)]}
-
-
-def run_figure(run: ClusterRun) -> Figure:
+def run_figure(run: Result, words: CoreLabels) -> Figure:
     """Draw a run: average reward, cumulative reward, and ratios of the leading policy to the others, over time.
 
     Returns
     -------
     Figure
-        12 x 4.6 inches; write it with :func:`marketsched.results.panels.save_figure`.
+        12 x 4.6 inches.
     """
-    meta, rows, words = run.meta, run.records(), run.scenario.cluster.labels
+    meta, rows = run.meta, run.records()
     labels = [row["policy"] for row in rows]
     tables = {label: run.slots[run.slots["policy"] == label] for label in labels}
     best = rows[0]["reference"] / rows[0]["slots"]
     with matplotlib.rc_context(STYLE):
-        figure, panels = _frame(3, f"{meta['scenario']}, seed {meta['seed']}", words.sizes.format(**meta))
+        figure, panels = frame(3, f"{meta['scenario']}, seed {meta['seed']}", words.sizes.format(**meta))
         for place, label in reversed(list(enumerate(labels))):
             table, width = tables[label], 2.4 if label == meta["lead"] else 1.5
             panels[0].plot(table["slot"], table["average_reward"], linewidth=width, **look(place))
@@ -94,21 +85,21 @@ def _draw_ratio_curves(axes: Axes, tables: dict[str, pd.DataFrame], rows: Sequen
     _around(curves, [1.0, *ends], axes)
 
 
-def comparison_figure(found: Comparison) -> Figure:
+def comparison_figure(found: Result, words: CoreLabels) -> Figure:
     """Draw a comparison: reward over time as a share of y*, ratios seed by seed, and how regret grows.
 
     Returns
     -------
     Figure
-        12 x 4.6 inches; write it with :func:`marketsched.results.panels.save_figure`.
+        12 x 4.6 inches.
     """
-    meta, rows, words = found.meta, found.records(), found.scenario.cluster.labels
+    meta, rows = found.meta, found.records()
     labels = [row["policy"] for row in rows]
-    grows = not found.regrets.empty
+    grows = "regrets" in found.tables
     known = bool(found.runs["reference"].gt(0).all())
     with matplotlib.rc_context(STYLE):
         runs = f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed"
-        figure, panels = _frame(2 + grows, f"{meta['scenario']}, {runs}", words.sizes.format(**meta))
+        figure, panels = frame(2 + grows, f"{meta['scenario']}, {runs}", words.sizes.format(**meta))
         _draw_mean_curves(panels[0], found, labels, known, words)
         _draw_ratio_dots(panels[1], found.runs, rows, meta["lead"])
         if grows:
@@ -119,7 +110,7 @@ def comparison_figure(found: Comparison) -> Figure:
     return figure
 
 
-def _draw_mean_curves(axes: Axes, found: Comparison, labels: Sequence[str], known: bool, words: CoreLabels) -> None:
+def _draw_mean_curves(axes: Axes, found: Result, labels: Sequence[str], known: bool, words: CoreLabels) -> None:
     """Draw the mean over seeds, and one standard deviation around the leading policy's."""
     unit = found.runs.groupby("seed")["reference"].first() / found.meta["slots"] if known else None
     means = []
@@ -220,28 +211,15 @@ def _draw_growth(
     axes.set_xticks(horizons, [f"{slots:,}" for slots in horizons])
 
 
-def _frame(n_panels: int, title: str, about: str) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(12, 4.6), facecolor="white")
-    panels = list(np.atleast_1d(figure.subplots(1, n_panels)))
-    figure.subplots_adjust(left=0.06, right=0.975, top=0.76, bottom=0.17, wspace=0.3)
-    figure.text(0.012, 0.975, title, fontsize=16, fontweight="bold", va="top", color=INK)
-    figure.text(0.988, 0.965, about, fontsize=11, va="top", ha="right", color=MUTED)
-    return figure, panels
-
-
 def _legend(
     figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], words: CoreLabels, *, known: bool
 ) -> None:
-    """Name the policies in one row, and say who sees what before deciding."""
-    handles = [Line2D([], [], linewidth=2, label=label, **look(place)) for place, label in enumerate(labels)]
-    if known:
-        star: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1.5)), "markerfacecolor": "white"}
-        handles.append(Line2D([], [], label=STARS.get(words.star, words.reference), marker="D", **star))
+    """Name the policies, and say who sees what before deciding."""
+    star: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1.5)), "markerfacecolor": "white"}
+    best = [Line2D([], [], label=STARS.get(words.star, words.reference), marker="D", **star)] if known else []
     letters = sum(map(len, labels))
-    size, rows_of_names = 11 if letters < 60 else 9, 1 if letters < 90 else 2
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.915), frameon=False, fontsize=size,
-                  ncols=-(-len(handles) // rows_of_names), handlelength=1.8, columnspacing=1.1,
-                  handletextpad=0.5)  # fmt: skip
+    size, lines = 11 if letters < 60 else 9, 1 if letters < 90 else 2
+    legend(figure, labels, *best, rows=lines, fontsize=size, handletextpad=0.5)
     seen = {row["observes"] for row in rows}
     groups = [f"{what}: {', '.join(row['policy'] for row in rows if row['observes'] == what)}" for what in sorted(seen)]
     told = "seen before deciding: " + ("; ".join(reversed(groups)) if len(seen) > 1 else f"{seen.pop()}, by all")
@@ -256,16 +234,6 @@ def _around(curves: Sequence[Any], others: Sequence[float], axes: Axes) -> None:
     if values.size:
         room = 0.06 * (values.max() - values.min()) or 0.05 * abs(values[0]) or 1.0
         axes.set_ylim(values.min() - room, values.max() + room)
-
-
-def short(x: float, _: Any = None) -> str:
-    """Write the number at a tick in a few characters."""
-    if x == 0 or 0.1 <= abs(x) < 1e5:
-        return f"{x:,.5g}"
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(x) >= size:
-            return f"{x / size:.4g}{unit}"
-    return f"{x:.2g}"
 
 
 def _wrapped(label: str) -> str:

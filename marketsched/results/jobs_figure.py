@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -10,11 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from marketsched.clusters.plots import MUTED, look
 from marketsched.results.paired_statistics import spread
-from marketsched.results.panels import GREY, INK, STYLE
+from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look
 
 FARTHEST = 0.98  # quantile of the jobs of all policies at which the axis of costs over utilities ends
 
@@ -44,7 +41,7 @@ def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
         share=jobs["cost"] / jobs["budget"],
     )
     with matplotlib.rc_context(STYLE):
-        figure, panels = _frame(3, title)
+        figure, panels = frame(3, title, bottom=0.15, wspace=0.25)
         for place, label in reversed(list(enumerate(labels))):
             own = table[table["policy"] == label]
             for axes, name in zip(panels, ("cost_over_utility", "share", "utility"), strict=True):
@@ -62,7 +59,7 @@ def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
             axes.set_title("share of the jobs", fontsize=12, loc="left")
             axes.set_xlabel(name)
             axes.set_ylim(0, 1.02)
-        _legend(figure, labels)
+        legend(figure, labels, fontsize=11 if sum(map(len, labels)) < 90 else 9, labelcolor=MUTED)
     return figure
 
 
@@ -102,7 +99,7 @@ def migration_figure(runs: pd.DataFrame, *, title: str, baseline: str) -> Figure
         moved=100 * own["migrations"] / own["slots"] / own["machines"],
     )
     with matplotlib.rc_context(STYLE):
-        figure, panels = _frame(2, f"{title}; lines: 95 % interval of the mean over seeds")
+        figure, panels = frame(2, f"{title}; lines: 95 % interval of the mean over seeds", bottom=0.15, wspace=0.25)
         for axes, name in zip(panels, ("gain", "moved"), strict=True):
             _draw_steps(axes, shown, name)
         if based:
@@ -130,18 +127,3 @@ def _draw_shares(axes: Axes, values: np.ndarray[Any, np.dtype[np.float64]], *, w
     """Draw which share of all values is at most so much; infinite ones count, but are nowhere."""
     finite = np.sort(values[np.isfinite(values)])
     axes.step(finite, np.arange(1, finite.size + 1) / max(values.size, 1), where="post", linewidth=width, **style)
-
-
-def _frame(n_panels: int, title: str) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(12, 4.6), facecolor="white")
-    panels = list(np.atleast_1d(figure.subplots(1, n_panels)))
-    figure.subplots_adjust(left=0.06, right=0.975, top=0.76, bottom=0.15, wspace=0.25)
-    figure.text(0.012, 0.975, title, fontsize=16, fontweight="bold", va="top", color=INK)
-    return figure, panels
-
-
-def _legend(figure: Figure, labels: Sequence[str]) -> None:
-    handles = [Line2D([], [], linewidth=2, label=label, **look(place)) for place, label in enumerate(labels)]
-    size = 11 if sum(map(len, labels)) < 90 else 9
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.915), ncols=len(handles), frameon=False,
-                  fontsize=size, labelcolor=MUTED, handlelength=1.8, columnspacing=1.1)  # fmt: skip
