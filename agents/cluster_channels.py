@@ -28,6 +28,7 @@ from marketsched.mechanisms.allocation.payments import displaced_utilities
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.randomness import checked_seed
 
 PAYMENTS = ("none", "displaced utility")
 
@@ -93,7 +94,7 @@ class ChannelGame:
         self.channels, self.policy = channels, policy
         self.slots = whole_parameter("slots", slots, 1)
         self.payment = one_of("payment", payment, PAYMENTS)
-        self.seed = whole_parameter("seed", seed, 0)
+        self.seed = checked_seed(seed)
         self._arrivals, self._utilities = arrivals, utilities
         self.n_owners = channels.n_ports
         none = np.zeros(0, dtype=np.int64)

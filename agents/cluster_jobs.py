@@ -30,8 +30,9 @@ from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEE
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.payments import displaced_work, spent_prices
 from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
-from marketsched.mechanisms.checks import count_array, float_array, whole_parameter
+from marketsched.mechanisms.checks import count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.randomness import checked_seed
 
 PAYMENTS = ("none", "displaced work", "spending")
 
@@ -85,7 +86,7 @@ class JobGame:
         self.prices = float_array("prices", prices, (availability.n_machines,), lowest=0.0).copy()
         self.payment = one_of("payment", payment, PAYMENTS)
         self.owners = count_array("owners", np.arange(jobs.size) if owners is None else owners, jobs.size)
-        self.seed = whole_parameter("seed", seed, 0)
+        self.seed = checked_seed(seed)
         self.speeds, self.slots = speeds, jobs.horizon
         self.n_owners = int(self.owners.max()) + 1
         self._availability = availability

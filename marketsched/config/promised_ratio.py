@@ -8,9 +8,10 @@ from typing import Any
 
 from marketsched.config.configuration import ExponentialPrices, MonteCarlo
 from marketsched.config.mechanism_choice import MechanismChoice
+from marketsched.mechanisms.registry import canonical
 
 SIZES = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay")
-POSTED = ("exponential", "reduction")  # names that stand for Algorithm 2
+POSTED = ("exponential", "posted-price")  # names that stand for Algorithm 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def promised_ratio(choice: MechanismChoice, sizes: object, *, certain: bool) -> 
     Bundle prices (``stochastic``) get no constant here: what (27) bounds is a mean over laws, which
     says nothing about one instance.
     """
-    if choice.name not in POSTED or not isinstance(choice.pricing, ExponentialPrices):
+    if canonical("mechanism", choice.name) not in POSTED or not isinstance(choice.pricing, ExponentialPrices):
         return Promise(None, False, "no theorem bounds the ratio of this mechanism on single instances")
     from marketsched.mechanisms.posted.guarantees import price_ends
 

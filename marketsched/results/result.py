@@ -62,7 +62,7 @@ class Result:
     --------
     >>> import pandas as pd
     >>> found = Result("notes", {"runs": pd.DataFrame({"seed": [0, 1], "welfare": [3.0, 5.0]})}, {"best": 5.0})
-    >>> found.runs["welfare"].mean(), found.summary["best"], found.complete
+    >>> float(found.runs["welfare"].mean()), found.summary["best"], found.complete
     (4.0, 5.0, True)
     """
 

@@ -19,6 +19,7 @@ import numpy as np
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.check_markets import SIZES, CheckMarket, Played, check_market, play
 
@@ -106,7 +107,7 @@ def check_mechanism(
     >>> len(report.failed), report["capacity is held"].outcome
     (0, 'passed')
     """
-    n_markets, seed = whole_parameter("n_markets", n_markets, 1), whole_parameter("seed", seed, 0)
+    n_markets, seed = whole_parameter("n_markets", n_markets, 1), checked_seed(seed)
     excused = dict(except_for or {})
     claims = getattr(factory(**SIZES, rng=np.random.default_rng(seed)), "does_not_claim", ())
     excused.update(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))

@@ -24,6 +24,7 @@ from scipy.optimize import Bounds, direct
 from marketsched.agents.lies import Combination, Misreport
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.truthfulness.evaluation import (
     Budget,
     BudgetSpent,
@@ -108,7 +109,7 @@ def search(
         whole_parameter("max_plays", max_plays, 1)
     finite_parameter("confidence", confidence, "(0, 1)")
     finite_parameter("tolerance", tolerance)
-    seed = whole_parameter("seed", seed, 0)
+    seed = checked_seed(seed)
     budget = Budget(max_plays, budget_seconds)
     found = Deviations(max_plays=max_plays, budget_seconds=budget_seconds)
     try:

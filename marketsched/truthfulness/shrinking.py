@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from marketsched.agents.lies import Combination, Misreport
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.truthfulness.evaluation import (
     Budget,
     BudgetSpent,
@@ -64,7 +64,7 @@ def shrink(
     """
     if not deviation.confirmed:
         return deviation
-    seed = deviation.seed + 1 if seed is None else whole_parameter("seed", seed, 0)
+    seed = deviation.seed + 1 if seed is None else checked_seed(seed)
     budget = Budget(max_plays, budget_seconds)
     shrinker = _Shrinker(situation, deviation, Evaluator(situation, seed, budget))
     try:

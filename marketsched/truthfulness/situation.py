@@ -30,6 +30,7 @@ from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.limits import SIZES, check_report
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.guarded_market import Factory
@@ -192,7 +193,7 @@ class Situation:
             If the mechanism raises anything else or breaks the protocol.
         """
         conduct = report if isinstance(report, Conduct) else plain(report, self.truth.concurrency)
-        return self.stage.play(conduct, self.stage.world(whole_parameter("seed", seed, 0)))
+        return self.stage.play(conduct, self.stage.world(checked_seed(seed)))
 
     def utility(self, report: StatementOfWork | Conduct, seed: int) -> float:
         """Return the owner's true value minus its payment, credits; errors as of `play`."""
@@ -200,7 +201,7 @@ class Situation:
 
     def mechanism_at_turn(self, seed: int = 0) -> Mechanism:
         """Return a copy of the mechanism at the owner's turn to submit; with a history, that of the history."""
-        return self.stage.at_turn(self.stage.world(whole_parameter("seed", seed, 0))).mechanism
+        return self.stage.at_turn(self.stage.world(checked_seed(seed))).mechanism
 
 
 def situation_of(
@@ -253,7 +254,7 @@ def situations_of(
     data: str | PathLike[str] | None = None,
 ) -> list[Situation]:
     """Return the situation of several owners of one workload, which is built once; as `situation_of`."""
-    factory = _mechanism_of(scenario, whole_parameter("seed", seed, 0), data)
+    factory = _mechanism_of(scenario, checked_seed(seed), data)
     workload = factory.workload
     places = {job.name: i for i, job in enumerate(workload.jobs)}
     choice = scenario.mechanism

@@ -98,7 +98,7 @@ class BidPrice(ArrivalMarket):
 
     Examples
     --------
-    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
     >>> market = BidPrice(1, 9, max_concurrency=1, max_duration=3, max_value=9.0, max_delay=9)
     >>> plan = market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 5), [(1, 2, 1.0)]))
     >>> market.arrive("A", 2)

@@ -316,7 +316,10 @@ def test_blank_lines_count_but_say_nothing():
         ({"pricing": {"kind": "exponential", "floor": 2, "ceiling": 1}}, r"pricing.ceiling = 1.0: expected .* above"),
         ({"oracle": {"kind": "monte-carlo", "samples": 0}}, r"oracle.samples = 0: expected a whole number >= 1"),
         ({"eviction": "nobody"}, r"eviction = 'nobody': expected 'all' or 'running'"),
-        ({"mechanism": "lottery"}, r"mechanism = 'lottery': expected one of exponential, first-come, pay-as-bid"),
+        (
+            {"mechanism": "lottery"},
+            r"mechanism = 'lottery': expected one of bid-price, exponential, first-come, pay-as-bid",
+        ),
         ({"seed": -1}, r"seed = -1: expected a whole number >= 0"),
         ({"pricing": {"kind": "exponential"}}, r"C' = 2.* expected C' > max_concurrency"),
         ({"max_concurrency": 3}, r"max_concurrency = 3: expected a whole number in \[1, 2\]"),

@@ -148,7 +148,10 @@ def test_duplicate_names(here):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("name: x\ncolour: red\n", "bad.yaml: colour: unknown key: known here are name, description, workload"),
+        (
+            "name: x\ncolour: red\n",
+            "bad.yaml: colour: unknown key (did you mean 'cluster'?): known here are name",
+        ),
         ("name: x\nname: y\n", "bad.yaml: line 2, column 1: the key 'name' twice: expected a YAML document"),
         ("name: [x\n", "bad.yaml: line 2, column 1: "),
         ("", "bad.yaml: the document = None: expected a table of keys"),
@@ -224,7 +227,7 @@ def test_a_bad_log_is_a_reported_error(here, bad, part):
         (["run", "google-recurring", "--data", "nowhere"], "nowhere: no such folder: give the folder"),
         (["traces", "--data", "nowhere"], "nowhere: no such folder"),
         (["traces", "verify"], "no data folder"),
-        (["traces", "verify", "moon", "--data", "."], "trace 'moon': expected one of google-jobs"),
+        (["traces", "verify", "moon", "--data", "."], "trace 'moon' is unknown: expected one of google-jobs"),
     ],
 )
 def test_a_missing_file_or_folder(here, arguments, line):

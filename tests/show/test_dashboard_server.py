@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from marketsched.show.dashboard.server import missing_packages
-from page_visitor import Visitor
 
 pytestmark = pytest.mark.skipif(bool(missing_packages()), reason="the extra viz is not installed")
 websockets = pytest.importorskip("websockets")
+from page_visitor import Visitor  # noqa: E402
+
 BAD = ({"a": 1}, [1], 5, None, True, 1e308, "x" * 100_000, "\0", "-1", "9" * 5000)
 
 

@@ -81,12 +81,11 @@ def test_every_command_of_the_next_steps_is_there():
         (["run", "empty.yaml"], "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"),
         (["run", "table.csv"], "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"),
         (["run", "saturated"], "--data DIR, or set MARKETSCHED_DATA; `marketsched traces` lists them"),
-        (["audit", "cluster-pai"], "expected one of jobs, with a workload, such as synthetic-pipelines"),
         (["sweep", "synthetic-pipelines"], "no such file: expected a YAML file that names a scenario and what to vary"),
         (["sweep", "folder"], "is a folder: expected a YAML file that names a scenario"),
         (["sweep", "typo.yaml"], "is a scenario: expected a sweep, that is `scenario: typo.yaml` in another file"),
         (["report", "folder"], "expected a folder that marketsched wrote"),
-        (["learn", "--mechanisms", "vickrey"], "expected one of exponential, first-come"),
+        (["learn", "--mechanisms", "vickrey"], "expected one of bid-price, exponential, first-come"),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_do(here, arguments, words):

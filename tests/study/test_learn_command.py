@@ -65,11 +65,15 @@ def test_runs_of_a_seed_have_the_same_days_and_the_price_of_the_reduction_is_pos
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"mechanisms": ["exponental"]}, UnknownNameError, "'exponental' is unknown: expected one of exponential"),
+        (
+            {"mechanisms": ["exponental"]},
+            UnknownNameError,
+            "'exponental' is unknown: expected one of bid-price",
+        ),
         ({"mechanisms": ["vcg", "vcg"]}, InvalidParameterError, "named twice"),
         ({"mechanisms": []}, InvalidParameterError, "at least one name"),
         ({"mechanisms": ["stochastic"]}, InvalidParameterError, "needs the laws"),
-        ({"mechanisms": ["reduction:2"]}, InvalidParameterError, "as in reduction:price=2"),
+        ({"mechanisms": ["reduction:2"]}, InvalidParameterError, "as in posted-price:price=2"),
         ({"mechanisms": ["vcg:capacity=9"]}, InvalidParameterError, "the same market for all"),
         ({"mechanisms": ["vcg:color=9"]}, InvalidParameterError, "color"),
         ({"learner": "clever"}, UnknownNameError, "learner 'clever' is unknown: expected one of adahedge"),

@@ -219,7 +219,7 @@ def test_ctrl_c_in_a_thread_of_a_worker_is_the_run_s_own(here, monkeypatch):
 
     monkeypatch.setattr(sweep_records, "_rows", interrupted)
     told = []
-    task = Task("0" * 24, "market", "{}", 0, True, None, None, dict(sweep_records.fingerprint()))
+    task = Task("0" * 24, "{}", 0, True, None, None, dict(sweep_records.fingerprint()))
     thread = threading.Thread(target=lambda: told.append(json.loads(perform(task))))
     thread.start()
     thread.join()

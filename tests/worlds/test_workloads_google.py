@@ -97,7 +97,7 @@ def test_a_job_may_last_longer_than_foreseen_when_durations_are_hidden(tmp_path)
     table.loc[run, "run_s"] = 5000.0  # 17 rounds; the law allows for 1 and 2
     table.to_csv(tmp_path / "google2011_jobs_29d.csv", index=False)
     for build, expected in ((google_recurring, False), (saturated, True)):
-        parameters = replace(ONE_DAY, revealed=build is google_recurring)
+        parameters = replace(ONE_DAY, durations="revealed" if build is google_recurring else "hidden")
         jobs = build(tmp_path, rng=np.random.default_rng(1), parameters=parameters).jobs
         (job,) = [job for job in jobs if job.name == "u7-g3-r10"]
         assert job.duration == 17 and job.tags["covered"] is expected is covered(job)

@@ -36,6 +36,7 @@ from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import SIZES
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.running import versions
 from marketsched.results.result import Result
 from marketsched.study.comparisons.annealing import Plan, Progress, Search, Stopped
@@ -199,7 +200,7 @@ def search_hard_instance(
         math.inf if seconds is None else finite_parameter("seconds", seconds, "(0, inf)"),
         whole_parameter("max_jobs", max_jobs, 1),
     )
-    seed = whole_parameter("seed", seed, 0)
+    seed = checked_seed(seed)
     n_runs = whole_parameter("realisations", (8 if random_jobs else 1) if realisations is None else realisations, 1)
     exact_seconds = finite_parameter("exact_seconds", exact_seconds, "(0, inf)")
     first = None if base is None else _start(base, limits, seed, plan.max_jobs, keep_law=random_jobs)

@@ -30,6 +30,7 @@ from marketsched.agents.learning import TRUTH, Learning, Menu
 from marketsched.agents.lies import ScaleValue, Strategy, Truthful
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.study.learning.best_response import BestResponding
 from marketsched.study.learning.repeated_market import Day, Played, RepeatedMarket
 
@@ -155,7 +156,7 @@ def learn(
             f"market = {market!r}: expected a RepeatedMarket, as contested_market() and repeated_scenario(...) return"
         )
     episodes = whole_parameter("episodes", episodes, 1)
-    seed, measure_every = whole_parameter("seed", seed, 0), whole_parameter("measure_every", measure_every, 1)
+    seed, measure_every = checked_seed(seed), whole_parameter("measure_every", measure_every, 1)
     if bound_every is not None:
         bound_every = whole_parameter("bound_every", bound_every, 1)
     choices = np.random.default_rng([seed, CHOICES]).spawn(len(market.owners))

@@ -28,6 +28,7 @@ from marketsched.agents.cluster_games import CoreGame, OwnersTotal, play_out
 from marketsched.agents.cluster_reports import CoreLie, Honest, Several, lies_for, refined
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import checked_seed
 from marketsched.results.paired_statistics import Estimate, ratio_of_means
 
 World = Callable[[int], CoreGame]
@@ -186,7 +187,7 @@ def search_core_lies(
     n_search = whole_parameter("search_worlds", search_worlds, FIRST)
     n_fresh = whole_parameter("fresh_worlds", fresh_worlds, FEWEST_FRESH)
     finite_parameter("confidence", confidence, "(0, 1)")
-    seeds = _seeds(whole_parameter("seed", seed, 0), n_search + n_fresh)
+    seeds = _seeds(checked_seed(seed), n_search + n_fresh)
     plays = _Plays(world, whole_parameter("owner", owner, 0), seeds[:n_search], progress)
     grid = lies_for(plays.game(0).core) if lies is None else list(lies)
     if not grid or any(isinstance(lie, Honest) for lie in grid):
@@ -210,7 +211,7 @@ def score_lie(
     """
     n = whole_parameter("worlds", worlds, FEWEST_FRESH)
     finite_parameter("confidence", confidence, "(0, 1)")
-    plays = _Plays(world, whole_parameter("owner", owner, 0), _seeds(whole_parameter("seed", seed, 0), n), None)
+    plays = _Plays(world, whole_parameter("owner", owner, 0), _seeds(checked_seed(seed), n), None)
     return _scored(plays, _Candidate(lie, [0.0]), owner, n, (confidence, confidence), False)
 
 

@@ -47,7 +47,7 @@ from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvai
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.allocation.slot_loop import Policy
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.randomness import checked_seed
 
 PORT_POLICIES: Mapping[str, Callable[[BipartiteCluster, int], Policy]] = MappingProxyType(
     {
@@ -195,7 +195,7 @@ class JobWorld:
 
 
 def _streams(seed: int, count: int) -> list[np.random.Generator]:
-    return np.random.default_rng(whole_parameter("seed", seed, 0)).spawn(count)
+    return np.random.default_rng(checked_seed(seed)).spawn(count)
 
 
 def _maker(policies: Mapping[str, Any], name: str) -> Any:
