@@ -138,6 +138,20 @@ class MechanismChoice(Rules):
         return self.pricing.kind in (_kinds_of(name) or ("exponential", "posted"))
 
 
+def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
+    """Return what a mechanism called ``name`` takes of the ``mechanism`` section of a scenario file.
+
+    Sizes stay, and the rules that it knows; prices if it knows their kind. ``parameters`` belong to the old name.
+    """
+    if canonical("mechanism", section.get("name", "posted-price")) == canonical("mechanism", name):  # type: ignore[arg-type]
+        return {**section, "name": name}
+    taken, kinds, pricing = _rules_of(name), _kinds_of(name), section.get("pricing")
+    kept = {key: value for key, value in section.items() if key != "parameters"}
+    if kinds and isinstance(pricing, Mapping) and pricing.get("kind", "exponential") not in kinds:
+        kept.pop("pricing")
+    return {key: value for key, value in kept.items() if key not in Rules.model_fields or key in taken} | {"name": name}
+
+
 def _rules_of(name: object) -> Mapping[str, Any]:
     """Return the parameters of a mechanism by name, or every rule if it takes whatever it is given."""
     if not isinstance(name, str) or canonical("mechanism", name) not in mechanism_names():

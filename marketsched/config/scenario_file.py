@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from marketsched.config.mechanism_choice import section_under
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, shown
 
@@ -71,7 +72,8 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:
     """Return a copy of scenario ``data`` with every ``a.b.c=value`` of ``changes`` made.
 
-    Values are read as YAML, list places are numbers. Keys are checked with the whole scenario. An error
+    Values are read as YAML, list places are numbers. With another ``mechanism.name`` rules of the file that the
+    mechanism of that name does not take are left out. Keys are checked with the whole scenario. An error
     shows the change behind its ``option``.
 
     Raises
@@ -80,7 +82,7 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
         If a change is not of that form, or its place is inside something that has no parts.
     """
     data = copy.deepcopy(data)
-    for change in changes:
+    for change in sorted(changes, key=lambda change: not change.startswith("mechanism.name=")):  # then its rules
         path, equals, text = change.partition("=")
         if not equals or not path:
             raise InvalidParameterError(f"{option}{change}: expected key=value, as in mechanism.epsilon=0.1")
@@ -89,7 +91,9 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
         for step in above:
             here = _inside(here, step, option + change)
         value = parse_yaml(text, option + change)
-        if isinstance(here, dict):
+        if path == "mechanism.name" and isinstance(here, dict):
+            data["mechanism"] = section_under(here, value)
+        elif isinstance(here, dict):
             here[last] = value
         else:
             _inside(here, last, option + change)  # complains where there is no such place

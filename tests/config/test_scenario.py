@@ -465,3 +465,21 @@ def test_the_summary_tells_what_is_not_proven():
     worse = {"share_of_best": 0.5, "first_come_best_share": 0.6}
     assert any("worth more than this market" in x for x in remarks(worse))
     assert not any("worth more than this market" in x for x in remarks(worse | {"first_come_best_share": 0.4}))
+
+
+def test_another_mechanism_leaves_out_the_rules_that_it_does_not_take():
+    content = {**TINY, "mechanism": {"name": "posted-price", "epsilon": 0.1, "max_value": 9, "eviction": "running"}}
+    changed = with_changes(content, ["mechanism.name=bid-price"])
+    assert changed["mechanism"] == {"name": "bid-price", "max_value": 9}
+    assert Scenario.from_dict(changed).mechanism.name == "bid-price"
+    same = with_changes(content, ["mechanism.name=reduction"])  # the old name of the same mechanism
+    assert same["mechanism"] == {**content["mechanism"], "name": "reduction"}
+    asked = with_changes(content, ["mechanism.epsilon=0.2", "mechanism.name=vcg"])  # what is asked for is not dropped
+    with pytest.raises(InvalidParameterError, match=r"mechanism\.epsilon = 0\.2: expected nothing"):
+        Scenario.from_dict(asked)
+
+
+def test_prices_of_a_kind_that_another_mechanism_does_not_know_are_left_out():
+    content = {**TINY, "mechanism": {"pricing": {"kind": "exponential", "floor": 0.1, "ceiling": 9}, "epsilon": 0.1}}
+    assert with_changes(content, ["mechanism.name=stochastic"])["mechanism"] == {"name": "stochastic", "epsilon": 0.1}
+    assert with_changes(content, ["mechanism.name=exponential"])["mechanism"]["pricing"]["floor"] == 0.1

@@ -26,12 +26,11 @@ ROOMS = (  # from the bottom to the top; a room imports those before it, whereve
     "marketsched.show",
     "marketsched",  # the door: `__init__` and `__main__` alone
 )
-DISSOLVED = "marketsched.clusters"  # its files move to the rooms above; until then it may import, and be imported
 OWNERS = {  # library: rooms that may import it
     "cvxpy": {"marketsched.relaxed_lp"},
-    "matplotlib": {"marketsched.results", "marketsched.show", DISSOLVED},
+    "matplotlib": {"marketsched.results", "marketsched.show"},
     "mesa": {"marketsched.agents"},
-    "rich": {"marketsched.results", "marketsched.show", DISSOLVED},
+    "rich": {"marketsched.results", "marketsched.show"},
     "typer": {"marketsched.show"},
     "yaml": {"marketsched.config"},
 }
@@ -41,14 +40,12 @@ SECOND_COPIES = {"agents", "mechanisms", "relaxed_lp"}  # `import agents` would 
 
 def room_of(module: str) -> str:
     """Return the room a dotted name belongs to."""
-    inside = [room for room in (*ROOMS[:-1], DISSOLVED) if module == room or module.startswith(room + ".")]
+    inside = [room for room in ROOMS[:-1] if module == room or module.startswith(room + ".")]
     return inside[0] if inside else "marketsched"
 
 
 def points_up(room: str, other: str) -> bool:
     """Tell whether an import of ``other`` in ``room`` leads upwards, and so could close a circle."""
-    if DISSOLVED in (room, other):
-        return room in ROOMS[:3]
     return ROOMS.index(other) > ROOMS.index(room)
 
 
@@ -96,7 +93,7 @@ def sources() -> dict[str, tuple[Path, str]]:
 
 def test_imports_point_one_way():
     modules = sources()
-    assert set(ROOMS) <= {room_of(module) for module in modules} <= {*ROOMS, DISSOLVED}
+    assert set(ROOMS) <= {room_of(module) for module in modules} <= {*ROOMS}
     assert {m for m in modules if room_of(m) == "marketsched"} == {"marketsched", "marketsched.__main__"}
     wrong = [line for m, (path, package) in modules.items() for line in violations(path.read_text(), m, package)]
     assert not wrong, "\n".join(wrong)
