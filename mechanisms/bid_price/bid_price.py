@@ -18,8 +18,8 @@ rise; with a smaller one the job cannot run). Regret is exactly 0, ex post, what
 With hidden durations V does not rise and R is locked, so the first turn with positive expected surplus
 is the best one. Nobody is evicted, but a job that outlives ``max_duration``.
 
-What the theorem leaves open: an owner's *past* jobs teach the prices (``buckets`` takes the direct way
-away), and *when* to declare an arrival; docs/mathematics.md has both.
+What the theorem leaves open: an owner's *past* jobs teach the prices, and *when* to declare an arrival
+(docs/mathematics.md, Bid prices, which also numbers the equations).
 
 References
 ----------

@@ -5,7 +5,7 @@ Over a window of n rounds, with ``supply[t]`` nodes left in its t-th round and t
 
     D(p) = sum_t supply_t p_t + sum_j w_j max(0, max_s V_j(s + d_j) - c_j sum_{t=s}^{s+d_j-1} p_t)
 
-by projected subgradient steps (BIDPRICE 2): with the demand that p leaves,
+by projected subgradient steps (docs/mathematics.md, (30)): with the demand that p leaves,
 
     p_t <- max(0, p_t - e_i (supply_t - demand_t) / C),   e_i = step / sqrt(i + 1),
 

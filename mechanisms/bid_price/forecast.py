@@ -25,22 +25,19 @@ class Expected(NamedTuple):
     rounds: NDArray[np.int64]  # (m,), of arrival
     weights: NDArray[np.float64]  # (m,)
     tasks: Columns
-    buckets: NDArray[np.int64]  # of the owners, by row of ``tasks``
 
 
 def with_waiting(expected: Expected, past: TaskStore, rows: NDArray[np.int64], rounds: NDArray[np.int64]) -> Expected:
     """Return ``expected`` and, with weight 1 each, what still waits: rows of ``past`` that arrived in ``rounds``."""
     tasks = expected.tasks
-    buckets = expected.buckets
     if tasks.durations.base is not past.columns.durations.base:  # scenarios from laws have a store of their own
-        tasks, buckets = joined(tasks, past.columns, rows), np.concatenate([buckets, past.buckets[rows]])
+        tasks = joined(tasks, past.columns, rows)
         rows = np.arange(expected.tasks.durations.size, tasks.durations.size)
     return Expected(
         np.concatenate([expected.rows, rows]),
         np.concatenate([expected.rounds, rounds]),
         np.concatenate([expected.weights, np.ones(rows.size)]),
         tasks,
-        buckets,
     )
 
 
@@ -81,7 +78,7 @@ class FromHistory:
         ]
         rows = np.concatenate([rows for rows, _ in found])
         rounds = np.concatenate([rounds for _, rounds in found])
-        return Expected(rows, rounds, np.full(rows.size, 1.0 / n), past.columns, past.buckets)
+        return Expected(rows, rounds, np.full(rows.size, 1.0 / n), past.columns)
 
 
 class FromLaws:
@@ -131,7 +128,7 @@ class FromLaws:
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return the draws that arrive in rounds ``now .. last``; the past does not matter."""
         rows, rounds = self._store.between(now, last)
-        return Expected(rows, rounds, np.full(rows.size, self._weight), self._store.columns, self._store.buckets)
+        return Expected(rows, rounds, np.full(rows.size, self._weight), self._store.columns)
 
 
 def _drawn_point(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int | None:

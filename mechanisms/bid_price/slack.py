@@ -2,7 +2,7 @@ r"""How many nodes are kept back for what the scenarios do not show, set by what
 
 A share sigma of the nodes, growing from sigma/24 in the current round to all of it 24 rounds ahead, is
 not counted as supply. It grows while jobs lose surplus to a full calendar (B), and shrinks while nodes
-that had a price stay idle (I); both are moving averages:
+that had a price stay idle (I); both are moving averages (docs/mathematics.md, (31)):
 
     sigma <- clip(sigma + gain (B - I) / (B + I), 0, .3).
 """

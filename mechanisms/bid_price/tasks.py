@@ -38,10 +38,10 @@ class TaskStore:
     def __init__(self) -> None:
         self.n = 0
         self._arrivals = np.zeros(64, np.int64)
-        self._durations, self._widths, self._flats, self._buckets = (np.zeros(64, np.int64) for _ in range(4))
+        self._durations, self._widths, self._flats = (np.zeros(64, np.int64) for _ in range(3))
         self._offsets, self._values = np.zeros(65, np.int64), np.zeros(1024)
 
-    def add(self, arrival: int, duration: int, width: int, values: NDArray[np.float64], bucket: int = 0) -> None:
+    def add(self, arrival: int, duration: int, width: int, values: NDArray[np.float64]) -> None:
         """Add a task that is not earlier than those before it.
 
         Parameters
@@ -53,18 +53,16 @@ class TaskStore:
         values : array of float, shape (n_starts,)
             Credits of starting 0, 1, 2, ... rounds after the arrival. Kept is the most that this or a later
             start is worth: the same wherever values do not increase.
-        bucket : int
-            Of its owner.
         """
         n, used = self.n, int(self._offsets[self.n])
         values = np.maximum.accumulate(values[::-1])[::-1]
         if n + 1 > self._arrivals.size:
-            for name in ("_arrivals", "_durations", "_widths", "_flats", "_buckets"):
+            for name in ("_arrivals", "_durations", "_widths", "_flats"):
                 setattr(self, name, _doubled(getattr(self, name)))
             self._offsets = _doubled(self._offsets)
         while used + values.size > self._values.size:
             self._values = _doubled(self._values)
-        self._arrivals[n], self._durations[n], self._widths[n], self._buckets[n] = arrival, duration, width, bucket
+        self._arrivals[n], self._durations[n], self._widths[n] = arrival, duration, width
         self._flats[n] = int(np.count_nonzero(values == values[0])) if values.size else 0  # they do not increase
         self._values[used : used + values.size] = values
         self._offsets[n + 1] = used + values.size
@@ -74,11 +72,6 @@ class TaskStore:
     def arrivals(self) -> NDArray[np.int64]:
         """Rounds of arrival, shape (n,), in order."""
         return self._arrivals[: self.n]
-
-    @property
-    def buckets(self) -> NDArray[np.int64]:
-        """Buckets of the owners, shape (n,)."""
-        return self._buckets[: self.n]
 
     @property
     def columns(self) -> Columns:

@@ -109,7 +109,7 @@ def test_what_waits_joins_scenarios_of_another_store():
     history = FromHistory([3]).expected(9, 14, past)
     of_laws = history._replace(rows=np.arange(4), rounds=np.full(4, 9), weights=np.ones(4), tasks=other.columns)
     waiting, since = np.array([1, 4]), np.array([5, 7])
-    found = with_waiting(of_laws._replace(buckets=other.buckets), past, waiting, since)
+    found = with_waiting(of_laws, past, waiting, since)
     assert found.rounds.tolist() == [9, 9, 9, 9, 5, 7] and found.weights.tolist() == [1.0] * 6
     for row, j in zip(found.rows[4:], waiting, strict=True):
         own, same = (t.values[t.offsets[i] : t.offsets[i + 1]] for t, i in ((found.tasks, row), (past.columns, j)))
