@@ -210,7 +210,7 @@ def policy_list(core: str) -> BeforeValidator:
         try:
             policy_choices(x, core)
         except UnknownNameError as error:  # pydantic lets a KeyError through
-            raise InvalidParameterError(str(error)) from None
+            raise error.turned(InvalidParameterError) from None
         return tuple(x)
 
     return BeforeValidator(read)
