@@ -36,7 +36,7 @@ def _move(job: dict[str, Any], rounds: int) -> None:
 
 def show(found: Comparison) -> None:
     """Print what each mechanism earns, how far that can be from the best, and what is promised."""
-    print(f"{found.scenario.name}, {found.meta['runs']} paired runs, 95 % intervals")
+    print(f"{found.meta['scenario']}, {found.meta['runs']} paired runs, 95 % intervals")
     for each in found.records():
         name = SHORT.get(each["mechanism"], each["mechanism"])
         print(

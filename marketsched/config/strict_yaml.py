@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
@@ -313,6 +314,7 @@ class _Dumper(yaml.SafeDumper):
 
 for _tag, _pattern in _NUMBERS.items():
     _Dumper.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern})$"), None)
+_Dumper.add_representer(MappingProxyType, lambda dumper, mapping: dumper.represent_dict(dict(mapping)))
 
 
 def dump_yaml(data: object) -> str:

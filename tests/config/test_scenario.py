@@ -13,7 +13,7 @@ from marketsched import Scenario, run
 from marketsched.agents import Truthful
 from marketsched.config.scenario_file import built_in_names, built_in_text, with_changes
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
-from marketsched.mechanisms import InvalidParameterError, MissingDataError, UnknownNameError
+from marketsched.mechanisms import InvalidParameterError, MissingDataError, TableValue, UnknownNameError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.results.market_kind import remarks, summary_view
 from tiny_scenarios import TINY, setup, tiny
@@ -483,3 +483,9 @@ def test_prices_of_a_kind_that_another_mechanism_does_not_know_are_left_out():
     content = {**TINY, "mechanism": {"pricing": {"kind": "exponential", "floor": 0.1, "ceiling": 9}, "epsilon": 0.1}}
     assert with_changes(content, ["mechanism.name=stochastic"])["mechanism"] == {"name": "stochastic", "epsilon": 0.1}
     assert with_changes(content, ["mechanism.name=exponential"])["mechanism"]["pricing"]["floor"] == 0.1
+
+
+def test_the_values_of_a_curve_can_stand_in_a_scenario():
+    worth = TableValue({4: 8.0, 5: 6.5}).values  # nobody can change them
+    scenario = Scenario.from_dict(tiny(workload__jobs__1__value={"kind": "table", "values": worth}))
+    assert Scenario.from_dict(parse_yaml(scenario.to_yaml(), "text")) == scenario

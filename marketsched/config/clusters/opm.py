@@ -191,7 +191,7 @@ class DrawnJobs(_Jobs):
     kind: Literal["drawn"]
     per_slot: Positive = 0.155
     stay: Positive = 240.0
-    spread: Amount = 1.45
+    spread: Annotated[float, Finite("[0, 20]")] = 1.45  # of a logarithm: e^20 is more than any horizon
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> MachineJobs:
         """Return the jobs; ``data`` is not used. Raises ``InvalidParameterError`` if none comes."""
