@@ -32,7 +32,7 @@ slow: $(VENV)/.test ## the slow tests, and those that draw cases with all of the
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" $(SHARED)
 
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
-	$(PYTEST) tests/browser
+	$(PYTEST) tests/browser tests/show/test_dashboard_server.py
 
 # The tests of the rooms that hold kernels, and of replay, which drives those of the mechanisms; a test of imports
 # holds that no room with a kernel is missing.
