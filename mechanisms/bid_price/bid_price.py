@@ -14,7 +14,7 @@ Kumar 2012); here it is posted as a menu of starts. At the beginning of each rou
 A statement is used for nothing before its job has arrived, and menu, calendar and queue then come from
 earlier arrivals alone, so a report only selects: with revealed durations the truth gets the best entry
 of a menu that no report of one's own changes (for a larger declared width entries vanish and prices
-rise; with a smaller one the job cannot run). Regret is exactly 0, ex post, whatever the others do.
+rise; with a smaller one the job cannot run). Regret is 0 up to 1e-12, ex post, whatever others do.
 With hidden durations V does not rise and R is locked, so the first turn with positive expected surplus
 is the best one. Nobody is evicted, but a job that outlives ``max_duration``.
 
