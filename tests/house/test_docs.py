@@ -120,6 +120,23 @@ def test_every_equation_of_a_core_that_code_cites_is_on_its_page():
     assert not [f"{paper} ({number})" for paper, number in sorted(cited) if f"{paper} ({number})" not in page]
 
 
+def test_the_files_that_contributors_are_sent_to_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = [p for p in re.findall(r"`([a-z_./]+(?:\.pyi?|\.md|/))`", text) if "/" in p.rstrip("/")]
+    assert len(paths) > 30
+    assert [p for p in paths if not (ROOT / p).exists()] == []
+
+
+def test_every_equation_is_in_the_file_that_contributors_are_sent_to():
+    rows = re.findall(r"^\| (\([^|]*) \| (`[^|]*`) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    for equations, files in rows:
+        text = "".join((ROOT / path).read_text() for path in re.findall("`(.*?)`", files))
+        cited = {int(n) for n in re.findall(r"\((\d+)", text)}
+        cited |= {n for a, b in re.findall(r"\((\d+)\)-\((\d+)\)", text) for n in range(int(a), int(b) + 1)}
+        assert {int(n) for n in re.findall(r"\((\d+)", equations)} <= cited, files
+    assert "(22)" in dict((files, equations) for equations, files in rows)["`mechanisms/posted/certificate.py`"]
+
+
 def test_the_readme_names_the_capacity_the_theorem_needs():
     workload, mechanism = Scenario.load("google-recurring").workload, Scenario.load("google-recurring").mechanism
     found = guarantees(
