@@ -27,6 +27,7 @@ from marketsched.agents.result import Kind, MarketLog, RunResult, build_result
 from marketsched.agents.setup import MarketSetup, SetupSource
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.memory import check_memory
 
 MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
 
@@ -58,6 +59,8 @@ class Market(mesa.Model):
     ------
     InvalidParameterError
         If the setup is invalid, or ``lookahead`` negative.
+    TooLargeError
+        If memory does not hold what is noted of all rounds.
     """
 
     def __init__(
@@ -79,6 +82,12 @@ class Market(mesa.Model):
         self.lookahead = min(setup.max_delay, MOST_AHEAD) if lookahead is None else lookahead
         if self.lookahead < 0:
             raise InvalidParameterError(f"lookahead = {lookahead!r}: expected a number of rounds >= 0")
+        columns = self.lookahead if hasattr(setup.mechanism, "slot_prices") else 0
+        check_memory(
+            f"the log of {setup.horizon} rounds, each with {columns} prices",
+            setup.horizon * (200.0 + 12.0 * columns),  # float32: as they are noted, and again as a table
+            "a smaller horizon",
+        )
         self._loop = MarketLoop(setup.mechanism)
         self._in_round = False
         self._owners: dict[Any, JobOwner] = {}  # active statements by name

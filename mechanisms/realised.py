@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import StatementOfWork
 
 NEVER = 0  # arrival of a job that never arrives
@@ -67,6 +68,8 @@ class RealisedJobs:
         ------
         InvalidParameterError
             If a number is out of range, or a job arrives before its birth.
+        TooLargeError
+            If there is too little memory for the values of all starts.
 
         Examples
         --------
@@ -76,10 +79,10 @@ class RealisedJobs:
         >>> jobs.values, jobs.offsets
         (array([8. , 6.5]), array([0, 2, 2]))
         """
-        horizon = whole_parameter("horizon", horizon, 1)
+        horizon = whole_parameter("horizon", horizon, 1, LAST_ROUND)
         max_delay = whole_parameter("max_delay", max_delay, 1)
         longest = None if max_duration is None else whole_parameter("max_duration", max_duration, 1)
-        births, arrivals, durations, concurrency, sizes, tables = [], [], [], [], [], []
+        births, arrivals, durations, concurrency, sizes, stretches = [], [], [], [], [], []
         for index, job in enumerate(listed("jobs", "(StatementOfWork, arrival, duration) for each job", jobs)):
             sow, arrival, duration = _one(index, job)
             d = whole_parameter(f"jobs[{index}] duration", duration, 1)
@@ -89,12 +92,18 @@ class RealisedJobs:
             if a == NEVER or (longest is not None and d > longest):
                 n_starts = 0
             if n_starts:
-                tables.append(sow.value.table(a + d, n_starts))
+                stretches.append((sow.value, a + d, n_starts))
             births.append(sow.birth)
             arrivals.append(a)
             durations.append(d)
             concurrency.append(sow.concurrency)
             sizes.append(n_starts)
+        check_memory(
+            f"the values of {sum(sizes)} starts of {len(sizes)} jobs",
+            2 * 8.0 * sum(sizes),
+            "fewer jobs, or a smaller max_delay or horizon",
+        )
+        tables = [value.table(first, count) for value, first, count in stretches]
         offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         np.cumsum(sizes, out=offsets[1:])
         arrays = (

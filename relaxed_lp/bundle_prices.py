@@ -21,6 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 
 OPEN = np.iinfo(np.int64).max  # the commit at which an open bundle closed
@@ -81,7 +82,9 @@ class BundlePricing:
         self._figures = dict(figures or {})
         self._max_concurrency = limits.max_concurrency
         self._commits = 0
-        self._usage = np.zeros(limits.horizon + 2 * limits.max_duration + 2)
+        rounds = limits.horizon + 2 * limits.max_duration + 2
+        check_memory(f"the usage of {rounds} rounds", 2 * rounds * 8.0, "a smaller horizon or max_duration")
+        self._usage = np.zeros(rounds)
 
     def price_table(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int

@@ -27,6 +27,7 @@ from scipy import sparse
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+from marketsched.mechanisms.memory import check_memory
 from marketsched.relaxed_lp.tasks import Tasks
 
 CROWDED = 1.2  # node-rounds asked for over those on sale, from which on the simplex method is used: see `_method`
@@ -184,7 +185,7 @@ def usage_matrix(tasks: Tasks, horizon: int) -> sparse.csc_array:
     Raises
     ------
     TooLargeError
-        If it would have more than `MOST_NONZEROS` entries.
+        If it would have more than `MOST_NONZEROS` entries, or more than memory holds.
     """
     task = tasks.start_task
     lengths = np.minimum(tasks.durations[task], horizon + 1 - tasks.starts)
@@ -196,6 +197,9 @@ def usage_matrix(tasks: Tasks, horizon: int) -> sparse.csc_array:
             f"the linear program has {total} non-zeros: expected at most {MOST_NONZEROS}; fewer jobs or starts make it "
             "smaller, and `dual_bound` and `report_bound` do without it"
         )
+    check_memory(
+        f"a linear program of {total} non-zeros", 40.0 * total, "fewer jobs, or a smaller max_delay or horizon"
+    )
     rows = np.arange(total, dtype=np.int32)
     if tasks.survival is None:
         data = np.repeat(tasks.widths[task], lengths)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
@@ -179,6 +180,7 @@ def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int
     rows: list[tuple[int, int, int, float, int, int]] = []  # arrival, duration, width, weight, job, starts
     tables: list[NDArray[np.float64]] = [np.zeros(0)]
     survivals: list[NDArray[np.float64]] = [np.zeros(0)]
+    total = 0  # of all starts so far
     for job, sow in enumerate(_checked(sows)):
         law, last = sow.law, last_useful_completion(sow, max_delay, horizon)
         for g, a in enumerate(law.group_arrivals.tolist()):
@@ -194,6 +196,8 @@ def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int
             n = last - shortest - a + 1
             if n <= 0:
                 continue
+            total += n
+            _check_starts(total)
             curve = np.concatenate((sow.value.table(a + shortest, n), np.zeros(longest - shortest)))
             tables.append(np.correlate(curve, chances[shortest:], "valid"))
             survivals.append(np.cumsum(chances[::-1])[::-1][1:])
@@ -208,6 +212,7 @@ def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int
 def tasks_of_jobs(jobs: RealisedJobs) -> Tasks:
     """Return realised jobs as tasks of weight 1; ``jobs`` of a task is the job's index."""
     sizes = np.diff(jobs.offsets)
+    _check_starts(int(sizes.sum()))
     return _drop_worthless(
         jobs.arrivals,
         jobs.durations,
@@ -222,7 +227,7 @@ def tasks_of_jobs(jobs: RealisedJobs) -> Tasks:
 
 def _checked_limits(horizon: int, max_delay: int | None) -> tuple[int, int]:
     """Return T and S, or say what is wrong. Without S, one that nothing within the horizon reaches."""
-    horizon = whole_parameter("horizon", horizon, 1)
+    horizon = whole_parameter("horizon", horizon, 1, LAST_ROUND)
     return horizon, horizon + 1 if max_delay is None else whole_parameter("max_delay", max_delay, 1)
 
 
@@ -248,6 +253,7 @@ def _tasks_of_points(weighted: Sequence[_Weighted], horizon: int, max_delay: int
     # One stretch of each value curve serves all points: from the earliest completion to the last useful one.
     first = np.minimum.reduceat(a + d, _offsets(n_points)[:-1])
     lengths = np.maximum(last - first + 1, 0)
+    _check_starts(int(lengths.sum()))
     curves = [
         sow.value.table(f, n)
         for (_, _, sow), f, n in zip(weighted, first.tolist(), lengths.tolist(), strict=True)
@@ -256,6 +262,7 @@ def _tasks_of_points(weighted: Sequence[_Weighted], horizon: int, max_delay: int
     curve = np.concatenate([np.zeros(0), *curves])
     sizes = np.maximum(np.repeat(last, n_points) - d - a + 1, 0)
     sizes[weights <= 0] = 0
+    _check_starts(int(sizes.sum()))
     begin = np.repeat(_offsets(lengths)[:-1] - first, n_points) + a + d  # where in `curve` each task's values begin
     widths = np.repeat(np.array([float(sow.concurrency) for _, _, sow in weighted]), n_points)
     jobs = np.repeat(np.array([j for j, _, _ in weighted]), n_points)
@@ -285,6 +292,12 @@ def _drop_worthless(
     useful = values > 0
     left = np.diff(np.concatenate(([0], np.cumsum(useful)))[tasks.offsets])
     return tasks if (left > 0).all() and useful.all() else tasks._where(left > 0, useful)
+
+
+def _check_starts(n_starts: int) -> None:
+    """Refuse more starts than memory holds, before they are written out."""
+    at_once = 8 * n_starts * 8.0  # round, task and value of each, and what they are made of
+    check_memory(f"a program over {n_starts} starts", at_once, "fewer jobs, or a smaller max_delay or horizon")
 
 
 def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

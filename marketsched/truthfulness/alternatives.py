@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.sow import Law, StatementOfWork
@@ -104,6 +105,13 @@ def alternatives(view: Inspection, truth: StatementOfWork, *, every_width: bool 
     last_value = last_useful_completion(truth, limits.max_delay, limits.horizon)
     # A later start completes when nothing is worth anything: at best like not running.
     n_starts = max(0, last_value - int(law.durations.min()) - first + 1)
+    widths = np.arange(truth.concurrency, limits.max_concurrency + 1)
+    cells = float(widths.size) * n_starts * (2 * np.unique(law.durations).size + 3 * law.durations.size)
+    check_memory(
+        f"the launches of {widths.size} concurrencies, {law.durations.size} outcomes and {n_starts} starts",
+        8 * cells,
+        "a smaller max_concurrency or max_delay",
+    )
     starts = first + np.arange(n_starts)
     durations, lengths = np.unique(law.durations, return_inverse=True)
     lengths = lengths.ravel()
@@ -113,7 +121,6 @@ def alternatives(view: Inspection, truth: StatementOfWork, *, every_width: bool 
     too_late = np.add.outer(durations, starts) - 1 > limits.horizon
     ready = _with_column(starts >= law.group_arrivals[:, np.newaxis])
 
-    widths = np.arange(truth.concurrency, limits.max_concurrency + 1)
     menus = [_menu(view, truth, int(c), starts) for c in widths]
     charged = np.stack([_charged(view, menu, starts, durations) for menu in menus])
     net = np.where(too_late, 0.0, worth - charged)[:, lengths, :]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.resubmission import covered
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
@@ -38,6 +39,8 @@ MEDIAN_RUN_S, RUN_SPREAD = 600.0, 1.3
 LEAST_FREE_RUN_S, LONGEST_PRODUCTION_RUN_S = 1200.0, 1440.0
 VARIATION, VARIATION_SPREAD = 0.3, 0.5
 JITTER_S = 60.0
+
+BYTES_PER_JOB = 3000.0  # a statement of work with up to 49 points
 
 BAND_DENSITY = np.array([1.5, 6.0, 36.0])  # credits per node-round
 LOWEST_DENSITY, HIGHEST_DENSITY, DENSITY_SPREAD = 1.0, 40.0, 0.5
@@ -179,10 +182,18 @@ def synthetic_pipelines(*, rng: np.random.Generator, parameters: SyntheticParame
     ------
     InvalidParameterError
         If no job is born.
+    TooLargeError
+        If memory does not hold so many jobs.
     """
     parameters = parameters or SyntheticParameters()
     shape_rng, values_rng, reality_rng = rng.spawn(3)
     pipelines = draw_pipelines(parameters, shape_rng, values_rng)
+    expected = int((1 + parameters.birth_rounds // pipelines.period).sum())
+    check_memory(
+        f"{expected} jobs of {parameters.recurring_jobs} recurring jobs",
+        BYTES_PER_JOB * expected,
+        "fewer recurring_jobs or birth_rounds",
+    )
     jobs: list[Job] = []
     work = 0.0
     for g in range(parameters.recurring_jobs):

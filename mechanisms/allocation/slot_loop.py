@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 
 OBSERVATIONS = ("nothing", "arrivals", "jobs", "state")
 """What a policy may declare to observe, from least to most."""
@@ -207,6 +208,11 @@ def play_slots(
     arrays: dict[str, NDArray[np.float64]] = {}
     for t, (_, outcome) in enumerate(_played(policy, environment, total, observes)):
         if t == 0:
+            check_memory(
+                f"{len(outcome.measures)} measures of {total} slots",
+                16.0 * len(outcome.measures) * total,
+                "fewer slots",
+            )
             arrays = {name: np.empty(total) for name in outcome.measures}
         _record(policy, arrays, t, outcome.measures)
         if progress is not None and ((t + 1) % every == 0 or t + 1 == total):

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -67,6 +68,7 @@ class FirstCome(ArrivalMarket):
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_value=max_value, **sizes)
         self.price = finite_parameter("price", price)
+        check_memory(f"the calendar of {self.horizon} rounds", 3 * self.horizon * 8.0, "a smaller horizon")
         self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:

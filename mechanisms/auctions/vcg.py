@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 
 
 class Vcg(RoundAuction):
@@ -73,6 +74,8 @@ def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: int) -> tuple[NDArray[
     ------
     InvalidParameterError
         If the arrays differ in length, or a number is out of range.
+    TooLargeError
+        If there is too little memory for a table of bids and nodes.
 
     Notes
     -----
@@ -90,6 +93,9 @@ def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: int) -> tuple[NDArray[
         raise InvalidParameterError(f"worth {values.shape} and nodes {widths.shape}: expected the same shape (n_bids,)")
     if not (np.isfinite(values).all() and (values > 0).all() and (widths >= 1).all()):
         raise InvalidParameterError("worth or nodes: expected finite numbers > 0 and whole numbers >= 1")
+    check_memory(
+        f"the table of {values.size} bids for {free} nodes", (free + 1.0) * (values.size + 8.0), "a smaller capacity"
+    )
     winners = np.zeros(values.size, dtype=np.bool_)
     best = float(_knapsack_kernel(values, widths, free, -1, winners))
     payments, unused = np.zeros(values.size), np.zeros(values.size, dtype=np.bool_)

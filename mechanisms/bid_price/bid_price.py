@@ -46,6 +46,7 @@ from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Whole, checked
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
@@ -146,6 +147,7 @@ class BidPrice(ArrivalMarket):
             last = self.limits.last_useful_completion
             self._forecast = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
         self._steps = self._forecast.steps if steps is None else steps
+        check_memory(f"the calendar of {self.horizon} rounds", 3 * self.horizon * 8.0, "a smaller horizon")
         self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
         self._first = 1  # round of the first price below
         self._iterate = np.zeros(0)  # where the next descent begins

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
 
@@ -145,8 +146,11 @@ class PostedPricing:
 
 
 def _n_slots(limits: MarketLimits) -> int:
-    """Return how many slots to keep: rounds 0 (unused) .. T, and what a last launch may cover."""
-    return limits.horizon + 2 * limits.max_duration + 2
+    """Return how many slots to keep: rounds 0 (unused) .. T, and what a last launch may cover; memory holds them."""
+    size = limits.horizon + 2 * limits.max_duration + 2
+    at_once = 5 * size * 8.0  # prices, those without usage, usage, and what they are made of
+    check_memory(f"the prices of {size} rounds", at_once, "a smaller horizon or max_duration")
+    return size
 
 
 class SlotPricing:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.launch_plan import Choice, tie_tolerance
+from marketsched.mechanisms.posted.menu import check_menu
 from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.sample_paths import SamplePaths
@@ -67,6 +68,7 @@ class Inspection:
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return prices (n_starts, n_durations) and the longest duration on sale per start (n_starts,)."""
+        check_menu(n_starts, n_durations)
         return self._planner.relaxed.price_table(concurrency, first_start, n_starts, n_durations)
 
     def charge(self, concurrency: int, start: int, duration: int) -> float:
@@ -75,6 +77,7 @@ class Inspection:
 
     def estimates(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         """Return the oracle's estimates of starts ``now + i``, not thresholded."""
+        check_menu(n_starts, n_durations)
         return self._oracle.table(concurrency, n_starts, n_durations)
 
     def n_outcomes(self, at_most: float = np.inf) -> float:
@@ -89,6 +92,7 @@ class Inspection:
         TooLargeError
             If there are too many joint outcomes of the earlier jobs.
         """
+        check_menu(n_starts, n_durations)
         return ExactOracle.beside(self._oracle).table(concurrency, n_starts, n_durations)
 
     def fresh_paths(self, samples: int, rng: np.random.Generator) -> SamplePaths:

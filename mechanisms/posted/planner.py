@@ -16,7 +16,7 @@ from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Menu
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
-from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
+from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
 from marketsched.mechanisms.sow import StatementOfWork
@@ -50,6 +50,7 @@ class Planner:
     def menu(self, concurrency: int, now: int) -> Menu:
         """Return what is announced to a job of this width in round ``now``, shape (max_delay, max_duration)."""
         limits = self._limits
+        check_menu(limits.max_delay, limits.max_duration)
         estimates = self._oracle.failure_table(concurrency)
         failures = announced_failures(estimates, self._threshold, now, limits.horizon)
         table = self.relaxed.price_table(concurrency, now, limits.max_delay, limits.max_duration)
@@ -96,6 +97,7 @@ class Planner:
         shortest, longest = int(law.durations.min()), int(law.durations.max())
         last_value = limits.last_useful_completion(sow)
         n_starts = max(0, last_value - shortest - first_start + 1)
+        check_menu(first_start - now + n_starts, longest)
         values = sow.value.table(first_start, n_starts + longest)
         values[max(0, last_value + 1 - first_start) :] = 0.0
         prices, on_sale = self.relaxed.price_table(sow.concurrency, first_start, n_starts, longest)

@@ -12,6 +12,7 @@ import numpy as np
 from marketsched.config.clusters.labels import CoreLabels
 from marketsched.config.policies import PolicyChoice, policy_choices
 from marketsched.config.strict_yaml import Strict
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
 
 if TYPE_CHECKING:
@@ -52,9 +53,12 @@ class ClusterCore(Strict):
         ------
         InvalidParameterError
             If the seed is at fault, or parts do not fit each other.
+        TooLargeError
+            If memory does not hold it.
         MissingDataError, TraceError
             If a part needs a trace that is not there or damaged.
         """
+        check_memory(f"tables of {self.slots} slots", 200.0 * self.slots, "fewer cluster.slots")  # some 20 columns
         return self._world(np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4), data)
 
     @abstractmethod

@@ -16,6 +16,7 @@ from marketsched.config.clusters.parts import AnyArrivals, Bernoulli, CountRange
 from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Count, Positive, PositiveShare
 
 if TYPE_CHECKING:
@@ -189,7 +190,14 @@ class GangPlacements(Strict):
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         from marketsched.mechanisms.allocation import GangChannels, GaussianUtilities
 
+        check_memory(f"{self.ports} ports", 200.0 * self.ports, "fewer ports")
         numbers = np.maximum(1, rng.integers(*self.tasks, self.ports, endpoint=True))
+        places_wanted = float(numbers.sum()) * self.servers
+        check_memory(
+            f"{int(numbers.sum())} tasks on {self.servers} servers",
+            places_wanted * (200.0 + 8.0 * self.types),
+            "fewer ports, tasks or servers",
+        )
         places = [(p, q, r) for p, n in enumerate(numbers.tolist()) for q in range(n) for r in range(self.servers)]
         ports, tasks, servers = np.array(places).T
         asked = rng.integers(*self.requests, (len(places), self.types), endpoint=True)

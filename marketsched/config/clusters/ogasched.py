@@ -14,6 +14,7 @@ from marketsched.config.clusters.parts import AnyArrivals, Bernoulli, CountRange
 from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Count, Finite, Positive, PositiveShare, Share
 
 if TYPE_CHECKING:
@@ -165,6 +166,9 @@ class Gangs(Strict):
         from marketsched.mechanisms.allocation import GangCluster
 
         numbers = np.maximum(1, rng.integers(*self.tasks, cluster.n_ports, endpoint=True))
+        each = 40.0 + 60.0 * cluster.n_types  # bytes of a task's channel: ends; bounds, allocation, gradient, ...
+        at_once = each * float(numbers[cluster.layout.ports].sum())
+        check_memory(f"{int(numbers.sum())} tasks of {cluster.n_ports} ports", at_once, "fewer gangs.tasks or ports")
         tasks = [np.tile(asked / n, (n, 1)) for asked, n in zip(cluster.requirements, numbers.tolist(), strict=True)]
         minimum = np.ceil(self.needed * numbers - 1e-9).astype(np.int64)
         parts = (cluster.capacities, cluster.channels, minimum, cluster.gain, cluster.alpha, cluster.overhead)

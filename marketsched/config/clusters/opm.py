@@ -16,6 +16,7 @@ from marketsched.config.clusters.parts import PositiveRange, ShareRange
 from marketsched.config.policies import policy_list
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, PositiveShare
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ class _Machines(Strict):
         return self.price_factor * mean
 
 
+def _check_machines(number: int) -> None:
+    """Refuse more machines than memory holds: their states, rates, prices, and what a policy keeps of each."""
+    check_memory(f"{number} machines", 240.0 * number, "fewer machines")
+
+
 class GammaMachines(_Machines):
     """Available and unavailable periods in turn, Gamma distributed, ``[shape, scale]``; defaults as in the paper."""
 
@@ -79,6 +85,7 @@ class GammaMachines(_Machines):
         """Return the machines; ``data`` is not used."""
         from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvailability
 
+        _check_machines(self.machines)
         process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
         return BuiltMachines(process, np.full(self.machines, process.share))
 
@@ -98,6 +105,7 @@ class UnequalMachines(_Machines):
         """Return the machines; ``data`` is not used."""
         from marketsched.mechanisms.allocation.opm.machine_availability import IndependentAvailability
 
+        _check_machines(self.machines)
         share = rng.uniform(*self.share, self.machines)
         return BuiltMachines(IndependentAvailability(share, rng), share)
 
@@ -195,6 +203,12 @@ class DrawnJobs(_Jobs):
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> MachineJobs:
         """Return the jobs; ``data`` is not used. Raises ``InvalidParameterError`` if none comes."""
+        expected = self.per_slot * slots
+        check_memory(
+            f"{expected:.3g} jobs in {slots} slots",
+            24.0 * slots + 250.0 * expected,
+            "fewer slots, or a smaller per_slot",
+        )
         arrivals = np.repeat(np.arange(slots), rng.poisson(self.per_slot, slots))
         stays = np.ceil(np.minimum(self.stay * np.exp(self.spread * rng.standard_normal(arrivals.size)), 1e9))
         return self._jobs(arrivals, stays, slots, rng)

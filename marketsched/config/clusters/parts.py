@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from marketsched.config.clusters.core import Data
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import Count, Finite, Positive
+from marketsched.mechanisms.ranges import LARGEST_WHOLE, Count, Finite, Positive
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
@@ -43,8 +43,8 @@ ShareRange = Annotated[tuple[float, float], _range("[0, 1]")]
 def _pair(x: object) -> tuple[int, int]:
     pair = tuple(x) if isinstance(x, (list, tuple)) else ()
     whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
-    if not whole or not 0 <= pair[0] <= pair[1]:
-        raise ValueError("[low, high], two whole numbers >= 0, the lower first")
+    if not whole or not 0 <= pair[0] <= pair[1] <= LARGEST_WHOLE:
+        raise ValueError(f"[low, high], two whole numbers in [0, {LARGEST_WHOLE}], the lower first")
     return pair[0], pair[1]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.results.result import Result
 from marketsched.study.learning.curves import Progress, learning_curves
@@ -70,7 +71,8 @@ def compare_learning(
     if rule not in LEARNERS:
         raise UnknownNameError(f"learner {learner!r} is unknown: expected one of {', '.join(LEARNERS)}")
     days, runs = whole_parameter("days", days, FEWEST_DAYS), whole_parameter("runs", runs, 2)
-    seed, begin = checked_seed(seed), time.perf_counter()
+    seed, begin = checked_seed(seed, runs), time.perf_counter()
+    check_memory(f"{runs} runs of {days} days", 500.0 * runs * len(mechanisms) * min(days, POINTS), "fewer runs")
     workers = cores() if workers is None else whole_parameter("workers", workers, 1)
     markets = _markets(mechanisms, owners, nodes)
     found = learning_curves(

@@ -20,6 +20,7 @@ from scipy import stats
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import LARGEST_SEED
 from marketsched.play.running import versions
 from marketsched.results.result import Result
 from marketsched.study.learning.markets import contested_market
@@ -103,7 +104,7 @@ def learning_curves(
     chosen = default_markets() if markets is None else dict(markets)
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     window, workers = whole_parameter("window", window, 1), whole_parameter("workers", workers, 1)
-    seeds = [whole_parameter(f"seeds[{i}]", seed, 0) for i, seed in enumerate(seeds)]
+    seeds = [whole_parameter(f"seeds[{i}]", seed, 0, LARGEST_SEED) for i, seed in enumerate(seeds)]
     if len(seeds) < 2 or len(set(seeds)) < len(seeds):
         raise InvalidParameterError(
             f"seeds = {seeds!r}: expected at least two, all different: intervals are over seeds"

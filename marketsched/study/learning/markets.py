@@ -13,6 +13,7 @@ from marketsched.agents.job import Job
 from marketsched.agents.learning import Menu, value_menu
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -58,6 +59,7 @@ def contested_market(
         If a number is out of range, or (when the market opens) the mechanism refuses a parameter.
     """
     n_owners = whole_parameter("n_owners", n_owners, 1)
+    check_memory(f"jobs of {n_owners} owners", 6000.0 * n_owners, "fewer owners")
     owners = tuple(f"owner-{i + 1}" for i in range(n_owners))
     horizon, max_delay = BIRTHS + PATIENCE, PATIENCE + 1
     sizes = {

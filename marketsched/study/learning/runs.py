@@ -30,6 +30,7 @@ from marketsched.agents.learning import TRUTH, Learning, Menu
 from marketsched.agents.lies import ScaleValue, Strategy, Truthful
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.study.learning.best_response import BestResponding
 from marketsched.study.learning.repeated_market import Day, Played, RepeatedMarket
@@ -146,6 +147,8 @@ def learn(
     ------
     InvalidParameterError
         If a number is out of range, or rules and owners do not match.
+    TooLargeError
+        If memory does not hold what is noted of all episodes.
     UnknownNameError
         If there is no such rule.
     InvalidReportError, MechanismFault
@@ -159,6 +162,11 @@ def learn(
     seed, measure_every = checked_seed(seed), whole_parameter("measure_every", measure_every, 1)
     if bound_every is not None:
         bound_every = whole_parameter("bound_every", bound_every, 1)
+    check_memory(
+        f"what {len(market.owners)} owners did in {episodes} episodes",
+        episodes * len(market.owners) * (400.0 + 16.0 * len(market.menu)),  # rows of tables, and gains of all reports
+        "fewer owners or episodes",
+    )
     choices = np.random.default_rng([seed, CHOICES]).spawn(len(market.owners))
     horizon = episodes if known_horizon else None
     players = [

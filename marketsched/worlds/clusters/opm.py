@@ -18,6 +18,7 @@ from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineSched
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum
 from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 from marketsched.worlds.clusters.world import Choice, Outcome, Reference, World
 
 if TYPE_CHECKING:
@@ -92,6 +93,12 @@ class OpmWorld(World):
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
         if self.capacities is not None and choice.name != "opm":
             raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
+        if choice.name == "opm":
+            change = np.bincount(self.jobs.arrivals, minlength=self.slots + 1)
+            change = change - np.bincount(self.jobs.deadlines, minlength=change.size)[: change.size]
+            jobs, machines = int(change.cumsum().max()), self.prices.size
+            at_once = 3 * 8.0 * jobs * machines  # shares, which are copied when there is no room for one more job
+            check_memory(f"the shares of {jobs} jobs on {machines} machines", at_once, "fewer machines or jobs")
         rng = deepcopy(self._policy_rng)
         known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
         return choice.build(**known, rng=rng)

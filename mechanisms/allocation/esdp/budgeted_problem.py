@@ -19,6 +19,7 @@ from marketsched.mechanisms.allocation.esdp.budgeted_kernels import (
 from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.memory import readable_size
 
 MEMORY_LIMIT = 2**30
 """Bytes a table may take unless the caller says otherwise."""
@@ -60,7 +61,7 @@ class BudgetedProblem:
         sizes = [int(c) + 1 for c in self._capacities]
         self.n_cells = math.prod(sizes)
         least = self.n_cells * 16  # a gain and a reach per capacity vector
-        check_memory(least, self.memory_limit, 1, self._capacities)
+        check_table(least, self.memory_limit, 1, self._capacities)
         self._strides = np.array([math.prod(sizes[k + 1 :]) for k in range(len(sizes))], dtype=np.int64)
 
     def solve(
@@ -92,7 +93,7 @@ class BudgetedProblem:
         TooLargeError
             If the table would not fit into ``memory_limit``.
         """
-        check_memory(16 * (s_max + 1), self.memory_limit, s_max + 1, self._capacities[:0])  # the optima themselves
+        check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._capacities[:0])  # the optima themselves
         usable = self._fit if among is None else self._fit & among
         channels = np.flatnonzero(usable)
         # A value beyond s_max counts as s_max: a budget is used up either way.
@@ -105,7 +106,7 @@ class BudgetedProblem:
         groups = -(-self.n_cells // 8)
         cell_bytes = 8 if hidden is None else 12
         needed = n_sums * (len(channels) * groups + self.n_cells * cell_bytes)
-        check_memory(needed, self.memory_limit, n_sums, self._capacities)
+        check_table(needed, self.memory_limit, n_sums, self._capacities)
         decisions = np.zeros((len(channels), groups, n_sums), dtype=np.uint8)
         best = np.empty((self.n_cells, n_sums))
         best[:, 0] = 0.0
@@ -169,7 +170,8 @@ class BudgetedTable:
         if size > self._problem.memory_limit:
             raise TooLargeError(
                 f"selections of {len(self.finite)} budgets over {self._problem.n_channels} channels take "
-                f"{_size(size)}, the limit is {_size(self._problem.memory_limit)}: expected a smaller s_max"
+                f"{readable_size(size)}, the limit is {readable_size(self._problem.memory_limit)}: expected a smaller "
+                "s_max"
             )
         return self._select(np.arange(len(self.finite)))
 
@@ -201,7 +203,7 @@ def choose_budget(finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> int
     return int(candidates[np.argmax(candidates + np.sqrt(finite[candidates]))])
 
 
-def check_memory(needed: int, limit: int, n_sums: int, capacities: NDArray[np.int64]) -> None:
+def check_table(needed: int, limit: int, n_sums: int, capacities: NDArray[np.int64]) -> None:
     """Refuse a table before memory is taken for it.
 
     Parameters
@@ -224,14 +226,6 @@ def check_memory(needed: int, limit: int, n_sums: int, capacities: NDArray[np.in
     shown = ", ".join(map(str, sizes[:8])) + (", ..." if len(sizes) > 8 else "")
     raise TooLargeError(
         f"the table over {n_sums} sums of values and {math.prod(c + 1 for c in sizes)} capacity vectors (capacities "
-        f"{shown}) takes {_size(needed)}, the limit is {_size(limit)}: expected coarser units or fewer resources, "
-        "a larger slack delta(t) or smaller alpha (fewer sums), or a larger memory_limit"
+        f"{shown}) takes {readable_size(needed)}, the limit is {readable_size(limit)}: expected coarser units or "
+        "fewer resources, a larger slack delta(t) or smaller alpha (fewer sums), or a larger memory_limit"
     )
-
-
-def _size(n_bytes: int) -> str:
-    """Return a number of bytes as a person reads it."""
-    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if n_bytes >= unit:
-            return f"{n_bytes / unit:.3g} {name}"
-    return f"{n_bytes} bytes"

@@ -23,6 +23,7 @@ from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 
 AVERAGE_COST = 0.1
 """Average supply cost of a channel after scaling: the smallest mean computation utility."""
@@ -107,6 +108,8 @@ def published_channels(
     ------
     InvalidParameterError
         If a parameter is out of range.
+    TooLargeError
+        If memory does not hold such an instance.
     """
     n_ports, n_servers = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_servers", n_servers, 1)
     n_types = whole_parameter("n_types", n_types, 1)
@@ -119,6 +122,8 @@ def published_channels(
     least = LEAST_CHANNELS / (n_ports * n_servers)
     if density < least:  # drawn again until there is a channel, which would take for ever
         raise InvalidParameterError(place="edge_probability", value=density, legal=f"a finite number in [{least:g}, 1]")
+    at_once = 10.0 * n_ports * n_servers + density * n_ports * n_servers * (16.0 * n_types + 120.0) + 64.0 * n_ports
+    check_memory(f"{n_ports} ports x {n_servers} servers x {n_types} types", at_once, "fewer ports, servers or types")
     edges = np.zeros((n_ports, n_servers), dtype=np.bool_)
     while not edges.any():
         edges = rng.random((n_ports, n_servers)) < density

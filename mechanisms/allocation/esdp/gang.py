@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, check_memory, choose_budget
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, check_table, choose_budget
 from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.esdp import EsdpPolicy
@@ -153,7 +153,7 @@ class GangProblem:
         self._sizes = np.minimum(channels.server_capacities, wanted).ravel() + 1
         sizes = [int(n) for n in self._sizes]
         self.n_cells = math.prod(sizes)
-        check_memory(self.n_cells * 16, self.memory_limit, 1, self._sizes - 1)
+        check_table(self.n_cells * 16, self.memory_limit, 1, self._sizes - 1)
         self._strides = np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype=np.int64)
         blocks = self._strides.reshape(channels.server_capacities.shape)
         self._offsets = (self._requests * blocks[self._servers]).sum(axis=1)
@@ -174,7 +174,7 @@ class GangProblem:
         TooLargeError
             If the table would not fit into ``memory_limit``.
         """
-        check_memory(16 * (s_max + 1), self.memory_limit, s_max + 1, self._sizes[:0])  # the optima themselves
+        check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._sizes[:0])  # the optima themselves
         kept = np.ones(len(self._order), dtype=np.bool_) if among is None else among[self._order]
         channels = self._order[kept]
         counted = np.minimum(values[channels], s_max)
@@ -186,7 +186,7 @@ class GangProblem:
         jobs = self._ports[kept][firsts]
         rows = int(self._caps[jobs].max(initial=0)) + 1
         needed = rows * self.n_cells * n_sums * (12 + 2 * len(tasks))
-        check_memory(needed, self.memory_limit, n_sums, self._sizes - 1)
+        check_table(needed, self.memory_limit, n_sums, self._sizes - 1)
         counts = np.full((rows, self.n_cells, n_sums), -1, dtype=np.int32)
         best = np.zeros(counts.shape)
         decisions = np.zeros((len(tasks), *counts.shape), dtype=np.int16)

@@ -20,6 +20,7 @@ from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 
 DEVICE_RANGES = ((1, 127), (2, 511), (0, 63), (0, 7), (0, 7), (0, 3))
 """Devices per instance in the published code: CPU, MEM, GPU, TPU, NPU, FPGA; both ends included."""
@@ -67,6 +68,8 @@ def published_instance(
     ------
     InvalidParameterError
         If a parameter is out of range, or there are too few channels to give every port one.
+    TooLargeError
+        If memory does not hold such a cluster.
 
     Examples
     --------
@@ -79,6 +82,7 @@ def published_instance(
         raise InvalidParameterError(f"ranges = {np.stack([low, high]).T.tolist()}: expected whole numbers")
     level = finite_parameter("contention", contention, "(0, inf)")
     n_types = len(low)
+    _check_size(n_ports, n_instances, n_types, ports_per_instance)
     return BipartiteCluster(
         requirements=level * rng.uniform(low, high, (n_ports, n_types)),
         capacities=rng.integers(low.astype(np.int64), high.astype(np.int64), (n_instances, n_types), endpoint=True),
@@ -132,6 +136,8 @@ def pai_like_instance(
     ------
     InvalidParameterError
         If the table is not such an array, or a parameter is out of range.
+    TooLargeError
+        If memory does not hold such a cluster.
 
     Examples
     --------
@@ -145,6 +151,7 @@ def pai_like_instance(
         raise InvalidParameterError(f"machines has shape {table.shape}: expected machines that all have something")
     level = finite_parameter("contention", contention, "(0, inf)")
     n_types = table.shape[1]
+    _check_size(n_ports, n_instances, n_types, ports_per_instance)
     channels = regular_channels(rng, n_ports, n_instances, ports_per_instance)
     degree = float(channels.sum() / n_instances)
     share = (0.5 / degree, 1.5 / degree) if share is None else share
@@ -193,6 +200,8 @@ def small_integer_instance(
     ------
     InvalidParameterError
         If a parameter is out of range.
+    TooLargeError
+        If memory does not hold such a cluster.
 
     Examples
     --------
@@ -203,7 +212,9 @@ def small_integer_instance(
     n_types = whole_parameter("n_types", n_types, 1)
     most = whole_parameter("largest_requirement", largest_requirement, 0)
     room = whole_parameter("largest_capacity", largest_capacity, 0)
-    channels = rng.random((n_ports, n_instances)) < finite_parameter("density", density, "[0, 1]")
+    share = finite_parameter("density", density, "[0, 1]")
+    _check_size(n_ports, n_instances, n_types, share * n_ports)
+    channels = rng.random((n_ports, n_instances)) < share
     for port in np.flatnonzero(~channels.any(axis=1)):
         channels[port, rng.integers(n_instances)] = True
     return BipartiteCluster(
@@ -283,6 +294,20 @@ def draw_gains(rng: np.random.Generator, gain: str, n_instances: int, n_types: i
     if gain not in GAIN_NAMES:
         raise InvalidParameterError(f"gain = {gain!r}: expected one of {', '.join(GAIN_NAMES)}, mixed")
     return np.full((n_instances, n_types), gain)
+
+
+def _check_size(n_ports: int, n_instances: int, n_types: int, ports_per_instance: object) -> None:
+    """Refuse a cluster that no memory holds, before anything is drawn."""
+    given = isinstance(ports_per_instance, (int, float)) and 0 < ports_per_instance < n_ports
+    channels = float(ports_per_instance if given else n_ports) * n_instances  # type: ignore[arg-type]
+    at_once = 26.0 * n_ports * n_instances  # draws and their order, before channels are chosen
+    at_once += channels * (40.0 + 60.0 * n_types)  # their ends; bounds, allocation, gradient, ... of a policy
+    at_once += 64.0 * (n_ports + n_instances) * n_types
+    check_memory(
+        f"a cluster of {n_ports} ports, {n_instances} instances and {n_types} types",
+        at_once,
+        "fewer ports or instances",
+    )
 
 
 def _ends(name: str, x: ArrayLike) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 
 LEAST = 1e-3  # of a law of periods: with less, millions of them may lie in one slot
 PAPER_UP = (0.34, 94.35)
@@ -258,6 +259,7 @@ def availability_from_periods(
         k = int(backward[0])
         raise InvalidParameterError(f"ends[{k}] = {end[k]:g}: expected at least starts[{k}] = {begin[k]:g}")
     order = np.lexsort((begin, which))
+    check_memory(f"the state of {m} machines in {n_slots} slots", 28.0 * n_slots * m, "fewer machines or slots")
     covered = np.zeros((n_slots, m))
     _cover_kernel(which[order].astype(np.int64), begin[order] / length, end[order] / length, covered)
     covered = np.minimum(covered, 1.0)
