@@ -110,6 +110,8 @@ class Attempt:
         Of the owner's job in the market.
     job : Fate
         What really happens to the job, which arrives.
+    owner : str, optional
+        Whose job it is; None: an owner known by the name of the job.
 
     Attributes
     ----------
@@ -117,9 +119,9 @@ class Attempt:
         Paid so far, credits.
     """
 
-    def __init__(self, conduct: Conduct, name: str, job: Fate) -> None:
+    def __init__(self, conduct: Conduct, name: str, job: Fate, owner: str | None = None) -> None:
         self.payment = 0.0
-        self._job_name = name
+        self._job_name, self._owner = name, name if owner is None else owner
         self._plans: dict[str, LaunchPlan] = {}
         self._parts = {s.name: s.part(job) for s in conduct.statements}
         self._mine: dict[Hashable, str] = {name + s.name: s.name for s in conduct.statements}  # by name in the market
@@ -155,7 +157,7 @@ class Attempt:
             if statement.after is not None:
                 fate = Fate(None, fate.duration, fate.signal)  # not ready before the other one is done
             name = self._job_name + statement.name
-            self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, own=True)
+            self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, owner=self._owner, own=True)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Take note of what has left the market in the round just played."""

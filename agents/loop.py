@@ -16,13 +16,13 @@ mechanism and keeps no tables, and a market can be pickled in the middle of a ru
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
 from marketsched.agents.job import Job
-from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -103,11 +103,21 @@ class MarketLoop:
         self.load = 0
         self.entries: dict[Any, Entry] = {}
         self._submitted = 0
+        self._takes_owner = takes_owner(mechanism)
         self._held = 0  # nodes of running jobs
         self._arriving: defaultdict[int, list[Entry]] = defaultdict(list)
         self._ending: defaultdict[int, list[Entry]] = defaultdict(list)
 
-    def submit(self, name: Any, sow: StatementOfWork, fate: Happens, nodes: int, *, own: bool = False) -> LaunchPlan:
+    def submit(
+        self,
+        name: Any,
+        sow: StatementOfWork,
+        fate: Happens,
+        nodes: int,
+        *,
+        owner: Hashable = None,
+        own: bool = False,
+    ) -> LaunchPlan:
         """Submit a statement; a job that is ready before arrives with it.
 
         Parameters
@@ -120,10 +130,13 @@ class MarketLoop:
             What really happens.
         nodes : int
             Without so many the work is never done.
+        owner : hashable, optional
+            Whose it is; passed on to a mechanism that takes it.
         own : bool
             True: of an owner that is looked at; who guards the market then passes the refusal of a report on.
         """
-        plan = self.mechanism.submit(name, sow)
+        told = {"owner": owner} if self._takes_owner else {}
+        plan = self.mechanism.submit(name, sow, **told)
         entry = Entry(name, self._submitted, sow, fate, nodes)
         self._submitted += 1
         self.entries[name] = entry
@@ -276,7 +289,7 @@ class TruthfulOwners:
 
     def submit(self, job: Job, market: MarketLoop) -> None:
         """Submit one job."""
-        market.submit(job.name, job.truth, job, job.truth.concurrency)
+        market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Nothing that happens changes what they report."""

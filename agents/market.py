@@ -173,7 +173,7 @@ class Market(mesa.Model):
     def _submit(self, owner: JobOwner, now: int) -> None:
         report = owner.declare(self.public)
         job = owner.job
-        plan = owner.plan = self._loop.submit(owner.name, report, job, job.truth.concurrency)
+        plan = owner.plan = self._loop.submit(owner.name, report, job, job.truth.concurrency, owner=job.owner)
         self._owners[owner.name] = owner
         # A job that is ready before its submission arrives with it.
         planned = None if job.arrival is None else plan.start(max(job.arrival, now), job.signal)

@@ -8,6 +8,7 @@ never sees a true type, a future duration or a random seed of the environment.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -104,6 +105,11 @@ class Menu:
 class Mechanism(Protocol):
     """The protocol. A new mechanism follows it and registers itself (``registry.register``).
 
+    ``submit`` may have a parameter ``owner``, by name and optional: it then learns whose job it is, where that is
+    known (see `takes_owner`). A class or function that is registered gets, if its signature names them,
+    ``rng``, and from a scenario ``round_seconds``, the length of a round (None: rounds have none); and ``laws``
+    if its ``wants_laws(**parameters)`` says so.
+
     What else it has is used where it is there: ``max_concurrency``, ``max_duration``, ``max_value``
     (announced limits), ``slot_prices(first, count)`` and ``committed(first, count)`` (arrays of shape
     (count,): credits per node, expected nodes), ``certificate()``, ``statistics()`` (a dict for the
@@ -135,3 +141,11 @@ class Mechanism(Protocol):
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it."""
         ...
+
+
+def takes_owner(mechanism: Mechanism) -> bool:
+    """Tell whether ``mechanism.submit`` has a parameter ``owner``; whoever plays a market asks once."""
+    try:
+        return "owner" in inspect.signature(mechanism.submit).parameters
+    except (TypeError, ValueError):  # code without a signature
+        return False

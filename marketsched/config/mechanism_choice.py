@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules
 from marketsched.config.sections import section_class
 from marketsched.config.strict_yaml import validated
+from marketsched.mechanisms.bid_price.past import AnyPast
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
@@ -19,6 +20,7 @@ from marketsched.mechanisms.ranges import Count, Parameter, Positive, parameters
 from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
 
 if TYPE_CHECKING:
+    from marketsched.mechanisms.bid_price.past import PastLog
     from marketsched.mechanisms.mechanism import Mechanism
     from marketsched.mechanisms.statement_law import StatementLaw
     from marketsched.worlds.workload import Workload
@@ -52,7 +54,7 @@ class MechanismChoice(Rules):
         self.rules_for(self.name)
         maker = get("mechanism", self.name)
         if not takes_anything(maker):
-            given = frozenset({*SIZES, *Rules.model_fields, "rng", "laws", "seed"})
+            given = frozenset({*SIZES, *Rules.model_fields, "rng", "laws", "seed", "round_seconds"})
             with placed("parameters"):
                 validated(section_class(maker, ("mechanism", self.name), given), self.parameters)
         return self
@@ -62,6 +64,7 @@ class MechanismChoice(Rules):
         workload: Workload,
         rng: np.random.Generator,
         laws: Callable[[], Sequence[StatementLaw]] | None = None,
+        past: Callable[[Any], PastLog] | None = None,
     ) -> Mechanism:
         """Return a fresh mechanism for ``workload``.
 
@@ -74,6 +77,8 @@ class MechanismChoice(Rules):
         laws : function that returns laws, optional
             What is known of the jobs in advance; called only if prices are stochastic, or the mechanism's own
             ``wants_laws(**parameters)`` says so.
+        past : function of a folder or of the section of a workload, optional
+            Makes the log of yesterday that parameters of the range `AnyPast` name.
 
         Raises
         ------
@@ -84,12 +89,19 @@ class MechanismChoice(Rules):
         own = {name: getattr(self, name) for name in SIZES}
         sizes = {name: getattr(workload, name) if size is None else size for name, size in own.items()}
         parameters = {**sizes, **self.rules_for(self.name), **self.parameters}
+        asked = parameters_of(get("mechanism", self.name))
+        if "round_seconds" in asked:
+            parameters = {"round_seconds": workload.round_seconds, **parameters}
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}
         wants = getattr(get("mechanism", self.name), "wants_laws", None)
         if laws is not None and wants is not None and wants(**self.parameters):
             parameters = {"laws": laws(), **parameters}
+        for name, parameter in asked.items():
+            if isinstance(parameter.range, AnyPast) and past is not None and parameters.get(name) is not None:
+                with placed(f"mechanism.parameters.{name}"):
+                    parameters[name] = past(parameters[name])
         with placed("mechanism"):
             return get_mechanism(self.name, **{"rng": rng, **parameters})
 

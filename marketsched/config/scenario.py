@@ -233,12 +233,16 @@ class Scenario(Strict):
             If the workload needs a trace that is not there or damaged.
         """
         from marketsched.agents.setup import MarketSetup
+        from marketsched.config.yesterday import yesterday
 
         workload_rng, oracle_rng, owners_rng = rng.spawn(3)
         laws_rng = copy.deepcopy(workload_rng)
         workload = self.workload.build(workload_rng, data)
         mechanism = self.mechanism.build(
-            workload, oracle_rng, lambda: self.workload.statement_laws(workload, laws_rng, data)
+            workload,
+            oracle_rng,
+            lambda: self.workload.statement_laws(workload, laws_rng, data),
+            lambda what: yesterday(what, self.mechanism, workload, data),
         )
         return MarketSetup(
             name=self.name,

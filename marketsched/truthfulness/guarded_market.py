@@ -10,7 +10,7 @@ import gc
 import io
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,10 +73,19 @@ class GuardedMarket(MarketLoop):
         self._rng.bit_generator.state = rng.bit_generator.state
         self._untouched = _stream_state(self._rng)
 
-    def submit(self, name: Any, sow: StatementOfWork, fate: Happens, nodes: int, *, own: bool = False) -> LaunchPlan:
+    def submit(
+        self,
+        name: Any,
+        sow: StatementOfWork,
+        fate: Happens,
+        nodes: int,
+        *,
+        owner: Hashable = None,
+        own: bool = False,
+    ) -> LaunchPlan:
         """Submit a statement; ``own``: pass the error on with which the mechanism refuses a report."""
         try:
-            return super().submit(name, sow, fate, nodes)
+            return super().submit(name, sow, fate, nodes, owner=owner)
         except Exception as error:
             if own and isinstance(error, InvalidReportError):
                 raise

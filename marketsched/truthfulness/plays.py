@@ -201,7 +201,7 @@ class Stage:
         first = min(conduct.first_round, birth)
         with no_collection():
             market = self._at(world, first)
-            attempt = Attempt(conduct, s.name, world.owner)
+            attempt = Attempt(conduct, s.name, world.owner, s.owner)
             play(market, _Everybody(self, world, attempt, entered=s.n_ahead if first == birth else 0), s.horizon)
         return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
@@ -276,7 +276,7 @@ class Stage:
                 if world is self._past and other.happened is not None:
                     fate = other.happened
             if sow is not None:
-                market.submit(other.name, sow, fate, sow.concurrency)
+                market.submit(other.name, sow, fate, sow.concurrency, owner=other.owner or other.name)
 
     def _known_outcome(self, i: int) -> tuple[StatementOfWork | None, Fate | None]:
         """Return what happened to a job of the history, if nothing is left to be drawn: lotteries are dear."""
@@ -296,8 +296,13 @@ class Stage:
         """Submit what comes back in this round; ``world`` None: in the history, where all is known."""
         for name, sow, fate in market.again:
             drawn = fate if world is None else world.outcome(self._number_of(name), of_statement(sow))[1]
-            market.submit(name, sow, drawn, sow.concurrency)
+            market.submit(name, sow, drawn, sow.concurrency, owner=self._owner_of(name))
         market.again.clear()
+
+    def _owner_of(self, name: str) -> str:
+        """Return whose statement it is that is submitted again."""
+        job = name.removesuffix("+")
+        return next((other.owner or job for other in self.situation.others if other.name == job), job)
 
     def _left(self, market: GuardedMarket) -> dict[str, Lottery]:
         """Return what may still happen to everybody in the market, given what was seen."""

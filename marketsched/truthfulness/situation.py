@@ -26,6 +26,7 @@ from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
+from marketsched.config.yesterday import yesterday
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.limits import SIZES, check_report
@@ -39,6 +40,7 @@ from marketsched.truthfulness.plays import MECHANISM, Played, Stage, stream, str
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
+    from marketsched.mechanisms.bid_price.past import PastLog
     from marketsched.worlds.workload import Workload
 
 
@@ -46,12 +48,14 @@ if TYPE_CHECKING:
 class Other:
     """Another owner, who reports truly.
 
-    ``law`` is over what it reports; ``happened`` is what did happen to it, where there is a history.
+    ``name`` is that of its job, ``law`` over what it reports; ``happened`` is what did happen to it, where there is a
+    history; ``owner`` says whose job it is (None: it is known by the job's name).
     """
 
     name: str
     law: StatementLaw
     happened: Fate | None = None
+    owner: str | None = None
 
     @classmethod
     def of(cls, index: int, other: Any) -> Other:
@@ -59,7 +63,7 @@ class Other:
         if isinstance(other, Other):
             return other
         if isinstance(other, Job):
-            return cls(other.name, StatementLaw.of(other.truth), fate_of(other))
+            return cls(other.name, StatementLaw.of(other.truth), fate_of(other), other.owner)
         return cls(f"other-{index + 1}", StatementLaw.of(other))
 
 
@@ -79,6 +83,8 @@ class Situation:
         C (nodes), T (rounds) and S (rounds): a completion at birth + S or later is worth nothing.
     name : str
         What the owner's job is called.
+    owner : str, optional
+        Whose job it is; None: an owner known by the job's name.
     ahead : int, optional
         How many of the others of the same birth submit before the owner; None: all.
     history : int, optional
@@ -112,6 +118,7 @@ class Situation:
     horizon: int = field(kw_only=True)
     max_delay: int = field(kw_only=True)
     name: str = field(default="owner", kw_only=True)
+    owner: str | None = field(default=None, kw_only=True)
     ahead: int | None = field(default=None, kw_only=True)
     history: int | None = field(default=None, kw_only=True)
     resubmit: bool = field(default=False, kw_only=True)
@@ -278,6 +285,7 @@ def situations_of(
                 horizon=choice.horizon or workload.horizon,
                 max_delay=choice.max_delay or workload.max_delay,
                 name=owner.name,
+                owner=owner.owner,
                 ahead=sum(other.truth.birth == owner.truth.birth for other in before),
                 history=seed if history else None,
                 resubmit=scenario.resubmit,
@@ -299,11 +307,21 @@ class ScenarioMechanism:
 
     def __call__(self, rng: np.random.Generator) -> Mechanism:
         """Return a fresh mechanism, whose own draws come from ``rng``."""
-        return self.scenario.mechanism.build(self.workload, rng, lambda: self._laws)
+        return self.scenario.mechanism.build(self.workload, rng, lambda: self._laws, self._past)
 
     @cached_property
     def _laws(self) -> list[StatementLaw]:
         return list(self.scenario.workload.statement_laws(self.workload, copy.deepcopy(self.laws_rng), self.data))
+
+    def _past(self, what: Any) -> PastLog:
+        """Return the log that a ``history`` names; it is made once."""
+        if repr(what) not in self._logs:
+            self._logs[repr(what)] = yesterday(what, self.scenario.mechanism, self.workload, self.data)
+        return self._logs[repr(what)]
+
+    @cached_property
+    def _logs(self) -> dict[str, PastLog]:
+        return {}
 
     @property
     def described(self) -> dict[str, Any] | None:

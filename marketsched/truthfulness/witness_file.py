@@ -199,7 +199,7 @@ def _scenario(situation: Situation, deviation: Deviation) -> dict[str, Any]:
     s, public = situation, situation.public
     place = sum(other.law.birth < s.truth.birth for other in s.others) + s.n_ahead
     listed: list[Other] = list(s.others)
-    listed.insert(place, Other(s.name, StatementLaw.of(s.truth)))
+    listed.insert(place, Other(s.name, StatementLaw.of(s.truth), owner=s.owner))
     certain = all(len(other.law.cases) == 1 for other in listed)
     statements = [sow for other in listed for sow, _ in other.law.cases if sow is not None]
     workload = {
@@ -225,16 +225,20 @@ def _scenario(situation: Situation, deviation: Deviation) -> dict[str, Any]:
 def _job(other: Other, certain: bool) -> dict[str, Any]:
     if not certain:
         cases = [{"probability": p, **({"nothing": True} if sow is None else _sow(sow))} for sow, p in other.law.cases]
-        return {"name": other.name, "birth": other.law.birth, "statements": cases}
+        return {"name": other.name, **_owner(other), "birth": other.law.birth, "statements": cases}
     ((sow, _),) = other.law.cases
     assert sow is not None  # a law has a statement
-    job = {"name": other.name, "birth": sow.birth, **_sow(sow)}
+    job = {"name": other.name, **_owner(other), "birth": sow.birth, **_sow(sow)}
     if other.happened is not None:
         job["arrival"] = other.happened.arrival
         if other.happened.arrival is not None:
             job["duration"] = other.happened.duration
             job["signal"] = _signal(other.happened.signal)
     return job
+
+
+def _owner(other: Other) -> dict[str, str]:
+    return {} if other.owner is None else {"owner": other.owner}
 
 
 def _sow(sow: StatementOfWork) -> dict[str, Any]:
@@ -266,24 +270,26 @@ def _situation(scenario: Scenario, record: Mapping[str, Any], factory: Factory |
     others: list[Other] = []
     for entry in workload.jobs:
         if isinstance(entry, JobEntry):
-            others.append(Other(entry.name, StatementLaw.of(entry.statement()), _happened(entry)))
+            owner = entry.owner if "owner" in entry.model_fields_set else None
+            others.append(Other(entry.name, StatementLaw.of(entry.statement()), _happened(entry), owner))
         else:
-            others += [Other(name, law) for name, law in zip(entry.names, entry.laws(), strict=True)]
-    owner = next((i for i, other in enumerate(others) if other.name == record["owner"]), None)
-    if owner is None or len(others[owner].law.cases) > 1:
+            others += [Other(name, law, owner=entry.owner) for name, law in zip(entry.names, entry.laws(), strict=True)]
+    place = next((i for i, other in enumerate(others) if other.name == record["owner"]), None)
+    if place is None or len(others[place].law.cases) > 1:
         raise InvalidParameterError(f"{source}: owner = {record['owner']!r}: expected a job with one statement")
-    truth = others[owner].law.cases[0][0]
+    truth = others[place].law.cases[0][0]
     assert truth is not None
-    before = others[:owner]
+    before = others[:place]
     named = ScenarioMechanism(scenario, workload.build(np.random.default_rng(0), None), np.random.default_rng(0), None)
     return Situation(
         named if factory is None else factory,
         truth,
-        tuple(before + others[owner + 1 :]),
+        tuple(before + others[place + 1 :]),
         capacity=workload.capacity,
         horizon=workload.horizon,
         max_delay=workload.max_delay,
         name=str(record["owner"]),
+        owner=others[place].owner,
         ahead=sum(other.law.birth == truth.birth for other in before),
         history=record["history"],
         resubmit=scenario.resubmit,

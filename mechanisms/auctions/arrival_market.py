@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.checks import is_hashable
+from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
 from marketsched.mechanisms.rounds import Rounds
@@ -28,8 +30,8 @@ class WaitingJob:
 
     Attributes
     ----------
-    job, order, sow
-        Its name, the number of its submission, and its report.
+    job, order, sow, owner
+        Its name, the number of its submission, its report, and whose it is: where that is not known, its own.
     arrival, start : int
         Rounds, `NOT_YET` until they are known; a start may be booked ahead.
     limit : int
@@ -42,10 +44,11 @@ class WaitingJob:
         What `serve` noted for `charge`.
     """
 
-    __slots__ = ("agreed", "arrival", "job", "limit", "mean", "order", "sow", "start", "worth")
+    __slots__ = ("agreed", "arrival", "job", "limit", "mean", "order", "owner", "sow", "start", "worth")
 
-    def __init__(self, job: JobId, order: int, sow: StatementOfWork) -> None:
+    def __init__(self, job: JobId, order: int, sow: StatementOfWork, owner: Hashable = None) -> None:
         self.job, self.order, self.sow = job, order, sow
+        self.owner = job if owner is None else owner
         self.arrival = self.start = NOT_YET
         self.limit, self.mean = 0, 0.0
         self.worth: NDArray[np.float64] | None = None
@@ -138,8 +141,17 @@ class ArrivalMarket(Rounds, ABC):
         """Nodes of the jobs that ran in the round just cleared and have not ended."""
         return sum(x.sow.concurrency for x in self._running.values())
 
-    def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
+    def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
         """Take a report born in the current round.
+
+        Parameters
+        ----------
+        job : hashable
+            Its name.
+        sow : StatementOfWork
+            The report.
+        owner : hashable, optional
+            Whose job it is; None: an owner of its own.
 
         Returns
         -------
@@ -153,10 +165,12 @@ class ArrivalMarket(Rounds, ABC):
             If the market is over, a job of this name was submitted before, the birth is not the
             current round, or a job has already arrived in it.
         InvalidReportError
-            If the report is outside the announced limits.
+            If the report is outside the announced limits, or the owner has no hashable name.
         """
         self._check_submission(job, sow)
-        self._jobs[job] = WaitingJob(job, len(self._names), sow)
+        if not is_hashable(owner):
+            raise InvalidReportError(place="owner", value=owner, legal="a hashable name", source=f"job {job!r}")
+        self._jobs[job] = WaitingJob(job, len(self._names), sow, owner)
         self._names.add(job)
         cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, strict=True)
         return LaunchPlan(job, tuple((a, o, None) for a, o in cases), 0.0)
@@ -243,13 +257,32 @@ class ArrivalMarket(Rounds, ABC):
 
     def _expected(self, x: WaitingJob, points: slice, base: float = 0.0) -> NDArray[np.float64]:
         """Return ``base`` plus the expected value of starts now, now + 1, ..., given these points of the law."""
-        durations, weights = x.sow.law.durations[points], x.sow.law.probabilities[points]
-        last, now, mass = self.limits.last_useful_completion(x.sow), self._round, weights.sum()
-        worth = np.full(max(0, last - int(durations.min()) - now + 1), base)
-        for d, share in zip(durations.tolist(), (weights / mass).tolist(), strict=True):
-            n = max(0, last - d - now + 1)
-            worth[:n] += share * x.sow.value.table(now + d, n)
-        return worth
+        return expected_worth(x.sow, points, self._round, self.limits.last_useful_completion(x.sow), base)
+
+
+def expected_worth(
+    sow: StatementOfWork, points: slice, first: int, last: int, base: float = 0.0
+) -> NDArray[np.float64]:
+    """Return ``base`` plus the expected value of starts ``first, first + 1, ...``, given some points of the law.
+
+    Parameters
+    ----------
+    sow : StatementOfWork
+        The report.
+    points : slice
+        Of its law; their mass is above 0.
+    first, last : int
+        A round, and the last completion time worth anything.
+    base : float
+        Credits.
+    """
+    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
+    mass = weights.sum()
+    worth = np.full(max(0, last - int(durations.min()) - first + 1), base)
+    for d, share in zip(durations.tolist(), (weights / mass).tolist(), strict=True):
+        n = max(0, last - d - first + 1)
+        worth[:n] += share * sow.value.table(first + d, n)
+    return worth
 
 
 def _order(x: WaitingJob) -> int:

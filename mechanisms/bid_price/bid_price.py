@@ -3,23 +3,25 @@ r"""Bid prices: a job that has arrived faces a menu of starts at prices that its
 The field calls it bid-price control (Talluri and van Ryzin 1998), re-solved in every round (Jasin and
 Kumar 2012); here it is posted as a menu of starts. At the beginning of each round with arrivals:
 
-1. scenarios of what is to come (`forecast`), from arrivals of earlier rounds or from public laws;
-2. one vector of prices for all of them (`dual`), with some nodes kept back (`slack`);
+1. scenarios of what is to come (`forecast`), from arrivals of earlier rounds, yesterday's among them where there is a
+   log (`past`), or from public laws;
+2. one vector of prices for all of them (`curve`, `dual`), with some nodes kept back (`slack`); with ``buckets`` one
+   for each bucket of owners, made from what the owners of the other buckets reported;
 3. *durations revealed*: in order of arrival, each job gets its favourite entry of the calendar
    (`entries`), booked for good, and pays what was quoted when it completes;
    *durations hidden*: the mean price of the coming 24 rounds is locked as the rate R of all arrivals of
-   the round; jobs wait in strict order, the first one starts when its c nodes are free and leaves when
+   the round; jobs wait in a `queue`, at its turn one starts when its c nodes are free, and leaves when
    E[V] > R c E[d] no longer holds; it pays R c times the rounds used.
 
 A statement is used for nothing before its job has arrived, and menu, calendar and queue then come from
 earlier arrivals alone, so a report only selects: with revealed durations the truth gets the best entry
 of a menu that no report of one's own changes (for a larger declared width entries vanish and prices
 rise; with a smaller one the job cannot run). Regret is 0 up to 1e-12, ex post, whatever others do.
-With hidden durations V does not rise and R is locked, so the first turn with positive expected surplus
-is the best one. Nobody is evicted, but a job that outlives ``max_duration``.
+With hidden durations no report moves one's own first turn, nor R, and what is best from then on is chosen.
+Nobody is evicted, but a job that outlives ``max_duration``.
 
-What the theorem leaves open: an owner's *past* jobs teach the prices, and *when* to declare an arrival
-(docs/mathematics.md, Bid prices, which also numbers the equations).
+What the theorem leaves open: an owner's *past* jobs teach the prices (with buckets only through the
+calendar), and *when* to declare an arrival (docs/mathematics.md, Bid prices, numbers the equations).
 
 References
 ----------
@@ -31,37 +33,34 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+import hashlib
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
-from marketsched.mechanisms.bid_price.dual import dual_prices
-from marketsched.mechanisms.bid_price.entries import TOLERANCE, ArrivalMenu, best_entry, entry_price
-from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, with_waiting
+from marketsched.mechanisms.bid_price.curve import Curve
+from marketsched.mechanisms.bid_price.entries import ArrivalMenu, best_entry, entry_price
+from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws
+from marketsched.mechanisms.bid_price.foreseen import foreseen
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
+from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.slack import Slack
-from marketsched.mechanisms.bid_price.tasks import TaskStore
-from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Whole, checked
+from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, checked
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 LONGEST_WINDOW = 10_000  # rounds ahead: the tables of a step grow with it
 RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
+USUAL_ROUND = 300.0  # seconds of a round whose length is not known
+USUAL_LAGS = (48, 72, 96, 120)
 
-
-@dataclass(slots=True, eq=False)
-class _Hidden:
-    """What is noted of a job whose duration is hidden."""
-
-    residuals: NDArray[np.float64]  # rounds left after 0, 1, ... rounds, on average
-    rate: float = 0.0  # credits per node and round, locked when it arrived
-    row: int = -1  # in the store of past arrivals
+MOST_BUCKETS = 64
 
 
 class BidPrice(ArrivalMarket):
@@ -75,8 +74,21 @@ class BidPrice(ArrivalMarket):
         Where scenarios come from: arrivals of earlier rounds, or draws of public laws.
     laws : iterable of StatementLaw, optional
         Of all jobs, where ``forecast`` is "laws".
-    lags : sequence of int
-        From history: how many rounds ago the arrivals of each scenario came.
+    history : PastLog, optional
+        From history: what arrived before round 1, so that the lags reach back from the beginning. In a scenario
+        the folder of a finished run, or a workload (docs/scenarios.md).
+    lags : sequence of int, optional
+        From history: how many rounds ago the arrivals of each scenario came; by default 48, 72, 96 and 120, which is
+        4 to 10 hours of five-minute rounds.
+    lag_hours : sequence of float, optional
+        The same in hours, in place of ``lags``: as many whole rounds of the market's own, at least one.
+    round_seconds : float, optional
+        Length of a round, for ``lag_hours``; None: not known, five minutes.
+    buckets : int
+        Owners are dealt to so many buckets; the prices of each come from the reports of the others. Each bucket has a
+        descent of its own in every round with arrivals.
+    bucket_seed : int
+        Public; with the owner's name it says which bucket is the owner's.
     scenarios : int
         From laws: how many draws.
     ahead : int
@@ -87,6 +99,8 @@ class BidPrice(ArrivalMarket):
         Length of the first step, in mean values per node-round.
     slack, slack_gain, slack_ramp : float, float, int
         See `Slack`.
+    hidden_order : "strict" or "sealed"
+        Of jobs whose durations are hidden: see `queue`.
     keep_menus : bool
         Keep what each job faces when it is served, for `menu_at_arrival`.
     rng : Generator, int or None
@@ -95,7 +109,7 @@ class BidPrice(ArrivalMarket):
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or laws are missing or not wanted.
+        If a parameter is out of range, laws are missing or not wanted, or the history is of another market.
 
     Examples
     --------
@@ -119,7 +133,12 @@ class BidPrice(ArrivalMarket):
         max_delay: Count,
         forecast: Literal["history", "laws"] = "history",
         laws: Iterable[StatementLaw] | None = None,
-        lags: Annotated[Sequence[int], ListOf(Whole(1))] = (48, 72, 96, 120),
+        history: Annotated[Any, AnyPast()] = None,
+        lags: Annotated[Sequence[int] | None, Maybe(ListOf(Whole(1)))] = None,
+        lag_hours: Annotated[Sequence[float] | None, Maybe(ListOf(Finite("(0, inf)")))] = None,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
+        buckets: Annotated[int, Whole(1, MOST_BUCKETS)] = 1,
+        bucket_seed: Seed = 0,
         scenarios: Count = 4,
         ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 96,
         steps: Annotated[int | None, Maybe(Whole(1))] = None,
@@ -127,6 +146,7 @@ class BidPrice(ArrivalMarket):
         slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
         slack_gain: Amount = 0.003,
         slack_ramp: Annotated[int, Whole(0)] = 24,
+        hidden_order: Literal["strict", "sealed"] = "strict",
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
@@ -137,24 +157,29 @@ class BidPrice(ArrivalMarket):
                 f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
                 "with forecast 'laws', and none with 'history'"
             )
-        self._ahead, self._step = ahead, step
-        self._slack = Slack(slack, slack_gain, slack_ramp)
-        self._past = TaskStore()
-        self._forecast: Forecast
+        self._check_history(history, forecast)
+        source: Forecast
         if laws is None:
-            self._forecast = FromHistory(lags)
+            in_rounds = _lags(lags, lag_hours, USUAL_ROUND if round_seconds is None else round_seconds)
+            source = FromHistory(in_rounds, 0 if history is None else history.rounds)
         else:
             last = self.limits.last_useful_completion
-            self._forecast = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
-        self._steps = self._forecast.steps if steps is None else steps
+            source = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
+        self._order, self._bucket_seed = hidden_order, bucket_seed
+        self._curves = [
+            Curve(
+                source, Slack(slack, slack_gain, slack_ramp), capacity=self.capacity, horizon=self.horizon,
+                ahead=ahead, step=step, steps=source.steps if steps is None else steps,
+            )
+            for _ in range(buckets)
+        ]  # fmt: skip
+        self._bucket_of: dict[Hashable, int] = {}
+        self._n_seen = 0  # arrivals, those of the history included
         check_memory(f"the calendar of {self.horizon} rounds", 3 * self.horizon * 8.0, "a smaller horizon")
         self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
-        self._first = 1  # round of the first price below
-        self._iterate = np.zeros(0)  # where the next descent begins
-        self._prices = np.zeros(0)  # as announced
-        self._prefix = np.zeros(1)
-        self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
         self._menus: dict[JobId, ArrivalMenu] | None = {} if keep_menus else None
+        if history is not None:
+            self._learn_history(history)
 
     @staticmethod
     def wants_laws(forecast: str = "history", **_: object) -> bool:
@@ -162,10 +187,11 @@ class BidPrice(ArrivalMarket):
         return forecast == "laws"
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the price of rounds ``first .. first + count - 1``, credits per node, as last announced."""
-        found = np.zeros(count)
-        known = self._prices[max(0, first - self._first) : max(0, first - self._first + count)]
-        found[: known.size] = known
+        """Return the price of rounds ``first .. first + count - 1``, credits per node, as last announced.
+
+        With buckets it is the mean of theirs.
+        """
+        found: NDArray[np.float64] = np.mean([curve.slot_prices(first, count) for curve in self._curves], axis=0)
         return found
 
     def menu_at_arrival(self, job: JobId) -> ArrivalMenu:
@@ -181,79 +207,92 @@ class BidPrice(ArrivalMarket):
         return self._menus[job]
 
     def statistics(self) -> dict[str, float]:
-        """Return the share of nodes that is kept back by now."""
-        return {"slack": self._slack.share}
+        """Return the share of nodes that is kept back by now; with buckets, the mean of theirs."""
+        return {"slack": sum(curve.slack.share for curve in self._curves) / len(self._curves)}
+
+    def bucket_of(self, owner: Hashable) -> int:
+        """Return the bucket of an owner, from 0: a hash of the public seed and the owner's name."""
+        if len(self._curves) == 1:
+            return 0
+        if owner not in self._bucket_of:
+            text = f"{self._bucket_seed}:{owner!r}".encode()
+            number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+            self._bucket_of[owner] = number % len(self._curves)
+        return self._bucket_of[owner]
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what each start from now on is worth; what the platform sees decides, not the form of the report."""
-        duration = _observed_duration(signal)
-        if duration is None:
-            law, group = x.sow.law, x.sow.law.group_of(self.round, signal)
-            # A case that the report excludes: what it says of durations at large is all there is.
-            points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
-            x.limit = self.max_duration
-            x.mean, residuals = _mean_and_residuals(law.durations[points], law.probabilities[points], x.limit)
-            x.worth = self._expected(x, points) if x.mean else np.zeros(0)
-            x.agreed = _Hidden(residuals)
-        else:
-            x.limit, x.mean = duration, float(duration)
-            n_starts = max(0, self.limits.last_useful_completion(x.sow) - duration - self.round + 1)
-            x.worth = x.sow.value.table(self.round + duration, n_starts if duration <= self.max_duration else 0)
+        known = foreseen(x.sow, self.round, signal, self.limits)
+        x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
+        if known.residuals is not None:
+            x.agreed = Queued(known.residuals)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, give every arrival its favourite entry, and start who waits."""
         now, arrived = self.round, [x for x in waiting if x.arrival == self.round]
         if arrived:
             self._make_prices([x for x in waiting if x.arrival < now])
-        revealed = [x for x in arrived if not isinstance(x.agreed, _Hidden)]
-        starts = self._serve_revealed(revealed)
-        rate = float(self.slot_prices(now, RATE_WINDOW).mean())
-        for x in arrived:
-            if isinstance(x.agreed, _Hidden):
-                x.agreed.rate = rate
-        starts |= self._serve_hidden([x for x in waiting if isinstance(x.agreed, _Hidden)])
-        self._slack.round_over(now, float(self.slot_prices(now, 1)[0] * self._free[now - 1]))
+        starts = self._serve_revealed([x for x in arrived if not isinstance(x.agreed, Queued)])
+        starts |= self._serve_hidden([x for x in waiting if isinstance(x.agreed, Queued)])
+        for curve in self._curves:
+            curve.slack.round_over(now, float(curve.slot_prices(now, 1)[0] * self._free[now - 1]))
         self._learn(arrived)
+        self._note_departures(waiting, starts)
         return [starts[x.job] for x in waiting]
 
     def charge(self, x: WaitingJob) -> float:
         """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
         used, width = self.round - x.start, x.sow.concurrency
         self._free[self.round - 1 : x.start + x.limit - 1] += width
-        if isinstance(x.agreed, _Hidden):
+        if isinstance(x.agreed, Queued):
             return x.agreed.rate * width * used
         return entry_price(x.agreed, x.start, width, x.start, used)
 
-    # -- prices ---------------------------------------------------------------------------------------------
-
-    def _make_prices(self, waiting: Sequence[WaitingJob]) -> None:
+    def _make_prices(self, queue: Sequence[WaitingJob]) -> None:
         """Announce the prices of the current round and those ahead; nobody who arrives in it is heard."""
-        now = self._round
-        last = min(self.horizon, now + self._ahead)
-        n = last - now + 1
-        iterate = np.zeros(n)
-        kept = self._iterate[now - self._first :][:n]
-        iterate[: kept.size] = kept
-        expected = self._forecast.expected(now, last, self._past)
-        prices = np.zeros(n)
-        if expected is not None:
-            if waiting:
-                rows = np.array([x.agreed.row for x in waiting], dtype=np.int64)
-                arrivals = np.array([x.arrival for x in waiting], dtype=np.int64)
-                expected = with_waiting(expected, self._past, rows, arrivals)
-            prices = dual_prices(
-                iterate, self._supply(n), self.capacity, expected.rows, expected.rounds - now, expected.weights,
-                expected.tasks, steps=self._steps, step=self._step * self._mean_density(),
-            )  # fmt: skip
-        self._first, self._iterate, self._prices = now, iterate, prices
-        self._prefix = np.concatenate([[0.0], np.cumsum(prices)])
+        for curve in self._curves:
+            curve.announce(self._round, self._free, self._run_on, queue, self._share_of(curve))
 
-    def _supply(self, n: int) -> NDArray[np.float64]:
-        """Return the nodes that are left in each of the coming ``n`` rounds, less the slack."""
-        now = self._round
-        supply = self._free[now - 1 : now - 1 + n] - self.capacity * self._slack.of_window(n)
+    # -- service --------------------------------------------------------------------------------------------
+
+    def _serve_revealed(self, arrived: Sequence[WaitingJob]) -> dict[JobId, int | None]:
+        """Give each arrival its favourite entry, in order of submission, and book it."""
+        now, starts = self.round, {}
+        lost, heard = [0.0] * len(self._curves), [False] * len(self._curves)
+        for x in arrived:
+            width, own = x.sow.concurrency, self._curves[self.bucket_of(x.owner)]
+            assert x.worth is not None
+            if self._menus is not None:
+                self._menus[x.job] = ArrivalMenu(now, self._free[now - 1 :].copy(), own.prefix)
+            for b, curve in self._listeners(x.owner):
+                if curve is not own:
+                    lost[b], heard[b] = lost[b] + curve.surplus_lost(self._free, now, x, x.worth), True
+            start, surplus, best = best_entry(self._free, own.prefix, now, width, x.limit, x.worth)
+            if len(self._curves) == 1:
+                lost[0], heard[0] = lost[0] + (best - surplus), True
+            starts[x.job] = start or None
+            if start:
+                x.agreed = own.prefix[min(start - now, own.prefix.size - 1) :][: x.limit + 1]
+                self._free[start - 1 : start - 1 + x.limit] -= width
+        for b, curve in enumerate(self._curves):
+            if heard[b]:
+                curve.slack.arrivals_served(lost[b] * self._share_of(curve))
+        return starts
+
+    def _serve_hidden(self, queue: Sequence[WaitingJob]) -> dict[JobId, int | None]:
+        """Lock the rate of those who have just arrived, and offer nodes to the queue."""
+        now = self.round
+        rates = [float(curve.slot_prices(now, RATE_WINDOW).mean()) for curve in self._curves] if queue else []
+        for x in queue:
+            if x.arrival == now:
+                x.agreed.rate = rates[self.bucket_of(x.owner)]
+        return serve_queue(queue, self._free, now, self._order)
+
+    def _run_on(self, supply: NDArray[np.float64]) -> None:
+        """Count each running job of hidden duration, booked for max_duration, as long as it is expected to run."""
+        now, n = self._round, supply.size
         for x in self._running.values():
-            if isinstance(x.agreed, _Hidden):  # booked for max_duration; it is expected to run for less
+            if isinstance(x.agreed, Queued):
                 age, residuals = now - x.start, x.agreed.residuals
                 supply[: max(0, min(n, x.limit - age))] += x.sow.concurrency
                 left = float(residuals[min(age, residuals.size - 1)])
@@ -261,76 +300,61 @@ class BidPrice(ArrivalMarket):
                 supply[:whole] -= x.sow.concurrency
                 if whole < n:
                     supply[whole] -= x.sow.concurrency * (left - int(left))
-        return supply
 
-    def _mean_density(self) -> float:
-        """Return rho, the mean value per node-round of past arrivals; 1 without any."""
-        return self._density / self._n_densities if self._n_densities else 1.0
+    # -- what teaches the prices ----------------------------------------------------------------------------
+
+    def _listeners(self, owner: Hashable) -> list[tuple[int, Curve]]:
+        """Return the curves that an owner's reports teach, and their numbers: all but its own, or the only one."""
+        numbered = list(enumerate(self._curves))
+        return numbered if len(numbered) == 1 else [each for each in numbered if each[0] != self.bucket_of(owner)]
+
+    def _share_of(self, curve: Curve) -> float:
+        """Return how many arrivals there were for each one that a curve has learnt from."""
+        return self._n_seen / curve.past.n if curve.past.n else 1.0
 
     def _learn(self, arrived: Sequence[WaitingJob]) -> None:
         """Take the arrivals of this round into the past: from now on they may teach."""
         for x in arrived:
-            worth, width = x.worth if x.worth is not None else np.zeros(0), x.sow.concurrency
-            if isinstance(x.agreed, _Hidden):
-                x.agreed.row = self._past.n
-            self._past.add(self.round, max(1, round(x.mean)), width, worth)
-            if worth.size:
-                self._density += float(worth.max()) / (width * x.mean)
-                self._n_densities += 1
+            assert x.worth is not None
+            sealed = self._order == "sealed" and x.sow.concurrency > 1
+            for _, curve in self._listeners(x.owner):
+                if isinstance(x.agreed, Queued):
+                    curve.learn_queued(x, sealed)
+                else:
+                    curve.learn(self.round, x.mean, x.sow.concurrency, x.worth)
+        self._n_seen += len(arrived)
 
-    # -- service --------------------------------------------------------------------------------------------
-
-    def _serve_revealed(self, arrived: Sequence[WaitingJob]) -> dict[JobId, int | None]:
-        """Give each arrival its favourite entry, in order of submission, and book it."""
-        now, lost, starts = self.round, 0.0, {}
-        for x in arrived:
-            width, worth = x.sow.concurrency, x.worth if x.worth is not None else np.zeros(0)
-            if self._menus is not None:
-                self._menus[x.job] = ArrivalMenu(now, self._free[now - 1 :].copy(), self._prefix)
-            start, surplus, best = best_entry(self._free, self._prefix, now, width, x.limit, worth)
-            lost += best - surplus
-            starts[x.job] = start or None
-            if start:
-                x.agreed = self._prefix[min(start - now, self._prefix.size - 1) :][: x.limit + 1]
-                self._free[start - 1 : start - 1 + x.limit] -= width
-        if arrived:
-            self._slack.arrivals_served(lost)
-        return starts
-
-    def _serve_hidden(self, waiting: Sequence[WaitingJob]) -> dict[JobId, int | None]:
-        """Start who waits, in strict order of arrival; who can no longer gain leaves."""
-        now, blocked = self.round, False
-        starts: dict[JobId, int | None] = {}
+    def _note_departures(self, waiting: Sequence[WaitingJob], starts: dict[JobId, int | None]) -> None:
         for x in waiting:
-            width, run = x.sow.concurrency, slice(now - 1, now - 1 + x.limit)
-            worth = x.worth if x.worth is not None else np.zeros(0)
-            surplus = worth[now - x.arrival :] - x.agreed.rate * width * x.mean
-            if not (surplus > TOLERANCE).any():
-                starts[x.job] = None
-            elif blocked or surplus[0] <= TOLERANCE or (self._free[run] < width).any():
-                blocked, starts[x.job] = True, NOT_YET
-            else:
-                starts[x.job] = now
-                self._free[run] -= width
-        return starts
+            if isinstance(x.agreed, Queued) and starts[x.job] != NOT_YET:
+                for _, curve in self._listeners(x.owner):
+                    curve.left_queue(x, self.round - x.arrival)
+
+    def _check_history(self, history: object, forecast: str) -> None:
+        if history is not None and forecast != "history":
+            raise InvalidParameterError(place="history", value=history, legal="none with forecast 'laws'")
+        if history is not None and not isinstance(history, PastLog):
+            raise InvalidParameterError(
+                place="history", value=history, legal="a PastLog; a scenario makes one of a folder"
+            )
+        if isinstance(history, PastLog):
+            with placed("history"):
+                history.check(self.limits)
+
+    def _learn_history(self, history: PastLog) -> None:
+        """Take yesterday's arrivals into the past, its last round as round 0."""
+        arrivals = [each for each in history.arrivals if each.arrival <= history.rounds]
+        for each in sorted(arrivals, key=lambda each: each.arrival):
+            known = foreseen(each.sow, each.arrival, each.signal, history.limits)
+            for _, curve in self._listeners(each.owner):
+                curve.learn(each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
+        self._n_seen += len(arrivals)
 
 
-def _observed_duration(signal: Signal) -> int | None:
-    """Return the duration that the platform sees at arrival; None: it is hidden."""
-    whole = isinstance(signal, (int, np.integer)) and not isinstance(signal, bool)
-    return int(signal) if whole and signal >= 1 else None  # type: ignore[call-overload, operator]
-
-
-def _mean_and_residuals(
-    durations: NDArray[np.int64], weights: NDArray[np.float64], max_duration: int
-) -> tuple[float, NDArray[np.float64]]:
-    """Return the mean duration, and the mean of what is left after 0, 1, ... rounds, E[d - e | d > e].
-
-    It is 1 where no longer run was foreseen; a law without mass has mean 0.
-    """
-    mass = np.bincount(durations, weights=weights, minlength=max_duration + 2)[: max_duration + 2]
-    longer = np.cumsum(mass[::-1])[::-1][1:]  # of the runs beyond e, e = 0, 1, ...
-    rounds = np.cumsum((mass * np.arange(mass.size))[::-1])[::-1][1:]
-    ages, some = np.arange(longer.size), longer > 1e-12 * weights.sum()
-    residuals = np.where(some, rounds / np.where(some, longer, 1.0) - ages, 1.0)
-    return (float(weights @ durations) / float(weights.sum()) if weights.sum() > 0 else 0.0), residuals
+def _lags(lags: Sequence[int] | None, hours: Sequence[float] | None, round_seconds: float) -> Sequence[int]:
+    """Return the lags in rounds, at least one each."""
+    if hours is None:
+        return USUAL_LAGS if lags is None else lags
+    if lags is not None:
+        raise InvalidParameterError(f"lags = {lags!r} and lag_hours = {hours!r}: expected one of them")
+    return [max(1, round(each * 3600.0 / round_seconds)) for each in hours]

@@ -27,8 +27,10 @@ class Expected(NamedTuple):
     tasks: Columns
 
 
-def with_waiting(expected: Expected, past: TaskStore, rows: NDArray[np.int64], rounds: NDArray[np.int64]) -> Expected:
-    """Return ``expected`` and, with weight 1 each, what still waits: rows of ``past`` that arrived in ``rounds``."""
+def with_waiting(
+    expected: Expected, past: TaskStore, rows: NDArray[np.int64], rounds: NDArray[np.int64], weight: float = 1.0
+) -> Expected:
+    """Return ``expected`` and, with a weight each, what still waits: rows of ``past`` that arrived in ``rounds``."""
     tasks = expected.tasks
     if tasks.durations.base is not past.columns.durations.base:  # scenarios from laws have a store of their own
         tasks = joined(tasks, past.columns, rows)
@@ -36,7 +38,7 @@ def with_waiting(expected: Expected, past: TaskStore, rows: NDArray[np.int64], r
     return Expected(
         np.concatenate([expected.rows, rows]),
         np.concatenate([expected.rounds, rounds]),
-        np.concatenate([expected.weights, np.ones(rows.size)]),
+        np.concatenate([expected.weights, np.full(rows.size, weight)]),
         tasks,
     )
 
@@ -45,6 +47,7 @@ class Forecast(Protocol):
     """Scenarios of rounds to come."""
 
     steps: int  # subgradient steps that are enough for these scenarios
+    samples_the_past: bool  # or else what is publicly known
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return what may arrive in rounds ``now .. last``; None: nothing is known yet."""
@@ -62,7 +65,7 @@ class FromHistory:
         Rounds before the first one of which ``past`` holds the arrivals (a log of yesterday).
     """
 
-    steps = 10
+    steps, samples_the_past = 10, True
 
     def __init__(self, lags: Sequence[int], earlier: int = 0) -> None:
         self._lags, self._earlier = tuple(lags), earlier
@@ -98,7 +101,7 @@ class FromLaws:
         For each law in turn: one number for the statement, one for its arrival and duration.
     """
 
-    steps = 5
+    steps, samples_the_past = 5, False
 
     def __init__(
         self,

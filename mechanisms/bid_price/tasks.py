@@ -40,8 +40,11 @@ class TaskStore:
         self._arrivals = np.zeros(64, np.int64)
         self._durations, self._widths, self._flats = (np.zeros(64, np.int64) for _ in range(3))
         self._offsets, self._values = np.zeros(65, np.int64), np.zeros(1024)
+        self._closed: set[int] = set()
 
-    def add(self, arrival: int, duration: int, width: int, values: NDArray[np.float64]) -> None:
+    def add(
+        self, arrival: int, duration: int, width: int, values: NDArray[np.float64], *, closed: bool = False
+    ) -> None:
         """Add a task that is not earlier than those before it.
 
         Parameters
@@ -53,6 +56,8 @@ class TaskStore:
         values : array of float, shape (n_starts,)
             Credits of starting 0, 1, 2, ... rounds after the arrival. Kept is the most that this or a later
             start is worth: the same wherever values do not increase.
+        closed : bool
+            Whether it does not recur until it is opened.
         """
         n, used = self.n, int(self._offsets[self.n])
         values = np.maximum.accumulate(values[::-1])[::-1]
@@ -66,7 +71,19 @@ class TaskStore:
         self._flats[n] = int(np.count_nonzero(values == values[0])) if values.size else 0  # they do not increase
         self._values[used : used + values.size] = values
         self._offsets[n + 1] = used + values.size
+        if closed:
+            self._closed.add(n)
         self.n = n + 1
+
+    def is_closed(self, row: int) -> bool:
+        """Tell whether a task is kept from recurring."""
+        return row in self._closed
+
+    def open(self, row: int) -> bool:
+        """Let a task recur from now on; return False if it did before."""
+        was_closed = row in self._closed
+        self._closed.discard(row)
+        return was_closed
 
     @property
     def arrivals(self) -> NDArray[np.int64]:
@@ -109,6 +126,9 @@ class TaskStore:
         periods = -(-(last - now + 1) // lag)
         rows, rounds = np.empty(per_period * periods, np.int64), np.empty(per_period * periods, np.int64)
         m = _recurring_kernel(now, last, lag, earliest, counts, rows, rounds)
+        if self._closed:
+            open_ = ~np.isin(rows[:m], np.fromiter(self._closed, np.int64, len(self._closed)))
+            return rows[:m][open_], rounds[:m][open_]
         return rows[:m], rounds[:m]
 
 

@@ -9,7 +9,7 @@ does not.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import last_useful_completion
-from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism
+from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
@@ -89,6 +89,7 @@ class WatchedMechanism:
 
     def __init__(self, mechanism: Mechanism, max_delay: int, happens: Mapping[str, tuple[int | None, Signal]]) -> None:
         self._inner = mechanism
+        self._takes_owner = takes_owner(mechanism)
         self._max_delay = max_delay
         self._happens = happens
         self.reasons: OrderedDict[JobId, Reason] = OrderedDict()
@@ -107,10 +108,11 @@ class WatchedMechanism:
         """T, the last round."""
         return self._inner.horizon
 
-    def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
+    def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
         """Take a report, and keep what it meets."""
         seen = self._look(job, sow)
-        plan = self._inner.submit(job, sow)
+        told = {"owner": owner} if self._takes_owner else {}
+        plan = self._inner.submit(job, sow, **told)
         chosen = plan.start(seen["arrival"], seen["signal"])
         self.reasons[job] = Reason(name=job, report=sow, chosen=chosen, **seen)
         if len(self.reasons) > KEPT:

@@ -282,7 +282,9 @@ class _DayOwners:
             if self._place in self._kept:
                 self._kept[self._place] = snapshot(market)
             job = self._jobs[self._place]
-            market.submit(job.name, self._reports[self._place], fate_of(job), job.truth.concurrency, own=True)
+            market.submit(
+                job.name, self._reports[self._place], fate_of(job), job.truth.concurrency, owner=job.owner, own=True
+            )
             self._place += 1
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:

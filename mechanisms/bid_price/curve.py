@@ -1,0 +1,178 @@
+"""The prices that the owners of one bucket face, and all that they come from.
+
+A curve learns from arrivals that it is given, and from the calendar; it asks for nothing else. With one
+bucket it is given every arrival. With several, the curve of a bucket is given what owners of the *other* buckets
+report, so that, the calendar being the same, no report of an owner moves the prices that it will face: not
+through scenarios, nor the step, nor the slack (docs/mathematics.md, Bid prices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.bid_price.dual import dual_prices
+from marketsched.mechanisms.bid_price.entries import best_entry
+from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting
+from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.bid_price.tasks import TaskStore
+from marketsched.mechanisms.mechanism import JobId
+
+Calendar = Callable[[NDArray[np.float64]], None]  # takes what running jobs are still expected to use off the nodes
+
+
+class Curve:
+    """A price for each coming round.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Makes scenarios from what the curve has learnt.
+    slack : Slack
+        Its own.
+    capacity, horizon, ahead : int
+        C, T, and the rounds beyond the current one that have a price.
+    step : float
+        Length of the first step, in mean values per node-round.
+    steps : int
+        Of the descent, in each round.
+
+    Attributes
+    ----------
+    first : int
+        The round of the first price.
+    prices : ndarray of float
+        As last announced.
+    prefix : ndarray of float
+        The same added up, from 0.
+    past : TaskStore
+        The arrivals it has learnt from.
+    """
+
+    def __init__(
+        self, forecast: Forecast, slack: Slack, *, capacity: int, horizon: int, ahead: int, step: float, steps: int
+    ) -> None:
+        self.slack, self.past = slack, TaskStore()
+        self.first, self.prices, self.prefix = 1, np.zeros(0), np.zeros(1)
+        self._forecast, self._capacity, self._horizon = forecast, capacity, horizon
+        self._ahead, self._step, self._steps = ahead, step, steps
+        self._iterate = np.zeros(0)  # where the next descent begins
+        self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
+        self._rows: dict[JobId, int] = {}  # of jobs that wait
+        self._left: list[tuple[int, int]] = []  # rounds waited, and row, of sealed jobs that have left the queue
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the price of rounds ``first .. first + count - 1``, as last announced."""
+        found = np.zeros(count)
+        known = self.prices[max(0, first - self.first) : max(0, first - self.first + count)]
+        found[: known.size] = known
+        return found
+
+    def announce(
+        self, now: int, free: NDArray[np.int64], run_on: Calendar, waiting: Sequence[WaitingJob], scale: float
+    ) -> None:
+        """Make the prices of round ``now`` and those ahead; nobody who arrives in it is heard.
+
+        Parameters
+        ----------
+        now : int
+            The round.
+        free : ndarray of int, shape (horizon,)
+            Nodes not booked.
+        run_on : function of an array
+            Changes nodes left to what they are by the expected ends of running jobs, in place.
+        waiting : sequence of WaitingJob
+            Jobs of hidden duration in the queue; those the curve does not learn from are passed over.
+        scale : float
+            How many arrivals there were for each one that the curve learnt from.
+        """
+        last = min(self._horizon, now + self._ahead)
+        n = last - now + 1
+        iterate = np.zeros(n)
+        kept = self._iterate[now - self.first :][:n]
+        iterate[: kept.size] = kept
+        prices = np.zeros(n)
+        expected = self._forecast.expected(now, last, self.past)
+        if expected is not None:
+            if self._forecast.samples_the_past:
+                expected = expected._replace(weights=expected.weights * scale)
+            if waiting:
+                expected = with_waiting(expected, self.past, *self._waiting_rows(now, waiting), scale)
+            supply = free[now - 1 : now - 1 + n] - self._capacity * self.slack.of_window(n)
+            run_on(supply)
+            prices = dual_prices(
+                iterate, supply, self._capacity, expected.rows, expected.rounds - now, expected.weights,
+                expected.tasks, steps=self._steps, step=self._step * self._mean_density(),
+            )  # fmt: skip
+        self.first, self._iterate, self.prices = now, iterate, prices
+        self.prefix = np.concatenate([[0.0], np.cumsum(prices)])
+
+    def surplus_lost(self, free: NDArray[np.int64], now: int, x: WaitingJob, worth: NDArray[np.float64]) -> float:
+        """Return what an arrival loses at these prices since the calendar is not empty, credits."""
+        _, surplus, best = best_entry(free, self.prefix, now, x.sow.concurrency, x.limit, worth)
+        return best - surplus
+
+    def learn(self, arrival: int, mean: float, width: int, worth: NDArray[np.float64]) -> int:
+        """Take an arrival into the past, and return its row: from the next round on it may teach."""
+        row = self.past.n
+        self.past.add(arrival, max(1, round(mean)), width, worth)
+        self._weigh(mean, width, worth)
+        return row
+
+    def learn_queued(self, x: WaitingJob, sealed: bool) -> None:
+        """As `learn`, of a job that is in the queue; while it is ``sealed`` its row is kept closed."""
+        assert x.worth is not None
+        if sealed:
+            self._rows[x.job] = self.past.n
+            self.past.add(x.arrival, max(1, round(x.mean)), x.sow.concurrency, x.worth, closed=True)
+        else:
+            self._rows[x.job] = self.learn(x.arrival, x.mean, x.sow.concurrency, x.worth)
+
+    def left_queue(self, x: WaitingJob, waited: int) -> None:
+        """Note that a job has left the queue: what was sealed teaches from now on."""
+        row = self._rows.pop(x.job, None)
+        if row is not None and self.past.open(row):
+            assert x.worth is not None
+            self._weigh(x.mean, x.sow.concurrency, x.worth)
+            self._left.append((waited, row))
+            del self._left[:-KEPT_LEFT]
+
+    def _weigh(self, mean: float, width: int, worth: NDArray[np.float64]) -> None:
+        if worth.size:
+            self._density += float(worth.max()) / (width * mean)
+            self._n_densities += 1
+
+    def _mean_density(self) -> float:
+        """Return rho, the mean value per node-round of past arrivals; 1 without any."""
+        return self._density / self._n_densities if self._n_densities else 1.0
+
+    def _waiting_rows(self, now: int, waiting: Sequence[WaitingJob]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows, and rounds of arrival, of the tasks that stand for jobs in the queue.
+
+        A sealed job is stood in for by one of the last few sealed ones to have left that had waited as long.
+        """
+        rows: list[int] = []
+        rounds: list[int] = []
+        n_sealed = 0
+        for x in waiting:
+            row = self._rows.get(x.job)
+            if row is None:
+                continue
+            if self.past.is_closed(row):
+                long_enough = (r for waited, r in reversed(self._left) if waited >= now - x.arrival)
+                stand_ins = list(islice(long_enough, STAND_INS))
+                n_sealed += 1
+                if not stand_ins:
+                    continue
+                row = stand_ins[n_sealed % len(stand_ins)]
+            rows.append(row)
+            rounds.append(x.arrival)
+        return np.array(rows, dtype=np.int64), np.array(rounds, dtype=np.int64)
+
+
+KEPT_LEFT = 256  # sealed jobs that have left the queue, the last ones
+STAND_INS = 4  # of them take turns in a sealed job's place

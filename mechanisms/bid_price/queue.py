@@ -1,0 +1,66 @@
+"""The queue of jobs whose durations are hidden: who is offered a start when, and what it does.
+
+``strict``: in order of arrival; a job that waits for nodes lets nobody pass. ``sealed``: it blocks nobody, and what
+a waiting job of several nodes reported is used for nothing but its own turn (docs/mathematics.md, Bid prices,
+has the proof that no report then moves one's own turn).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
+from marketsched.mechanisms.mechanism import JobId
+
+Order = Literal["strict", "sealed"]
+
+
+@dataclass(slots=True, eq=False)
+class Queued:
+    """What is noted of a job whose duration is hidden."""
+
+    residuals: NDArray[np.float64]  # rounds left after 0, 1, ... rounds, on average
+    rate: float = 0.0  # credits per node and round, locked when it arrived
+
+
+def serve_queue(
+    waiting: Sequence[WaitingJob], free: NDArray[np.int64], now: int, order: Order
+) -> dict[JobId, int | None]:
+    """Offer nodes to the queue, in order of (arrival, submission); return the start of each, by name.
+
+    At its first turn with enough free nodes a job gets the start it likes best, which is this round unless what it is
+    worth rises later on; the nodes are kept for it. One that can gain no more leaves (None).
+
+    Parameters
+    ----------
+    waiting : sequence of WaitingJob
+        With `Queued` as ``agreed``.
+    free : ndarray of int, shape (horizon,)
+        Nodes that are not booked; changed.
+    now : int
+        The round.
+    order : {"strict", "sealed"}
+        Whether one that waits blocks those behind it.
+    """
+    starts: dict[JobId, int | None] = {}
+    blocked = False
+    for x in waiting:
+        width = x.sow.concurrency
+        assert x.worth is not None
+        surplus = x.worth[now - x.arrival :] - x.agreed.rate * width * x.mean
+        best = int(surplus.argmax()) if surplus.size else 0
+        if not surplus.size or surplus[best] <= TOLERANCE:
+            starts[x.job] = None
+            continue
+        held = slice(now - 1, now - 1 + best + x.limit)
+        if blocked or (free[held] < width).any():
+            blocked, starts[x.job] = order == "strict", NOT_YET
+        else:
+            starts[x.job] = now + best
+            free[held] -= width
+    return starts
