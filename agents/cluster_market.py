@@ -19,6 +19,7 @@ from marketsched.agents.cluster_games import CoreGame
 from marketsched.agents.cluster_reports import CoreLie, Honest
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.randomness import generator_of
 
 OWNER_COLUMNS = ("owner", "strategy", "value", "payment", "utility")
 
@@ -133,7 +134,7 @@ class ClusterMarket(mesa.Model):
             whole_parameter("owner", owner, 0, game.n_owners - 1)
             if not isinstance(strategy, CoreLie):
                 raise InvalidParameterError(f"strategies[{owner}] = {strategy!r}: expected a CoreLie")
-        super().__init__(rng=int(np.random.default_rng(rng).integers(2**31)))
+        super().__init__(rng=int(generator_of(rng).integers(2**31)))
         self.game = game
         self.slot = 0
         self.values, self.payments = np.zeros(game.n_owners), np.zeros(game.n_owners)

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from marketsched.agents.learners import Draw, Learner, make_learner
 from marketsched.agents.lies import (
     InflateConcurrency,
@@ -29,6 +27,7 @@ from marketsched.agents.lies import (
     submission_delay,
 )
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 
 TRUTH = "truth"
@@ -108,7 +107,7 @@ class Learning:
     learner : str, or function
         A name of `make_learner`; or a function ``f(n_actions, low=..., high=..., horizon=...)`` that
         returns a `Learner`.
-    rng : Generator
+    rng : int, Generator or None
         Draws its choices.
     low, high : float, optional
         Range of its utilities, credits. By default plus and minus the announced ``max_value``: nobody
@@ -135,13 +134,13 @@ class Learning:
         menu: Menu | Mapping[str, Strategy],
         learner: str | Callable[..., Learner] = "exp3",
         *,
-        rng: np.random.Generator,
+        rng: Rng,
         low: float | None = None,
         high: float | None = None,
         horizon: int | None = None,
     ) -> None:
         self.menu = menu if isinstance(menu, Menu) else Menu(menu)
-        self._kind, self._rng = learner, rng
+        self._kind, self._rng = learner, generator_of(rng)
         self._low, self._high, self._horizon = low, high, horizon
         self._learner: Learner | None = None
         self.past: list[tuple[str, float]] = []

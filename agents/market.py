@@ -28,6 +28,7 @@ from marketsched.agents.setup import MarketSetup, SetupSource
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.randomness import generator_of
 
 MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
 
@@ -61,6 +62,16 @@ class Market(mesa.Model):
         If the setup is invalid, or ``lookahead`` negative.
     TooLargeError
         If memory does not hold what is noted of all rounds.
+
+    Examples
+    --------
+    >>> from marketsched import Scenario
+    >>> market = Market(Scenario.load("stochastic-mix"), 7)
+    >>> for _ in range(24):
+    ...     market.step()
+    >>> market.round, market.load <= market.setup.capacity
+    (24, True)
+    >>> result = market.run()  # to the end
     """
 
     def __init__(
@@ -70,7 +81,7 @@ class Market(mesa.Model):
         *,
         lookahead: int | None = None,
     ) -> None:
-        generator = np.random.default_rng(rng)
+        generator = generator_of(rng)
         setup = _as_setup(scenario, generator)
         # Spawned after the setup is made: Mesa's own draws (there are none here) move nothing in it.
         super().__init__(rng=int(generator.spawn(1)[0].integers(2**31)))

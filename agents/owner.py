@@ -43,6 +43,15 @@ class JobOwner(mesa.Agent):
         Realised, in credits; 0 until the job completes.
     start : int or None
         First round of the run.
+
+    Examples
+    --------
+    >>> from marketsched import Market, Scenario
+    >>> market = Market(Scenario.load("stochastic-mix"), 7)
+    >>> result = market.run()
+    >>> first = result.jobs.iloc[0]
+    >>> bool(first["utility"] == first["value"] - first["payment"])
+    True
     """
 
     def __init__(self, model: Market, job: Job, index: int, strategy: Strategy, max_delay: int) -> None:

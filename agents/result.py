@@ -85,6 +85,13 @@ class RunResult:
         statistics.
     price_surface : ndarray of float32, shape (n_rounds, lookahead), or None
         Row ``t - 1``: prices of slots ``t, t + 1, ...`` at the start of round ``t``.
+
+    Examples
+    --------
+    >>> import marketsched
+    >>> result = marketsched.run("stochastic-mix", seed=7)
+    >>> int((result.events["event"] == "submit").sum()) == len(result.jobs)
+    True
     """
 
     events: pd.DataFrame

@@ -137,19 +137,6 @@ def is_hashable(x: object) -> bool:
     return True
 
 
-def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
-    """Return ``rng``, or the generator of a seed.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``rng`` is neither a generator, nor a whole number >= 0, nor None.
-    """
-    if rng is not None and not isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
-        rng = whole_parameter("rng", rng, 0, 2**128 - 1)
-    return np.random.default_rng(rng)
-
-
 def float_array(
     name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
 ) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import checked_seed, generator_of
 from marketsched.mechanisms.ranges import BelowOne, Count, Finite, Maybe, Positive, Range, checked
 from marketsched.mechanisms.registry import call_with
 
@@ -109,7 +110,7 @@ def posted_price(
         epsilon=epsilon,
         threshold=threshold,
         eviction=eviction,
-        rng=_generator(seed) if rng is None else rng,
+        rng=generator_of(None if seed is None else checked_seed(seed)) if rng is None else rng,
     )
 
 
@@ -212,11 +213,3 @@ def _build(name: str, given: Any, kinds: Mapping[str, str]) -> Any:
         raise InvalidParameterError(f"{name} kind = {kind!r}: expected one of {', '.join(kinds)}")
     module, _, attribute = path.partition(":")
     return call_with(f"{name} {kind!r}", getattr(import_module(module), attribute), settings)
-
-
-def _generator(seed: int | None) -> np.random.Generator:
-    """Return the generator of a seed, or say what is wrong with it."""
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise InvalidParameterError(f"seed = {seed!r}: expected a whole number >= 0") from None

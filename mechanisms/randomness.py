@@ -38,13 +38,24 @@ def generator_of(rng: Rng) -> np.random.Generator:
     Raises
     ------
     InvalidParameterError
-        If it is none of these, or a seed out of range.
+        If it is none of these, nor a ``SeedSequence``, or a seed out of range.
 
     Examples
     --------
     >>> bool(generator_of(7).integers(100) == generator_of(np.random.default_rng(7)).integers(100))
     True
     """
-    if isinstance(rng, np.random.Generator):
-        return rng
-    return np.random.default_rng(None if rng is None else checked_seed(rng))
+    if rng is not None and not isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
+        rng = whole_parameter("rng", rng, 0, LARGEST_SEED)
+    return np.random.default_rng(rng)
+
+
+def own_stream(rng: Rng) -> np.random.Generator:
+    """Return a generator of one's own: later draws from ``rng`` and from it do not move each other.
+
+    Raises
+    ------
+    InvalidParameterError
+        As `generator_of`.
+    """
+    return generator_of(rng).spawn(1)[0]

@@ -197,7 +197,13 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
 
 
 def mechanism_names() -> tuple[str, ...]:
-    """Return the names of the mechanisms, sorted."""
+    """Return the names of the mechanisms, sorted.
+
+    Examples
+    --------
+    >>> "bid-price" in mechanism_names()
+    True
+    """
     return tuple(sorted(names("mechanism")))
 
 

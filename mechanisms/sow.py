@@ -45,6 +45,11 @@ class Requirement:
     InvalidReportError
         If a field is outside its range: ``arrival >= 1``, ``duration >= 1``,
         ``0 <= probability <= 1``.
+
+    Examples
+    --------
+    >>> Requirement(arrival=2, duration=3, probability=0.5).signal
+    3
     """
 
     arrival: int

@@ -17,6 +17,7 @@ import numpy as np
 
 from marketsched.mechanisms.checks import listed
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 
 MASS_TOLERANCE = 1e-9  # how far from 1 the probabilities of a law may add up
@@ -80,8 +81,9 @@ class StatementLaw:
         """The round in which the job submits, if it appears."""
         return next(sow.birth for sow, _ in self.cases if sow is not None)
 
-    def sample(self, rng: np.random.Generator) -> StatementOfWork | None:
+    def sample(self, rng: Rng) -> StatementOfWork | None:
         """Draw what the job reports; one number is drawn from ``rng``."""
+        rng = generator_of(rng)
         u = float(rng.random())
         for sow, p in self.cases:
             u -= p

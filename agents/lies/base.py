@@ -214,7 +214,15 @@ def misreport_from(data: Mapping[str, Any]) -> Misreport:
 
 @dataclass(frozen=True)
 class Truthful(Misreport):
-    """No lie: the report is the truth itself, at birth."""
+    """No lie: the report is the truth itself, at birth.
+
+    Examples
+    --------
+    >>> from marketsched import DeadlineValue, StatementOfWork
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 1.0)])
+    >>> Truthful().report(truth, None) is truth
+    True
+    """
 
     kind = "truthful"
     aliases = ("truth",)

@@ -206,6 +206,15 @@ def load(folder: str | PathLike[str]) -> Result:
     InvalidParameterError
         If it is no such folder, does not say of which kind it is (as those of versions before 0.2),
         or a file is missing or damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import marketsched
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = marketsched.run("stochastic-mix", seed=7).save(f"{folder}/run")
+    ...     load(f"{folder}/run").kind
+    'market'
     """
     path = Path(folder)
     meta = manifest(path)

@@ -15,5 +15,12 @@ __all__ = ["ClusterComparison", "ClusterScenario", "compare_cluster", "run_clust
 def compare_cluster(
     scenario: Any, policies: Any = None, runs: int = 20, seed: int = 0, *, optimum: bool = True, **rest: Any
 ) -> ClusterComparison:
-    """Compare policies as :func:`marketsched.compare` does; ``optimum=False`` is its ``optimum_seconds=0``."""
+    """Compare policies as :func:`marketsched.compare` does; ``optimum=False`` is its ``optimum_seconds=0``.
+
+    Examples
+    --------
+    >>> compared = compare_cluster("cluster-default", ["fairness", "drf"], runs=2, optimum=False)
+    >>> compared.summary["policy"].tolist()
+    ['fairness', 'drf']
+    """
     return compare(scenario, policies, runs, seed, optimum_seconds=10.0 if optimum else 0.0, **rest)

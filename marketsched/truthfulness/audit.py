@@ -104,6 +104,12 @@ def audit(
         If a number, the scenario, or the name of a mechanism is at fault.
     MissingDataError, TraceError
         If the scenario needs a trace that is not there or damaged.
+
+    Examples
+    --------
+    >>> found = audit("stochastic-mix", ["first-come"], owners=1, plays=100)
+    >>> found.mechanisms[0].label, found.mechanisms[0].lies
+    ('first-come', [])
     """
     base = Scenario.of(scenario, kind="market")
     entrants = named_mechanisms(base, mechanisms)

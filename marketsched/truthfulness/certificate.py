@@ -29,6 +29,7 @@ from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.alternatives import Alternatives, alternatives
 from marketsched.truthfulness.made_reports import reports_for, selected_columns
@@ -145,7 +146,7 @@ def certify(
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     samples = SAMPLES if samples is None else whole_parameter("samples", samples, 1, 10_000_000)
     view = inspection(mechanism, truth, exact)
-    rng = np.random.default_rng(rng)
+    rng = generator_of(rng)
     options = alternatives(view, truth)
     if enumerates(view, exact):
         try:

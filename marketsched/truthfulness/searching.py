@@ -100,6 +100,13 @@ def search(
         If a parameter is out of range.
     InvalidReportError
         If the truth itself is outside the announced limits.
+
+    Examples
+    --------
+    >>> from marketsched import situation_of
+    >>> situation = situation_of("stochastic-mix", 0, nobody_later=True)
+    >>> list(search(situation, budget_seconds=None, max_plays=20))  # no lie found that pays
+    []
     """
     if budget_seconds is None and max_plays is None:
         raise InvalidParameterError("budget_seconds and max_plays are both None: expected one of them")

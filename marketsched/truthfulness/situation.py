@@ -243,6 +243,12 @@ def situation_of(
     ------
     UnknownNameError
         If there is no such job; and errors as of `Scenario.setup`.
+
+    Examples
+    --------
+    >>> situation = situation_of("stochastic-mix", 0, nobody_later=True)
+    >>> situation.capacity, situation.truth.birth
+    (88, 1)
     """
     from marketsched.config.scenario import Scenario
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import TooLargeError
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.truthfulness.alternatives import Alternatives, alternatives
 from marketsched.truthfulness.bands import lower_means, upper_means
@@ -79,7 +80,7 @@ def expected_utilities(
         except TooLargeError:
             if exact is True:
                 raise
-    failures = count_failures(view, options, samples, np.random.default_rng(rng)).shares()
+    failures = count_failures(view, options, samples, generator_of(rng)).shares()
     # Value minus price of runs that complete: two sums of bounded variables, of what is won and of what is lost.
     each = (1 - confidence) / (4 * int(options.open.sum()))
     bands = []

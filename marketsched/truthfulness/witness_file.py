@@ -117,6 +117,12 @@ def replay_witness(
         If nobody may report the lie, or the mechanism fails.
     OSError
         If it cannot be read.
+
+    Examples
+    --------
+    >>> again = replay_witness("runs/audit-1/lie-pay-as-bid.yaml")  # doctest: +SKIP
+    >>> again.holds  # doctest: +SKIP
+    True
     """
     situation, record = read_witness(path, factory=factory)
     misreport = misreport_from(record["misreport"])

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.agents.job import Job
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.ranges import Count, Positive, Whole
 from marketsched.worlds.demand import demand_of
 from marketsched.worlds.owners import HIGHEST_DENSITY, Owners, value_densities
@@ -96,16 +97,14 @@ class GoogleParameters(PredictionRule):
         return self.birth_rounds + max(math.ceil(TAIL_S / self.round_seconds), self.max_delay)
 
 
-def google_recurring(
-    source: Source = None, *, rng: np.random.Generator, parameters: GoogleParameters | None = None
-) -> Workload:
+def google_recurring(source: Source = None, *, rng: Rng, parameters: GoogleParameters | None = None) -> Workload:
     """Build ``google-recurring``: two days of recurring jobs, announced 2 h ahead, durations revealed.
 
     Parameters
     ----------
     source : path, optional
         Data folder; None: the one named by ``MARKETSCHED_DATA``.
-    rng : Generator
+    rng : int, Generator or None
         One stream each is spawned for values and for borrowed demand; the rest is recorded.
     parameters : GoogleParameters, optional
         Other choices.
@@ -124,17 +123,22 @@ def google_recurring(
         If the trace files are not there or malformed.
     InvalidParameterError
         If no job is born in the window.
+
+    Examples
+    --------
+    >>> google_recurring("traces", rng=7).capacity  # doctest: +SKIP
+    125
     """
+    rng = generator_of(rng)
     return _build("google-recurring", source, rng, parameters or GoogleParameters())
 
 
-def saturated(
-    source: Source = None, *, rng: np.random.Generator, parameters: GoogleParameters | None = None
-) -> Workload:
+def saturated(source: Source = None, *, rng: Rng, parameters: GoogleParameters | None = None) -> Workload:
     """Build ``saturated``: the same runs on about half the nodes, not announced, durations hidden.
 
     As :func:`google_recurring`, with the defaults of :data:`SATURATED`.
     """
+    rng = generator_of(rng)
     return _build("saturated", source, rng, parameters or SATURATED)
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.google import DAY_S, GoogleParameters, born_in_window, google_recurring, recurring_jobs
@@ -36,25 +37,23 @@ from marketsched.worlds.workload import Workload, require
 class GoogleRecurring(GoogleParameters):
     """The workload ``google-recurring``: its parameters, its jobs, and what the days before teach of them."""
 
-    def build(self, rng: np.random.Generator, data: Source) -> Workload:
+    def build(self, rng: Rng, data: Source) -> Workload:
         """Return the workload; see `google_recurring`."""
         return google_recurring(data, rng=rng, parameters=self)
 
-    def statement_laws(self, workload: Workload, rng: np.random.Generator, data: Source) -> list[StatementLaw]:
+    def statement_laws(self, workload: Workload, rng: Rng, data: Source) -> list[StatementLaw]:
         """Return what the days before the window teach: its runs, each expected once more; see `learned_laws`."""
         return learned_laws(data, rng=rng, parameters=self)
 
 
-def learned_laws(
-    source: Source = None, *, rng: np.random.Generator, parameters: GoogleParameters | None = None
-) -> list[StatementLaw]:
+def learned_laws(source: Source = None, *, rng: Rng, parameters: GoogleParameters | None = None) -> list[StatementLaw]:
     """Return what is expected of the window of ``google-recurring``, by the days before it.
 
     Parameters
     ----------
     source : path, optional
         Data folder; None: the one named by ``MARKETSCHED_DATA``.
-    rng : Generator
+    rng : int, Generator or None
         In the state that `google_recurring` gets it in, so that values and borrowed demand are
         those of the market.
     parameters : GoogleParameters, optional
@@ -73,6 +72,7 @@ def learned_laws(
     InvalidParameterError
         If the trace has no such days before the window, or no run was announced in them.
     """
+    rng = generator_of(rng)
     parameters = parameters or GoogleParameters()
     first, days = parameters.first_day, parameters.days
     require(

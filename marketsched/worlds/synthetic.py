@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.agents.resubmission import covered
 from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
@@ -87,7 +88,7 @@ class SyntheticParameters:
         """Check the fields."""
         check_fields(self)
 
-    def build(self, rng: np.random.Generator) -> Workload:
+    def build(self, rng: Rng) -> Workload:
         """Return the workload; see `synthetic_pipelines`."""
         return synthetic_pipelines(rng=rng, parameters=self)
 
@@ -161,12 +162,12 @@ def _merged(rounds: NDArray[np.int64]) -> Law:
     return Law(values, np.bincount(where, weights=WEIGHTS).astype(np.float64))
 
 
-def synthetic_pipelines(*, rng: np.random.Generator, parameters: SyntheticParameters | None = None) -> Workload:
+def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = None) -> Workload:
     """Build ``synthetic-pipelines``: one day of 400 recurring jobs with known laws.
 
     Parameters
     ----------
-    rng : Generator
+    rng : int, Generator or None
         One stream each is spawned for the recurring jobs, their values, and what really happens.
     parameters : SyntheticParameters, optional
         Other choices.
@@ -184,7 +185,14 @@ def synthetic_pipelines(*, rng: np.random.Generator, parameters: SyntheticParame
         If no job is born.
     TooLargeError
         If memory does not hold so many jobs.
+
+    Examples
+    --------
+    >>> workload = synthetic_pipelines(rng=7)
+    >>> workload.capacity, sorted({job.tags["band"] for job in workload.jobs})
+    (120, ['free', 'middle', 'production'])
     """
+    rng = generator_of(rng)
     parameters = parameters or SyntheticParameters()
     shape_rng, values_rng, reality_rng = rng.spawn(3)
     pipelines = draw_pipelines(parameters, shape_rng, values_rng)

@@ -12,6 +12,7 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.ranges import Positive, checked
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
@@ -55,6 +56,13 @@ class Workload:
     ------
     InvalidParameterError
         If one of ``laws`` is not a law.
+
+    Examples
+    --------
+    >>> from marketsched import synthetic_pipelines
+    >>> workload = synthetic_pipelines(rng=7)
+    >>> workload.capacity, workload.round_seconds, len(workload.jobs) == len({job.name for job in workload.jobs})
+    (120, 300.0, True)
     """
 
     name: str
@@ -126,7 +134,7 @@ class Workload:
         missing = [column for column in LOG_COLUMNS if column not in log]
         if missing:
             raise InvalidParameterError(f"no column {', '.join(missing)}", place="log", legal=", ".join(LOG_COLUMNS))
-        rule, draws = rule or PredictionRule(), np.random.default_rng(rng)
+        rule, draws = rule or PredictionRule(), generator_of(rng)
         runs = log[(log["run_s"] > 0) & (log["processors"] > 0)].sort_values("submit_s", kind="stable")
         origin = float(runs["submit_s"].max()) - days * 86_400.0
         jobs = [

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import Rng, own_stream
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
@@ -56,7 +57,7 @@ class BinomialArrivals:
         J_l, users of each port, >= 0.
     probabilities : float or array_like of float, shape (L,)
         In [0, 1].
-    rng : numpy.random.Generator
+    rng : int, Generator or None
         Only a child of it is drawn from: two processes made with one generator are independent.
 
     Raises
@@ -73,11 +74,11 @@ class BinomialArrivals:
 
     slots: int | None = None
 
-    def __init__(self, most: ArrayLike, probabilities: ArrayLike, rng: np.random.Generator) -> None:
+    def __init__(self, most: ArrayLike, probabilities: ArrayLike, rng: Rng) -> None:
         self.most = _counts("most", most, 1)
         self.n_ports = len(self.most)
         self.probabilities = _probabilities(probabilities, self.n_ports)
-        self._first = _child(rng)
+        self._first = own_stream(rng)
         self.begin()
 
     def begin(self) -> None:
@@ -96,7 +97,7 @@ class BernoulliArrivals:
     ----------
     probabilities : float or array_like of float, shape (L,)
         In [0, 1]; one number is the probability of every port.
-    rng : numpy.random.Generator
+    rng : int, Generator or None
         Only a child of it is drawn from: two processes made with one generator are independent.
     n_ports : int, optional
         L; needed if ``probabilities`` is one number.
@@ -115,7 +116,7 @@ class BernoulliArrivals:
 
     slots: int | None = None
 
-    def __init__(self, probabilities: ArrayLike, rng: np.random.Generator, n_ports: int | None = None) -> None:
+    def __init__(self, probabilities: ArrayLike, rng: Rng, n_ports: int | None = None) -> None:
         if n_ports is None:
             if np.ndim(probabilities) == 0:
                 raise InvalidParameterError("n_ports = None: expected the number of ports beside a single probability")
@@ -123,7 +124,7 @@ class BernoulliArrivals:
         self.n_ports = whole_parameter("n_ports", n_ports, 1)
         self.probabilities = _probabilities(probabilities, self.n_ports)
         self.most = _read_only(np.ones(self.n_ports, dtype=np.int64))
-        self._first = _child(rng)
+        self._first = own_stream(rng)
         self.begin()
 
     def begin(self) -> None:
@@ -253,12 +254,6 @@ def _probabilities(x: ArrayLike, n_ports: int) -> NDArray[np.float64]:
     """Return one probability per port, read-only, or say what is wrong."""
     given = float_array("probabilities", x, (n_ports,) if np.ndim(x) else (), lowest=0.0, highest=1.0)
     return _read_only(np.broadcast_to(given, (n_ports,)).copy())
-
-
-def _child(rng: np.random.Generator) -> np.random.Generator:
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameterError(f"rng = {rng!r}: expected a numpy.random.Generator")
-    return rng.spawn(1)[0]
 
 
 def _read_only(x: NDArray[_Number]) -> NDArray[_Number]:

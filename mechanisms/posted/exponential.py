@@ -71,6 +71,15 @@ class ExponentialPricing:
     -----
     Whatever the ends, a hard cap is kept: an interval with ``Y_t + c > C'`` in a covered slot is
     not on sale.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, ExactOracle, PostedPriceMechanism, StatementOfWork
+    >>> sizes = {"max_concurrency": 1, "max_duration": 1, "max_value": 8.0, "max_delay": 3}
+    >>> market = PostedPriceMechanism(9, 6, ExponentialPricing(), ExactOracle(), epsilon=0.0, **sizes)
+    >>> plan = market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 1.0)]))
+    >>> market.slot_prices(1, 3).round(3)  # round 1 is dearer by now; the others are at their floor
+    array([0.707, 0.5  , 0.5  ])
     """
 
     kappa: float = 1.0
@@ -121,6 +130,14 @@ class PostedPricing:
     ------
     InvalidParameterError
         If there is no price, or one is negative or not finite.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import ExactOracle, PostedPriceMechanism
+    >>> sizes = {"max_concurrency": 1, "max_duration": 1, "max_value": 9.0, "max_delay": 3}
+    >>> market = PostedPriceMechanism(1, 6, PostedPricing([2.0, 1.0]), ExactOracle(), epsilon=-0.5, **sizes)
+    >>> market.slot_prices(1, 4)
+    array([2., 1., 1., 1.])
     """
 
     prices: ArrayLike | Sequence[float]

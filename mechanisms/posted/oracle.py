@@ -17,12 +17,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import generator, whole_parameter
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.path_kernels import FRESH, REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import Law
 
 Refresh = Literal["submission", "round"] | float
@@ -81,7 +82,7 @@ class FailureOracle(ResidualTracker):
         """Return what the run summary shows about the oracle."""
         return {}
 
-    def fresh_paths(self, samples: int, rng: np.random.Generator) -> SamplePaths:
+    def fresh_paths(self, samples: int, rng: Rng) -> SamplePaths:
         """Draw ``samples`` paths of the earlier jobs that no estimate has used, or will use.
 
         Raises
@@ -89,6 +90,7 @@ class FailureOracle(ResidualTracker):
         TooLargeError
             If a law has more points than a drawn outcome can name.
         """
+        rng = generator_of(rng)
         self._settle()
         paths = SamplePaths(samples, self.limits, root_key(rng), self.eviction)
         paths.now = self.now
@@ -123,6 +125,14 @@ class ExactOracle(FailureOracle):
     ------
     TooLargeError
         From a query, if there are too many joint outcomes; use :class:`MonteCarloOracle` then.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, PostedPriceMechanism, PostedPricing, StatementOfWork
+    >>> sizes = {"max_concurrency": 1, "max_duration": 1, "max_value": 9.0, "max_delay": 3}
+    >>> market = PostedPriceMechanism(1, 6, PostedPricing([2.0]), ExactOracle(), epsilon=-0.5, **sizes)
+    >>> market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 1.0)])).estimated_utility
+    2.0
     """
 
     exact = True
@@ -221,6 +231,15 @@ class MonteCarloOracle(FailureOracle):
     -----
     The same paths serve all (s, c, d), so estimates are non-decreasing in c and d. Draws depend on
     the order of submission, the round and the path alone, never on a report.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, PostedPriceMechanism, PostedPricing, StatementOfWork
+    >>> sizes = {"max_concurrency": 1, "max_duration": 1, "max_value": 9.0, "max_delay": 3}
+    >>> oracle = MonteCarloOracle(samples=200, refresh="submission", rng=7)
+    >>> market = PostedPriceMechanism(1, 6, PostedPricing([2.0]), oracle, epsilon=-0.5, **sizes)
+    >>> market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 1.0)])).estimated_utility
+    2.0
     """
 
     def __init__(
@@ -240,7 +259,7 @@ class MonteCarloOracle(FailureOracle):
                 place="refresh", value=refresh, legal="'submission', 'round', or a share of the paths in [0, 1]"
             )
         self.refresh: Refresh = refresh
-        self._own_rng = None if rng is None else generator(rng)
+        self._own_rng = None if rng is None else generator_of(rng)
         self._share = 1.0 if refresh == "round" else 0.0 if refresh == "submission" else float(refresh)
         self._owed = 0.0  # blocks still to be drawn afresh
         self._next_block = 0
@@ -298,8 +317,9 @@ class MonteCarloOracle(FailureOracle):
         self._version = 0
         self._stale = True
 
-    def fresh_paths(self, samples: int, rng: np.random.Generator) -> SamplePaths:
+    def fresh_paths(self, samples: int, rng: Rng) -> SamplePaths:
         """Draw ``samples`` paths that no estimate has used; the laws are taken from the store as they are."""
+        rng = generator_of(rng)
         self._settle()
         return self._paths.twin(samples, root_key(rng), stamp_of(self.now, FRESH))
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, generator
+from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
@@ -36,6 +36,7 @@ from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.relaxed import Pricing, Quote
 from marketsched.mechanisms.posted.residual import Eviction
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import Law, Signal, StatementOfWork
 
@@ -137,7 +138,7 @@ class PostedPriceMechanism(Rounds):
         self._only_counted = eviction == "running"
         relaxed = pricing.open((1 - self.epsilon) * self.capacity, self.limits)
         self._oracle = oracle
-        oracle.attach(self.limits, generator(rng), eviction)
+        oracle.attach(self.limits, generator_of(rng), eviction)
         self._planner = Planner(relaxed, oracle, self.limits, self.threshold)
         self._active: dict[JobId, _ActiveJob] = {}  # in order of submission
         self._arriving: list[_ActiveJob] = []  # arrived in this round

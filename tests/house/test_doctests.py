@@ -54,6 +54,13 @@ def test_docstrings_hold_examples():
     assert sum(len(test.examples) for test in tests) >= 4
 
 
+def test_every_name_at_the_top_shows_an_example():
+    import marketsched
+
+    documented = {name: getattr(marketsched, name).__doc__ or "" for name in marketsched.__all__}
+    assert [name for name, text in documented.items() if ">>>" not in text] == []
+
+
 def test_readme():
     """The fenced examples of the README, run in order in one namespace."""
     text = (ROOT / "README.md").read_text()

@@ -63,6 +63,11 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
         If ``folder`` is no such folder or a file in it is damaged, or ``out`` is there and no report.
     OSError
         If the disk does not take it; nothing is left then.
+
+    Examples
+    --------
+    >>> write_report("runs/stochastic-mix-7")  # doctest: +SKIP
+    PosixPath('runs/stochastic-mix-7/report.html')
     """
     target = Path(out) if out is not None else Path(folder) / PAGE
     if target.exists() and not target.is_dir() and not is_page(target):

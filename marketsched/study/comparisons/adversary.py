@@ -36,7 +36,7 @@ from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import SIZES
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.randomness import checked_seed, generator_of
 from marketsched.play.running import versions
 from marketsched.results.result import Result
 from marketsched.study.comparisons.annealing import Plan, Progress, Search, Stopped
@@ -207,7 +207,7 @@ def search_hard_instance(
     trial = Trial(limits, choice, range(seed, seed + n_runs), plan.max_jobs)
     changes = Changes(limits, plan.max_jobs, random_jobs=random_jobs)
     search = Search(trial, changes, plan, progress)
-    search.run(first, np.random.default_rng(rng))
+    search.run(first, generator_of(rng))
     return _measured(search, exact_seconds)
 
 

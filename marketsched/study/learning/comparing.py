@@ -66,6 +66,12 @@ def compare_learning(
         If a number is out of range, or a mechanism is malformed, named twice, or does not suit the market.
     UnknownNameError
         If there is no such mechanism or learner.
+
+    Examples
+    --------
+    >>> result = compare_learning(["first-come", "pay-as-bid"], owners=3, nodes=1, days=4, runs=2)
+    >>> sorted(set(result.tables["runs"]["mechanism"]))
+    ['first-come', 'pay-as-bid']
     """
     rule = SHORT.get(learner, learner)
     if rule not in LEARNERS:

@@ -57,6 +57,11 @@ def contested_market(
     ------
     InvalidParameterError
         If a number is out of range, or (when the market opens) the mechanism refuses a parameter.
+
+    Examples
+    --------
+    >>> contested_market("pay-as-bid", n_owners=3, capacity=1).menu.names
+    ('value x 0.2', 'value x 0.4', 'value x 0.6', 'value x 0.8', 'truth')
     """
     n_owners = whole_parameter("n_owners", n_owners, 1)
     check_memory(f"jobs of {n_owners} owners", 6000.0 * n_owners, "fewer owners")
@@ -148,6 +153,11 @@ def repeated_scenario(
     ------
     InvalidParameterError
         If the scenario is at fault.
+
+    Examples
+    --------
+    >>> repeated_scenario("stochastic-mix").owners
+    ('alarm', 'build', 'month-end', 'release', 'report', 'training')
     """
     from marketsched.config.scenario import Scenario
 

@@ -26,6 +26,7 @@ from marketsched.agents.loop import MarketLoop, play
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.hindsight import Bracket, optimum_bracket
@@ -88,6 +89,14 @@ class RepeatedMarket:
     ------
     InvalidParameterError
         If a number is out of range, or an owner is named twice.
+
+    Examples
+    --------
+    >>> from marketsched import contested_market
+    >>> market = contested_market("pay-as-bid", n_owners=3, capacity=1)
+    >>> first, second = market.schedule(2, 7)
+    >>> market.owners, first.number, second.number
+    (('owner-1', 'owner-2', 'owner-3'), 0, 1)
     """
 
     name: str
@@ -118,11 +127,12 @@ class RepeatedMarket:
 
     # -- days --------------------------------------------------------------------------------------
 
-    def schedule(self, episodes: int, rng: np.random.Generator) -> Iterator[Day]:
+    def schedule(self, episodes: int, rng: Rng) -> Iterator[Day]:
         """Draw the days of ``episodes`` episodes, one after the other.
 
         A longer schedule of the same stream begins with the shorter one.
         """
+        rng = generator_of(rng)
         days_rng, order_rng = rng.spawn(2)
         pool = [] if self.days is None else [self._day(i, days_rng) for i in range(self.days)]
         for episode in range(whole_parameter("episodes", episodes, 1)):

@@ -65,6 +65,13 @@ class LearningRun:
         Owners, and names of the menu.
     episodes_planned : int
         As asked for; fewer were played if the run was interrupted.
+
+    Examples
+    --------
+    >>> from marketsched import contested_market, learn
+    >>> played = learn(contested_market("pay-as-bid", n_owners=3, capacity=1), episodes=5, seed=1)
+    >>> len(played.plays), played.gains.shape
+    (15, (5, 3, 5))
     """
 
     plays: pd.DataFrame
@@ -153,6 +160,13 @@ def learn(
         If there is no such rule.
     InvalidReportError, MechanismFault
         If a report is refused, or the mechanism at fault.
+
+    Examples
+    --------
+    >>> from marketsched import contested_market
+    >>> played = learn(contested_market("pay-as-bid", n_owners=3, capacity=1), "ucb1", episodes=5, seed=1)
+    >>> played.owners
+    ('owner-1', 'owner-2', 'owner-3')
     """
     if not isinstance(market, RepeatedMarket):
         raise InvalidParameterError(

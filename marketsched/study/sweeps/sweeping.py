@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import SweepError
+from marketsched.results.result import Result, load
 from marketsched.study.fingerprint import fingerprint
 from marketsched.study.sweeps.folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
 from marketsched.study.sweeps.records import FAILED, REFUSED, Task, killed, perform
@@ -40,7 +41,16 @@ class SweepResult:
 
     ``runs``: how many different runs it has; ``made`` of them were made this time; ``failed``: the
     keys of those that ended with an error, and the errors. ``complete`` is False if it was
-    interrupted: the table then holds the runs that were finished.
+    interrupted: the table then holds the runs that were finished. ``result`` is what the folder holds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> grid = {"scenario": "stochastic-mix", "seeds": [0, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = sweep(grid, f"{folder}/two-seeds", jobs=1)
+    ...     done.made, done.result.kind, len(done.result.to_frame())
+    (2, 'sweep', 2)
     """
 
     out: Path
@@ -57,6 +67,11 @@ class SweepResult:
         import pandas as pd
 
         return pd.read_parquet(self.out / TABLE) if self.finished else pd.DataFrame()
+
+    @property
+    def result(self) -> Result:
+        """The sweep as `marketsched.load` gives it: tables, figure, printed view."""
+        return load(self.out)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the errors as plain data."""
@@ -118,6 +133,15 @@ def sweep(
         If a run, the folder, or that of the traces is at fault: before anything is run.
     SweepError
         If the folder is in use or the disk full, or the cluster does not answer; finished runs are kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> grid = {"scenario": "stochastic-mix", "seeds": [0, 1], "grid": {"workload.capacity": [88, 100]}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = sweep(grid, f"{folder}/capacities", jobs=1)
+    >>> done.runs, done.complete
+    (4, True)
     """
     begin = time.perf_counter()
     listed, title = _listed(runs)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.checks import finite_parameter, float_array
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.ranges import Amount
 
 
@@ -202,7 +203,7 @@ class ThompsonSampling(_IndexPolicy):
         rng: np.random.Generator | int | None = None,
     ) -> None:
         super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)
-        self._rng = np.random.default_rng(rng)
+        self._rng = generator_of(rng)
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return self._exact.best(self._indices(), present)

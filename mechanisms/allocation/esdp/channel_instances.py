@@ -24,6 +24,7 @@ from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUti
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.randomness import Rng, generator_of
 
 AVERAGE_COST = 0.1
 """Average supply cost of a channel after scaling: the smallest mean computation utility."""
@@ -62,8 +63,9 @@ class ChannelInstance:
     cost_scale: float
     unit: float
 
-    def environment(self, rng: np.random.Generator) -> ChannelEnvironment:
+    def environment(self, rng: Rng) -> ChannelEnvironment:
         """Return the instance as an environment with arrivals and utilities of its own."""
+        rng = generator_of(rng)
         arrivals_rng, utilities_rng = rng.spawn(2)
         utilities = GaussianUtilities(
             self.means, self.deviations, self.costs, utilities_rng, cost_scale=self.cost_scale, unit=self.unit
@@ -73,7 +75,7 @@ class ChannelInstance:
 
 
 def published_channels(
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     n_ports: int = 8,
     n_servers: int = 40,
@@ -88,7 +90,7 @@ def published_channels(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : int, Generator or None
         Source of the draws.
     n_ports, n_servers, n_types : int
         L, R, K.
@@ -111,6 +113,7 @@ def published_channels(
     TooLargeError
         If memory does not hold such an instance.
     """
+    rng = generator_of(rng)
     n_ports, n_servers = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_servers", n_servers, 1)
     n_types = whole_parameter("n_types", n_types, 1)
     capacity = whole_parameter("capacity", capacity, 1)

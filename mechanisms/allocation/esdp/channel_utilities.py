@@ -30,6 +30,7 @@ from scipy.special import ndtr
 
 from marketsched.mechanisms.checks import finite_parameter, float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import Rng, own_stream
 
 
 class UtilitySource(Protocol):
@@ -70,7 +71,7 @@ class GaussianUtilities:
         Of Z, >= 0.
     costs : array_like of float, shape (E,)
         Supply cost of each channel before scaling, >= 0.
-    rng : numpy.random.Generator
+    rng : int, Generator or None
         Only a child of it is drawn from.
     cost_scale : float
         What costs are multiplied with, >= 0.
@@ -101,7 +102,7 @@ class GaussianUtilities:
         means: ArrayLike,
         deviations: ArrayLike,
         costs: ArrayLike,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         cost_scale: float = 1.0,
         unit: float = 1.0,
@@ -114,7 +115,7 @@ class GaussianUtilities:
         self._centre = (mu - self.cost_scale * cost) / self.unit
         self._spread = sigma / self.unit
         self.means = _read_only(_mean_cut_off(self._centre, self._spread))
-        self._first = _child(rng)
+        self._first = own_stream(rng)
         self.begin()
 
     @property
@@ -140,7 +141,7 @@ class RecordedUtilities:
     samples : sequence of E array_like of float
         What was recorded on each channel, in [0, 1], at least one each; copied. (See the module for
         how traces become such arrays.)
-    rng : numpy.random.Generator, optional
+    rng : int, Generator or None
         With it, every slot draws one sample of each channel, independently, with replacement. Without,
         samples are replayed in order, each channel from its first again after its last.
 
@@ -163,7 +164,7 @@ class RecordedUtilities:
 
     slots: int | None = None
 
-    def __init__(self, samples: Sequence[ArrayLike], rng: np.random.Generator | None = None) -> None:
+    def __init__(self, samples: Sequence[ArrayLike], rng: Rng = None) -> None:
         arrays = [float_array(f"samples[{e}]", one, (None,), lowest=0.0, highest=1.0) for e, one in enumerate(samples)]
         if not arrays:
             raise InvalidParameterError("samples is empty: expected one array per channel")
@@ -175,7 +176,7 @@ class RecordedUtilities:
         self._offsets = np.concatenate(([0], np.cumsum(self._lengths[:-1])))
         self._flat = np.concatenate(arrays)
         self.means = _read_only(np.array([float(one.mean()) for one in arrays]))
-        self._first = None if rng is None else _child(rng)
+        self._first = None if rng is None else own_stream(rng)
         self.begin()
 
     @property
@@ -232,12 +233,6 @@ def _mean_cut_off(centre: NDArray[np.float64], spread: NDArray[np.float64]) -> N
     density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / math.sqrt(2.0 * math.pi)
     mean = centre * (ndtr(high) - ndtr(low)) + safe * density + ndtr(-high)
     return np.where(spread > 0.0, np.clip(mean, 0.0, 1.0), np.clip(centre, 0.0, 1.0))
-
-
-def _child(rng: np.random.Generator) -> np.random.Generator:
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameterError(f"rng = {rng!r}: expected a numpy.random.Generator")
-    return rng.spawn(1)[0]
 
 
 def _read_only(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.randomness import Rng, generator_of
 
 DEVICE_RANGES = ((1, 127), (2, 511), (0, 63), (0, 7), (0, 7), (0, 3))
 """Devices per instance in the published code: CPU, MEM, GPU, TPU, NPU, FPGA; both ends included."""
@@ -29,7 +30,7 @@ Range = tuple[float, float]
 
 
 def published_instance(
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     n_ports: int = 10,
     n_instances: int = 128,
@@ -48,7 +49,7 @@ def published_instance(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : int, Generator or None
     n_ports, n_instances : int
         L, R; the paper's large run has 100 and 1024.
     ports_per_instance : float, optional
@@ -76,6 +77,7 @@ def published_instance(
     >>> published_instance(np.random.default_rng(0), n_instances=8, ports_per_instance=3)
     BipartiteCluster(10 ports, 8 instances, 6 types, 24 channels)
     """
+    rng = generator_of(rng)
     n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
     low, high = _ends("ranges", ranges).T
     if not (np.floor(low) == low).all() or not (np.floor(high) == high).all():
@@ -94,7 +96,7 @@ def published_instance(
 
 
 def pai_like_instance(
-    rng: np.random.Generator,
+    rng: Rng,
     machines: ArrayLike,
     *,
     n_ports: int = 10,
@@ -119,7 +121,7 @@ def pai_like_instance(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : int, Generator or None
     machines : array_like of float, shape (n_machines, n_types)
         Capacities of machines, for instance CPU, memory and GPU of the machines of a public trace;
         every machine has something.
@@ -145,6 +147,7 @@ def pai_like_instance(
     >>> pai_like_instance(np.random.default_rng(0), table, n_instances=20)
     BipartiteCluster(10 ports, 20 instances, 3 types, 200 channels)
     """
+    rng = generator_of(rng)
     n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
     table = float_array("machines", machines, (None, None), lowest=0.0)
     if not table.size or not table.any(axis=1).all():

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import generator_of
 
 TOLERANCE = 1e-9  # sums of shares this close to a whole number are taken as whole
 
@@ -87,7 +88,7 @@ def round_dependently(
             f"fractional[:, {i}] can need {needs[i]:.6g} of capacities[{i}] = {room[i]:g} when rounded: expected "
             "shares that sum to at most floor(C / r_max), or whose demands sum to at most C - r_max"
         )
-    drawn: NDArray[np.bool_] = round_kernel(shares, order, np.random.default_rng(rng))
+    drawn: NDArray[np.bool_] = round_kernel(shares, order, generator_of(rng))
     return drawn
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.randomness import generator_of
 
 LEAST = 1e-3  # of a law of periods: with less, millions of them may lie in one slot
 PAPER_UP = (0.34, 94.35)
@@ -122,7 +123,7 @@ class GammaAvailability:
         if not ((self._laws[:, 0] >= LEAST) & (self._laws.prod(axis=1) >= LEAST)).any():  # a slot would never end
             legal = f"shape and mean (shape times scale, in slots) of at least {LEAST:g} in it or in down"
             raise InvalidParameterError(place="up", value=tuple(up), legal=legal)
-        self._seed = np.random.default_rng(rng)
+        self._seed = generator_of(rng)
         self.begin()
 
     @property

@@ -33,6 +33,7 @@ from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
 from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
+from marketsched.mechanisms.randomness import generator_of
 
 MEASURES = ("utility", "work", "cost", "excess", "migrations", "idle", "open")
 PAPER_SPEEDS = ((0.7, 1.0), (0.0, 0.1))
@@ -108,7 +109,7 @@ class MachineEnvironment:
             raise InvalidParameterError(f"speeds = {speeds}: expected (lowest, highest) of both")
         self._ends = ends.copy()
         self._availability = availability
-        self._seed = np.random.default_rng(rng)
+        self._seed = generator_of(rng)
         self._terms = np.stack([jobs.deadlines, jobs.budgets, jobs.weights, jobs.exponents])
         self._by_arrival = np.argsort(jobs.arrivals, kind="stable")
         self.begin()

@@ -11,6 +11,7 @@ from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.utilities import PowerUtility, power_utilities
 from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import generator_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def published_jobs(
     InvalidParameterError
         If an array or parameter is out of range.
     """
-    budgets_rng, weights_rng = np.random.default_rng(rng).spawn(2)
+    budgets_rng, weights_rng = generator_of(rng).spawn(2)
     begin, end = _whole("arrivals", arrivals, (None,), 0), _whole("deadlines", deadlines, (None,), 1)
     if begin.shape != end.shape:
         raise InvalidParameterError(f"deadlines has shape {end.shape}: expected {begin.shape}")

@@ -9,6 +9,7 @@ from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.allocation.opm.theory import exploration, theory_steps
 from marketsched.mechanisms.checks import finite_parameter, float_array
+from marketsched.mechanisms.randomness import generator_of
 
 
 class PrimalDual(MachineScheduler):
@@ -48,7 +49,7 @@ class PrimalDual(MachineScheduler):
         if known_rates is not None:
             self._fixed = float_array("known_rates", known_rates, (m,), lowest=0.0, highest=1.0).copy()
             self.name = f"{self._name}-known-rates"
-        self._rng = np.random.default_rng(rng)
+        self._rng = generator_of(rng)
         self._plays, self._works = np.zeros(m), np.zeros(m)
 
     @property

@@ -104,7 +104,7 @@ def test_no_jobs_in_known_slots():
         (lambda rng: BernoulliArrivals([0.5, np.nan], rng), r"probabilities\[1\] = nan"),
         (lambda rng: BernoulliArrivals([0.5, 0.5], rng, 3), r"probabilities has shape \(2,\)"),
         (lambda rng: BernoulliArrivals([], rng), "n_ports = 0"),
-        (lambda rng: BernoulliArrivals([0.5], 7), "rng = 7"),
+        (lambda rng: BernoulliArrivals([0.5], "seven"), "rng = .seven.: expected a whole number"),
         (lambda rng: BinomialArrivals([1, -1], 0.5, rng), r"most\[1\] = -1"),
         (lambda rng: BinomialArrivals([1.5], 0.5, rng), r"most\[0\] = 1.5"),
         (lambda rng: BinomialArrivals(3, 0.5, rng), "most has shape"),
