@@ -57,7 +57,7 @@ def demand_of(groups: pd.DataFrame, recorded: pd.DataFrame, max_concurrency: int
     groups : DataFrame
         One row per recurring job: ``user, group, sched_class``.
     recorded : DataFrame
-        The table of :func:`marketsched.worlds.traces.google.read_demand`; the first row of a recurring
+        The table of the trace ``google-demand``; the first row of a recurring
         job counts.
     max_concurrency : int
         c_max, nodes.

@@ -26,7 +26,8 @@ from marketsched.mechanisms.ranges import Count, Positive, Whole
 from marketsched.worlds.demand import demand_of
 from marketsched.worlds.owners import HIGHEST_DENSITY, Owners, value_densities
 from marketsched.worlds.prediction import History, Prediction, PredictionRule, predict
-from marketsched.worlds.traces import google as trace
+from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.derived import regularity
 from marketsched.worlds.traces.folder import Source
 from marketsched.worlds.workload import Workload, require
 
@@ -147,7 +148,7 @@ SATURATED = GoogleParameters(capacity=66, durations="hidden", lead_seconds=0.0)
 
 def recurring_groups(jobs: pd.DataFrame, longest_run_s: float) -> pd.DataFrame:
     """Return the recurring jobs of the trace: ``user, group, sched_class`` (that of the first run), sorted."""
-    known = trace.regularity(jobs)
+    known = regularity(jobs)
     started = jobs[jobs["submit_s"] > 0].groupby(["user", "group"])
     # both tables are sorted by (user, group) and have one row for each
     known["run_s"] = started["run_s"].quantile(0.95).to_numpy()
@@ -186,10 +187,10 @@ def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleP
     Equal states of ``rng`` give equal draws in every window: they are made once per recurring job,
     whether or not it has a run there.
     """
-    jobs = trace.read_jobs(source)
+    jobs = TRACES["google-jobs"].read(source)
     groups = recurring_groups(jobs, parameters.longest_run_seconds)
     values_rng, demand_rng = rng.spawn(2)
-    demand = demand_of(groups, trace.read_demand(source), parameters.max_concurrency, demand_rng)
+    demand = demand_of(groups, TRACES["google-demand"].read(source), parameters.max_concurrency, demand_rng)
     densities = value_densities(demand.band, values_rng)
     owners = Owners(groups, demand, densities, parameters.slack_rounds, parameters.max_delay, parameters.revealed)
     last = float(jobs["submit_s"].max())

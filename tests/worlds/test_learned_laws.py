@@ -80,7 +80,7 @@ def laws_before_and_after(folder, monkeypatch, change):
         long_trace(folder), lambda table: table.assign(run_s=table["run_s"] + 3000 * (table["submit_s"] > 80_000))
     )
     before = learned_laws(folder, rng=np.random.default_rng(1), parameters=DAY_TWO)
-    groups = google_workloads.recurring_groups(google_workloads.trace.read_jobs(folder), 14_400.0)
+    groups = google_workloads.recurring_groups(google_workloads.TRACES["google-jobs"].read(folder), 14_400.0)
     rewritten(folder, change)
     monkeypatch.setattr(google_workloads, "recurring_groups", lambda *_: groups)  # who takes part is known
     return before, learned_laws(folder, rng=np.random.default_rng(1), parameters=DAY_TWO)

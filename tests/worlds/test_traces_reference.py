@@ -8,7 +8,7 @@ import pytest
 from marketsched.mechanisms.errors import MissingDataError, UnknownNameError
 from marketsched.worlds.traces import TRACES, get_trace, verify
 from marketsched.worlds.traces.catalogue import _same_digits
-from marketsched.worlds.traces.google import read_jobs, regularity
+from marketsched.worlds.traces.derived import regularity
 from marketsched.worlds.traces.reference import STATISTICS
 
 
@@ -72,7 +72,7 @@ def test_reference_recurring_jobs(jobs_of_29_days, user, group, n_runs, period, 
 @pytest.fixture(scope="module")
 def jobs_of_29_days(data_folder):
     path_of("google-jobs", data_folder)
-    return read_jobs(data_folder)
+    return get_trace("google-jobs").read(data_folder)
 
 
 def test_regularity_by_hand():
@@ -110,7 +110,7 @@ def test_the_catalogue_is_complete():
     for name, trace in TRACES.items():
         assert name == trace.name and trace.title and trace.licence and trace.source
         assert "http" not in trace.source + trace.title
-        assert callable(trace._function(trace.reader))
+        assert trace.columns if trace.reader is None else callable(trace.reader)
 
 
 def test_an_unknown_trace():

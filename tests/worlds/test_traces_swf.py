@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
-from marketsched.worlds.traces.swf import FIELDS, read_header, read_nasa, read_swf, stream_swf
+from marketsched.worlds.traces import get_trace
+from marketsched.worlds.traces.swf import FIELDS, read_header, read_swf, stream_swf
 
 HEADER = """; Version: 2.2
 ; Computer: Linux cluster (Seth)
@@ -90,4 +91,4 @@ def test_a_truncated_gzip(tmp_path):
     path = write(tmp_path, [JOB] * 5000, "nasa_ipsc_1993.swf.gz")
     path.write_bytes(path.read_bytes()[:-12])
     with pytest.raises(TraceError, match=rf"^{path}: the gzip file is cut short"):
-        read_nasa(tmp_path)
+        get_trace("nasa-ipsc").read(tmp_path)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.worlds.traces import data_folder, get_trace
-from marketsched.worlds.traces.google import JOBS, read_jobs, stream_jobs
-from marketsched.worlds.traces.openb import read_nodes, read_pods
-from marketsched.worlds.traces.philly import read_jobs as read_philly
 from marketsched.worlds.traces.tables import read_table, stream_table
 
+GOOGLE = get_trace("google-jobs")
+JOBS, read_jobs, stream_jobs = GOOGLE.columns, GOOGLE.read, GOOGLE.stream
+read_philly, read_nodes, read_pods = (get_trace(name).read for name in ("philly-jobs", "openb-nodes", "openb-pods"))
 HEADER = "user,group,sched_class,submit_s,wait_s,run_s,end_event"
 ROWS = ["0,0,3,0.0,0.0,,0", "1,5,0,604.05,1.5,60.25,4", "1,5,0,904.05,1.25,61.0,5", "2,6,1,1000.0,,12.5,4"]
 
@@ -248,4 +248,5 @@ def test_files_under_their_published_names(tmp_path):
 
 
 def test_a_trace_knows_its_columns():
-    assert "sched_class" in get_trace("google-jobs").columns
+    known = get_trace("google-jobs")
+    assert "sched_class" in [column.name for column in known.columns] and "submit_s 0" in known.about

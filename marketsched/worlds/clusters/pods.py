@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.derived import JOB_TYPE, last_days
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,9 +62,7 @@ def common_pod_types(source: Source, n_types: int) -> PodTypes:
     InvalidParameterError
         If there are fewer types.
     """
-    from marketsched.worlds.traces.openb import JOB_TYPE, last_days, read_pods
-
-    recent = last_days(read_pods(source), RANKING_DAYS)
+    recent = last_days(TRACES["openb-pods"].read(source), RANKING_DAYS)
     columns = list(JOB_TYPE)
     counts = recent.groupby(columns, sort=True).size().sort_values(ascending=False, kind="stable")
     if n_types > len(counts):
@@ -88,14 +88,10 @@ def machine_capacities(source: Source, trace: Literal["openb", "pai"]) -> NDArra
         If the trace is not there or damaged.
     """
     if trace == "openb":
-        from marketsched.worlds.traces.openb import read_nodes
-
-        nodes = read_nodes(source)
+        nodes = TRACES["openb-nodes"].read(source)
         columns = [nodes["cpu_milli"] / 1000.0, nodes["memory_mib"] / MIB_PER_GIB, nodes["gpu"]]
     else:
-        from marketsched.worlds.traces.pai import read_machines
-
-        machines = read_machines(source)
+        machines = TRACES["pai-machines"].read(source)
         columns = [machines["cap_cpu"], machines["cap_mem"], machines["cap_gpu"]]
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
@@ -182,10 +178,8 @@ def recorded_counts(source: Source, n_ports: int, *, days: float, slot_seconds: 
     InvalidParameterError
         If there are fewer types, or the trace is shorter, or not one slot long.
     """
-    from marketsched.worlds.traces.openb import JOB_TYPE, read_pods
-
     types = common_pod_types(source, n_ports)
-    pods = read_pods(source)
+    pods = TRACES["openb-pods"].read(source)
     created = pods["creation_time"].to_numpy(dtype=np.float64)
     length = days * 86_400.0
     if length > created.max():

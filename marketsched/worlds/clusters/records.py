@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_instances import LEAST_CHANNELS
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.worlds.traces.catalogue import TRACES
 
 Source = str | PathLike[str] | None
 
@@ -54,9 +55,8 @@ def minibatch_samples(source: Source) -> ChannelSamples:
         If the trace is not there or damaged.
     """
     from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
-    from marketsched.worlds.traces.pai import read_minibatches
 
-    table = read_minibatches(source).sort_values(["job", "worker", "time"], kind="stable")
+    table = TRACES["pai-minibatches"].read(source).sort_values(["job", "worker", "time"], kind="stable")
     samples: list[NDArray[np.float64]] = []
     ports: list[int] = []
     gpus: list[float] = []
@@ -108,9 +108,7 @@ def task_samples(
     InvalidParameterError
         If there are fewer such jobs, or no such channel.
     """
-    from marketsched.worlds.traces.google import read_tasks
-
-    runs = read_tasks(source)
+    runs = TRACES["google-tasks"].read(source)
     runs = runs[(runs["end_event"] == FINISHED) & (runs["run_s"] > 0)]
     jobs = runs.groupby("job_id", sort=True).agg(
         n=("run_s", "size"), median=("run_s", "median"), cpu=("cpu_req", "max"), memory=("mem_req", "max")
@@ -174,8 +172,6 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
     InvalidParameterError
         If the window is longer than the trace.
     """
-    from marketsched.worlds.traces.catalogue import TRACES
-
     path = TRACES["google-jobs"].path(source)
     status = path.stat()
     submitted, ran = _google_times(path, status.st_mtime_ns, status.st_size)
@@ -192,9 +188,7 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
 @lru_cache(maxsize=1)
 def _google_times(path: Path, modified: int, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return submission and run times; kept, as a comparison asks for the same file once for each seed."""
-    from marketsched.worlds.traces.google import read_jobs
-
-    table = read_jobs(path)
+    table = TRACES["google-jobs"].read(path)
     table = table[(table["submit_s"] > 0) & table["run_s"].notna()]
     submitted, ran = table["submit_s"].to_numpy(dtype=np.float64), table["run_s"].to_numpy(dtype=np.float64)
     submitted.setflags(write=False)
@@ -219,9 +213,8 @@ def lanl_availability(
         If there is no such system, it has fewer nodes, or its record is shorter.
     """
     from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
-    from marketsched.worlds.traces.lanl import read_outages
 
-    table = read_outages(source)
+    table = TRACES["lanl-outages"].read(source)
     table = table[table["sys_nodes"].notna() & table["node"].notna()]
     own = table[table["system"] == system]
     if own.empty:
@@ -269,9 +262,8 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
         If the record is shorter than the slots.
     """
     from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
-    from marketsched.worlds.traces.spot import read_nodes
 
-    table = read_nodes(source)
+    table = TRACES["spot-nodes"].read(source)
     own = table[table["trace"] == fleet]
     last = float(own["time_ms"].max()) / 1000.0
     if slots * slot_seconds > last:

@@ -1,4 +1,4 @@
-"""Readers of recorded traces, one file per format, and the table of the traces that are known."""
+"""Recorded traces: the table of those that are known, with their columns, and one reader of tables."""
 
 import lazy_loader
 

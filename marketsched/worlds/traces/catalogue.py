@@ -1,197 +1,197 @@
-"""The table of known traces: what each file is, where it comes from, and how to read and verify it."""
+"""The table of known traces: what each file is, where it comes from, and what its columns are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import re
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from marketsched.mechanisms.errors import UnknownNameError
 from marketsched.mechanisms.registry import get, names, register
-from marketsched.worlds.traces.folder import Source, locate
+from marketsched.worlds.traces.folder import Source
+from marketsched.worlds.traces.trace import MINUTES, Column, Trace, seconds, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """One recorded file.
-
-    ``files`` are the names it goes by, the usual one first (others: as it was published).
-    ``module`` and ``reader`` name the function that reads it, which is imported on use (listing
-    traces needs no pandas); ``streamer`` the one that reads a large file in blocks.
-    """
-
-    name: str
-    title: str
-    files: tuple[str, ...]
-    licence: str
-    source: str
-    module: str
-    reader: str | Callable[..., pd.DataFrame]
-    streamer: str | None = None
-
-    def __call__(self, source: Source = None) -> pd.DataFrame:
-        """Return the whole table, as `read`."""
-        return self.read(source)
-
-    @property
-    def file(self) -> str:
-        """The usual name of the file."""
-        return self.files[0]
-
-    def path(self, source: Source = None) -> Path:
-        """Return where the file is, or raise ``MissingDataError`` saying how to name its folder."""
-        return locate(source, *self.files)
-
-    def read(self, source: Source = None) -> pd.DataFrame:
-        """Return the whole table; see the reader for its columns and errors."""
-        table: pd.DataFrame = self._function(self.reader)(source)
-        return table
-
-    def stream(self, source: Source = None, rows: int = 100_000) -> Iterator[pd.DataFrame]:
-        """Yield the table in blocks of at most ``rows`` rows; small files come as one block."""
-        if self.streamer is None:
-            yield self.read(source)
-        else:
-            yield from self._function(self.streamer)(source, rows)
-
-    @property
-    def columns(self) -> str:
-        """What the columns are: the reader's own documentation."""
-        return str((self.reader if callable(self.reader) else self._function(self.reader)).__doc__)
-
-    def _function(self, name: str | Callable[..., Any]) -> Callable[..., Any]:
-        if callable(name):
-            return lambda source: name(self.path(source))
-        function: Callable[..., Any] = getattr(import_module(f"marketsched.worlds.traces.{self.module}"), name)
-        return function
-
-
-_GOOGLE = "Google cluster data 2011-2 (J. Wilkes, C. Reiss); names replaced by numbers"
-_OPENB = "Alibaba cluster-trace-gpu-v2023, openb; Weng et al., USENIX ATC 2023"
+_GOOGLE = ("CC BY 4.0", "Google cluster data 2011-2 (J. Wilkes, C. Reiss); names replaced by numbers")
+_OPENB = ("Apache-2.0", "Alibaba cluster-trace-gpu-v2023, openb; Weng et al., USENIX ATC 2023")
+_PAI = ("CC BY 4.0", "Alibaba cluster-trace-gpu-v2020; Weng et al., NSDI 2022")
 _ARCHIVE = "Parallel Workloads Archive, D. Feitelson, Hebrew University; with thanks to"
 
-TRACES: dict[str, Trace] = {
-    trace.name: trace
-    for trace in (
-        Trace(
-            "google-jobs",
-            "every job of one Google cell in 29 days, with user and recurring-job name",
-            ("google2011_jobs_29d.csv.gz",),
-            "CC BY 4.0",
-            _GOOGLE,
-            "google",
-            "read_jobs",
-            "stream_jobs",
+# What the Google files share. Times are seconds of the trace's own clock, which starts 600 s before the first event;
+# (user, group) is one recurring job: the group stands for the program's logical name. sched_class 3 is the most
+# sensitive to latency; priority 0-1 is "free", 9-11 "production", the rest between. end_event: 2 evicted, 3 failed,
+# 4 finished, 5 killed, 6 lost, 0 had not ended. Requests are those of one task, in shares of the largest machine.
+_USER, _GROUP = whole("user"), whole("group")
+_CLASS = Column("sched_class", "int8", low=0, high=3)
+_PRIORITY = Column("priority", "int8", low=0, high=11)
+_END = Column("end_event", "int8", low=0, high=6)
+_TIMES = (seconds("wait_s", required=False), seconds("run_s", required=False))
+_CPU = Column("cpu_req", "float64", low=0, high=1)
+_MEMORY = Column("mem_req", "float64", low=0, high=1)
+
+
+def _text(name: str, required: bool = False) -> Column:
+    return Column(name, "str", required=required)
+
+
+_QUOTED = re.compile(rb',"([^"\n]*)"(?=\r?$)', re.M)
+
+
+def _without_quotes(line: bytes) -> bytes:
+    """Return a line with semicolons for the commas of a last field in quotes, which are dropped."""
+    return _QUOTED.sub(lambda found: b"," + found[1].replace(b",", b";"), line) if b'"' in line else line
+
+
+def _read_log(path: Path) -> pd.DataFrame:
+    from marketsched.worlds.traces.swf import read_swf
+
+    return read_swf(path)
+
+
+_KNOWN = (
+    Trace(
+        "google-jobs",
+        "every job of one Google cell in 29 days, with user and recurring-job name",
+        ("google2011_jobs_29d.csv.gz",),
+        *_GOOGLE,
+        (_USER, _GROUP, _CLASS, seconds("submit_s"), *_TIMES, _END),
+        "In order of submission. Jobs with submit_s 0 were there before the trace starts: their times are not their "
+        "true ones.",
+    ),
+    Trace(
+        "google-demand",
+        "jobs of the first 19.3 h with task count, CPU, memory, priority",
+        ("google2011_jobs_demand_19h.csv",),
+        *_GOOGLE,
+        (
+            whole("job_id", 64), _USER, _GROUP, _CLASS, _PRIORITY, seconds("submit_s"), *_TIMES, _END,
+            whole("n_tasks", low=1), _CPU, _MEMORY, Column("disk_req", "float64", low=0, high=1),
+            Column("spread", "int8", low=0, high=1),
         ),
-        Trace(
-            "google-demand",
-            "jobs of the first 19.3 h with task count, CPU, memory, priority",
-            ("google2011_jobs_demand_19h.csv",),
-            "CC BY 4.0",
-            _GOOGLE,
-            "google",
-            "read_demand",
+        "In order of submission. job_id is Google's own; a request of 0 occurs; spread 1: tasks on different machines.",
+    ),
+    Trace(
+        "google-tasks",
+        "each start of a task on a machine within 3 h, its run time and how it ended",
+        ("google2011_task_runs_3h.csv.gz",),
+        *_GOOGLE,
+        (
+            seconds("sched_s"), *_TIMES, _END, whole("job_id", 64), _USER, _GROUP, whole("task"), whole("machine", 64),
+            _CLASS, _PRIORITY, _CPU, _MEMORY,
         ),
-        Trace(
-            "google-tasks",
-            "each start of a task on a machine within 3 h, its run time and how it ended",
-            ("google2011_task_runs_3h.csv.gz",),
-            "CC BY 4.0",
-            _GOOGLE,
-            "google",
-            "read_tasks",
-            "stream_tasks",
+        "In order of start, sched_s. task is its index in the job; a task that was evicted has one row per start.",
+    ),
+    Trace(
+        "openb-pods",
+        "Alibaba GPU cluster: pods with CPU, memory, GPU, QoS, times",
+        ("openb2023_pods.csv", "openb_pod_list_default.csv"),
+        *_OPENB,
+        (
+            _text("name", True), whole("cpu_milli"), whole("memory_mib"), Column("num_gpu", "int8", low=0, high=8),
+            Column("gpu_milli", "int16", low=0, high=1000), _text("gpu_spec"), _text("qos", True),
+            _text("pod_phase", True), seconds("creation_time"), seconds("deletion_time"),
+            seconds("scheduled_time", required=False),
         ),
-        Trace(
-            "openb-pods",
-            "Alibaba GPU cluster: pods with CPU, memory, GPU, QoS, times",
-            ("openb2023_pods.csv", "openb_pod_list_default.csv"),
-            "Apache-2.0",
-            _OPENB,
-            "openb",
-            "read_pods",
+        "In order of creation. cpu_milli 1000 = one core; gpu_milli is the share of one GPU where num_gpu is 1, 1000 = "
+        "whole. Times in seconds; scheduled_time is not known of pods that were never placed; deletion - scheduled is "
+        "the duration, of running pods, too.",
+    ),
+    Trace(
+        "openb-nodes",
+        "Alibaba GPU cluster: machines",
+        ("openb2023_nodes.csv", "openb_node_list_all_node.csv"),
+        *_OPENB,
+        (
+            _text("sn", True), whole("cpu_milli"), whole("memory_mib"), Column("gpu", "int8", low=0, high=64),
+            _text("model"),
         ),
-        Trace(
-            "openb-nodes",
-            "Alibaba GPU cluster: machines",
-            ("openb2023_nodes.csv", "openb_node_list_all_node.csv"),
-            "Apache-2.0",
-            _OPENB,
-            "openb",
-            "read_nodes",
+        "sn is the name, gpu the number of GPUs, an empty model: no GPU.",
+    ),
+    Trace(
+        "pai-machines",
+        "Alibaba PAI GPU cluster 2020: machines",
+        ("pai2020_machines.csv",),
+        *_PAI,
+        (
+            _text("machine", True), _text("gpu_type", True), whole("cap_cpu"), whole("cap_mem"),
+            Column("cap_gpu", "int8", low=0, high=64),
         ),
-        Trace(
-            "pai-machines",
-            "Alibaba PAI GPU cluster 2020: machines",
-            ("pai2020_machines.csv",),
-            "CC BY 4.0",
-            "Alibaba cluster-trace-gpu-v2020; Weng et al., NSDI 2022",
-            "pai",
-            "read_machines",
+        "machine is a hashed name; gpu_type CPU: none; cap_cpu in cores, cap_mem in GB, cap_gpu in GPUs.",
+    ),
+    Trace(
+        "pai-minibatches",
+        "Alibaba PAI: mini-batch time per worker and iteration, 4 training jobs",
+        ("pai2020_minibatch_jobs.csv",),
+        *_PAI,
+        (whole("job"), whole("worker"), whole("gpu"), whole("time"), Column("batch_time_norm", "float64", low=0.0)),
+        "job 1 to 4, worker 0 to 9, gpu in per cent of one GPU for each worker, time is the iteration; batch_time_norm "
+        "is scaled to 0 .. 1000 within the job: only ratios mean something. Not every worker has every iteration.",
+    ),
+    Trace(
+        "philly-jobs",
+        "Microsoft Philly deep-learning jobs: time, duration, GPUs, virtual cluster",
+        ("philly2017_jobs.csv.gz",),
+        "CC BY 4.0",
+        "Microsoft philly-traces, extract of ElasticFlow; Jeon et al., USENIX ATC 2019",
+        (
+            Column("timestamp", "datetime64[s]"), seconds("duration"), whole("num_gpus", low=1), seconds("gpu_time"),
+            _text("cluster", True),
         ),
-        Trace(
-            "pai-minibatches",
-            "Alibaba PAI: mini-batch time per worker and iteration, 4 training jobs",
-            ("pai2020_minibatch_jobs.csv",),
-            "CC BY 4.0",
-            "Alibaba cluster-trace-gpu-v2020; Weng et al., NSDI 2022",
-            "pai",
-            "read_minibatches",
+        "Not in order of time. timestamp is the submission, its zone is not stated; duration in seconds, gpu_time in "
+        "GPU-seconds; cluster is the tenant, the finest owner there is. Few rows before 2017-10; 65 rows occur twice.",
+    ),
+    Trace(
+        "nasa-ipsc",
+        "NASA Ames iPSC/860 log with user and application number, 128 processors",
+        ("nasa_ipsc_1993.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.gz"),
+        "free use, acknowledge",
+        f"{_ARCHIVE} Bill Nitzberg",
+        about="Columns as in swf.FIELDS. No waits (submissions are really starts) and no requested times are recorded. "
+        "(user, executable) is the recurring job.",
+        reader=_read_log,
+    ),
+    Trace(
+        "hpc2n",
+        "HPC2N (Seth) log with waits and requested run times, first 3,170 jobs, 240 processors",
+        ("hpc2n_2002_excerpt.swf",),
+        "free use, acknowledge",
+        f"{_ARCHIVE} Ake Sandgren",
+        about="Columns as in swf.FIELDS. 25 jobs never ran (status -1, run_s not known).",
+        reader=_read_log,
+    ),
+    Trace(
+        "lanl-outages",
+        "node outages of 23 systems of Los Alamos National Laboratory, 1996 to 2005",
+        ("lanl_outages_1996_2005.csv.gz",),
+        "public release, recognise LANL",
+        "Los Alamos National Laboratory, LA-UR-05-7318, which we recognise for providing these data",
+        (
+            whole("system", low=1), Column("node", "float64", required=False, low=0),
+            Column("sys_nodes", "float64", required=False, low=1),
+            Column("procs_per_node", "float64", required=False, low=1), _text("node_prod"), _text("node_decom"),
+            _text("purpose"), Column("fail_start", "datetime64[s]", time_format=MINUTES),
+            Column("fail_fixed", "datetime64[s]", time_format=MINUTES), _text("cause"), _text("detail"),
         ),
-        Trace(
-            "philly-jobs",
-            "Microsoft Philly deep-learning jobs: time, duration, GPUs, virtual cluster",
-            ("philly2017_jobs.csv.gz",),
-            "CC BY 4.0",
-            "Microsoft philly-traces, extract of ElasticFlow; Jeon et al., USENIX ATC 2019",
-            "philly",
-            "read_jobs",
-            "stream_jobs",
-        ),
-        Trace(
-            "nasa-ipsc",
-            "NASA Ames iPSC/860 log with user and application number, 128 processors",
-            ("nasa_ipsc_1993.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.gz"),
-            "free use, acknowledge",
-            f"{_ARCHIVE} Bill Nitzberg",
-            "swf",
-            "read_nasa",
-        ),
-        Trace(
-            "hpc2n",
-            "HPC2N (Seth) log with waits and requested run times, first 3,170 jobs, 240 processors",
-            ("hpc2n_2002_excerpt.swf",),
-            "free use, acknowledge",
-            f"{_ARCHIVE} Ake Sandgren",
-            "swf",
-            "read_hpc2n",
-        ),
-        Trace(
-            "lanl-outages",
-            "node outages of 23 systems of Los Alamos National Laboratory, 1996 to 2005",
-            ("lanl_outages_1996_2005.csv.gz",),
-            "public release, recognise LANL",
-            "Los Alamos National Laboratory, LA-UR-05-7318, which we recognise for providing these data",
-            "lanl",
-            "read_outages",
-        ),
-        Trace(
-            "spot-nodes",
-            "spot machines on Amazon joining and leaving two GPU fleets, about 11 h each",
-            ("spot_nodes_aws.csv",),
-            "MIT",
-            "uclasystem/bamboo; Thorpe et al., NSDI 2023",
-            "spot",
-            "read_nodes",
-        ),
-    )
-}
+        "In order of system and node (from 0). Times are local, to the minute; commas in detail are semicolons here. "
+        "The nodes of system 17 are not known; a node that never failed has no row; outages of one node may overlap.",
+        _without_quotes,
+    ),
+    Trace(
+        "spot-nodes",
+        "spot machines on Amazon joining and leaving two GPU fleets, about 11 h each",
+        ("spot_nodes_aws.csv",),
+        "MIT",
+        "uclasystem/bamboo; Thorpe et al., NSDI 2023",
+        (_text("trace", True), whole("time_ms", 64), _text("event", True), _text("node", True)),
+        "Fleet by fleet in order of time. trace is the fleet (p3 or g4dn), time_ms counts from its start, event is add "
+        "or remove. A node is added once and removed at most once; what is left at the end is cut off.",
+    ),
+)  # fmt: skip
+
+TRACES: dict[str, Trace] = {trace.name: trace for trace in _KNOWN}
 
 
 for _each in TRACES.values():
@@ -210,7 +210,7 @@ def get_trace(name: str) -> Trace:
     if isinstance(found, Trace):
         return found
     title = (found.__doc__ or "a reader without a docstring").strip().splitlines()[0].rstrip(".")
-    return Trace(name, title, (f"{name}.csv",), "not stated", "not stated", found.__module__, found)
+    return Trace(name, title, (f"{name}.csv",), "not stated", "not stated", reader=found)
 
 
 def known_traces() -> list[Trace]:

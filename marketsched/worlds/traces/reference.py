@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from marketsched.worlds.traces.google import regularity
-from marketsched.worlds.traces.openb import JOB_TYPE, last_days
+from marketsched.worlds.traces.derived import JOB_TYPE, last_days, regularity
 
 QUANTILES = (0.05, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99)
 RECURRING = ["user", "group"]

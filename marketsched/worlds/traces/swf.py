@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
-from marketsched.worlds.traces.catalogue import TRACES
-from marketsched.worlds.traces.folder import Source
 from marketsched.worlds.traces.tables import BLOCK_ROWS, open_lines
 
 # Name, and whether the value is measured (float64, NaN = not known) or a code or count (int64, -1 = not known).
@@ -98,23 +96,6 @@ def read_header(path: Path) -> dict[str, str]:
             if label and text:
                 header[label] = f"{header[label]} {text}" if label in header else text
     return header
-
-
-def read_nasa(source: Source = None) -> pd.DataFrame:
-    """Return the log of the NASA Ames iPSC/860, 1993, 128 processors; columns of :func:`read_swf`.
-
-    No waits are recorded (submissions are really starts) and no requested times. ``(user,
-    executable)`` is the recurring job.
-    """
-    return read_swf(TRACES["nasa-ipsc"].path(source))
-
-
-def read_hpc2n(source: Source = None) -> pd.DataFrame:
-    """Return the first jobs of the HPC2N log, 2002, 240 processors; columns of :func:`read_swf`.
-
-    25 jobs never ran (status -1, ``run_s`` NaN).
-    """
-    return read_swf(TRACES["hpc2n"].path(source))
 
 
 def _is_data(line: bytes) -> bool:
