@@ -113,7 +113,9 @@ class Mechanism(Protocol):
     What else it has is used where it is there: ``max_concurrency``, ``max_duration``, ``max_value``
     (announced limits), ``slot_prices(first, count)`` and ``committed(first, count)`` (arrays of shape
     (count,): credits per node, expected nodes), ``certificate()``, ``statistics()`` (a dict for the
-    run summary), and ``close()``, which removes every job left after the last round.
+    run summary), and ``close()``, which removes every job left after the last round. What it offers can be
+    looked at, too: ``menu(concurrency)``, the `Menu` of a job that submits now; or, where prices are made at
+    arrival, ``keep_menus(jobs)`` before the market begins and ``menu_at_arrival(job)`` once the job was served.
     """
 
     @property

@@ -25,11 +25,13 @@ from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import read_scenario, without_none
 from marketsched.config.sections import RegisteredWorkload
 from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.ranges import Finite
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
+    from marketsched.worlds.workload import Workload
 
 Kind = Literal["market", "ogasched", "esdp", "opm"]
 
@@ -213,7 +215,23 @@ class Scenario(Strict):
     def _market_parts(self) -> dict[str, Any]:
         return {key: value for key, value in self if key != "cluster"}
 
-    def setup(self, rng: np.random.Generator, *, data: str | PathLike[str] | None = None) -> MarketSetup:
+    def with_capacity(self, capacity: int) -> Self:
+        """Return the same market on so many nodes, without the expected figures."""
+        choice = self.mechanism.model_copy(update={"capacity": whole_parameter("capacity", capacity, 1)})
+        return self.model_copy(update={"mechanism": choice, "expected": {}})
+
+    def workload_of(self, seed: int, data: str | PathLike[str] | None = None) -> Workload:
+        """Return the workload that `setup` builds from ``default_rng(SeedSequence(seed))``; errors as there."""
+        found: Workload = self.workload.build(np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0], data)
+        return found
+
+    def setup(
+        self,
+        rng: np.random.Generator,
+        *,
+        data: str | PathLike[str] | None = None,
+        workload: Workload | None = None,
+    ) -> MarketSetup:
         """Build jobs, a fresh mechanism and the owners' strategies.
 
         Parameters
@@ -224,6 +242,8 @@ class Scenario(Strict):
             workload's stream once more, from its beginning.
         data : path, optional
             Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+        workload : Workload, optional
+            What the workload's stream of ``rng`` gives, if it was built before (`workload_of`).
 
         Raises
         ------
@@ -237,21 +257,21 @@ class Scenario(Strict):
 
         workload_rng, oracle_rng, owners_rng = rng.spawn(3)
         laws_rng = copy.deepcopy(workload_rng)
-        workload = self.workload.build(workload_rng, data)
+        built: Workload = self.workload.build(workload_rng, data) if workload is None else workload
         mechanism = self.mechanism.build(
-            workload,
+            built,
             oracle_rng,
-            lambda: self.workload.statement_laws(workload, laws_rng, data),
-            lambda what: yesterday(what, self.mechanism, workload, data),
+            lambda: self.workload.statement_laws(built, laws_rng, data),
+            lambda what: yesterday(what, self.mechanism, built, data),
         )
         return MarketSetup(
             name=self.name,
-            jobs=workload.jobs,
+            jobs=built.jobs,
             mechanism=mechanism,
-            capacity=self.mechanism.capacity or workload.capacity,
-            horizon=self.mechanism.horizon or workload.horizon,
-            max_delay=self.mechanism.max_delay or workload.max_delay,
+            capacity=self.mechanism.capacity or built.capacity,
+            horizon=self.mechanism.horizon or built.horizon,
+            max_delay=self.mechanism.max_delay or built.max_delay,
             resubmit=self.resubmit,
-            strategy=self.owners.strategies(sorted({job.owner for job in workload.jobs}), owners_rng),
-            round_seconds=workload.round_seconds,
+            strategy=self.owners.strategies(sorted({job.owner for job in built.jobs}), owners_rng),
+            round_seconds=built.round_seconds,
         )

@@ -96,6 +96,7 @@ _BUILT_IN = {
     "core-lies": "core_lies_kind",
     "sweep": "sweep_kind",
     "mechanisms": "mechanisms_kind",
+    "loads": "loads_kind",
     "cluster": "policies_kind",
     "policies": "policies_kind",
     "over": "policies_kind",

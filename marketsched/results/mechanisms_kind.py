@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from rich.console import Group
+from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.kinds import Kind, register_kind
@@ -22,6 +23,12 @@ from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table, ratio_text
 
 RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
+BOUNDS = {
+    "exact": "the exact optimum",
+    "milp": "the bound of a stopped search for it",
+    "lp": "the linear program (11)",
+    "dual": "the dual bound (29)",
+}
 FAR = 3.0  # a promised constant more than so many times the largest ratio is told in words, not drawn
 
 
@@ -39,18 +46,60 @@ class _Mechanisms(Kind):
     def view(self, result: Result) -> Group:
         meta, rows = result.meta, result.records()
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
-        first, runs = meta["seed"], meta["runs"]
-        seeds = f"seeds {first} to {first + runs - 1}" if runs > 1 else f"seed {first}"
-        head = Text(f"{meta['scenario']}: {len(rows)} mechanisms on the same jobs, {seeds}{state}", style="bold")
+        about = f"{meta['scenario']}: {len(rows)} mechanisms on the same jobs, {seeds_text(result)}{state}"
+        head = Text(about, style="bold")
         interval = f"{meta['confidence']:.0%} interval"
         titles = ("welfare", "behind the\nbest here", "revenue", "jobs\ndone", "E[OPT] /\nE[welfare]", interval)
         table = plain_table(*titles, "promised", room=10)
         for row in rows:
             table.add_row(*_cells(row))
-        return Group(head, table, *(Text(f"- {remark}") for remark in _remarks(result)))
+        return Group(head, table, Text(""), _against_flat(rows), *(Text(f"- {remark}") for remark in _remarks(result)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
         return {"figure": _figure(result)}
+
+
+def seeds_text(result: Result) -> str:
+    """Say which seeds were played, as in ``seeds 0 to 19``."""
+    seeds = sorted(result.runs["seed"].unique().tolist())
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    whole = len(seeds) == seeds[-1] - seeds[0] + 1
+    return f"seeds {seeds[0]} to {seeds[-1]}" if whole else f"{len(seeds)} of the seeds {seeds[0]} to {seeds[-1]}"
+
+
+def _against_flat(rows: list[dict[str, Any]]) -> Table:
+    """Show paired differences to first-come at flat prices, in shares of the bound on OPT."""
+    names = ["over_first_come", "over_best_flat"]
+    titles = ["against first-come\nat price 0, points", "against it at the\nbest flat price"]
+    if any(math.isfinite(row["over_best_flat_known"]) for row in rows):
+        names.append("over_best_flat_known")
+        titles.append("the same, knowing\nall durations")
+    table = plain_table(*titles, room=10)
+    for row in rows:
+        table.add_row(row["mechanism"], *(share_difference(row, name) for name in names))
+    return table
+
+
+def share_difference(row: Mapping[str, Any], name: str) -> str:
+    """Show a paired difference in points of the bound on OPT, with half the width of its interval if there is one."""
+    if not math.isfinite(row[name]):
+        return "-"
+    half = row[f"{name}_high"] - row[name]
+    return f"{100 * row[name]:+.2f}" + (f" ± {100 * half:.2f}" if math.isfinite(half) else "")
+
+
+def flat_remarks(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> list[str]:
+    """Say what the differences to first-come at flat prices are."""
+    found = [
+        "against first-come: mean difference in welfare over seeds, in points (1 % of the bound on the best schedule) "
+        f"with {meta['confidence']:.0%} intervals; the best flat price is chosen in hindsight, seed by seed"
+    ]
+    if any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows):
+        found.append(
+            "durations are hidden here: first-come that knows them all is a bound of its kind, nobody can run it"
+        )
+    return found
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -81,13 +130,7 @@ def _remarks(comparison: Result) -> list[str]:
     """Return what a reader of the figures must be told, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
     kinds = Counter(comparison.runs.drop_duplicates("seed")["opt_kind"].tolist())
-    what = {
-        "exact": "the exact optimum",
-        "milp": "the bound of a stopped search for it",
-        "lp": "the linear program (11)",
-        "dual": "the dual bound (29)",
-    }
-    told = ", ".join(f"{what[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
+    told = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
     found = [
         f"the best schedule in hindsight is bounded above by {told} runs"
         + ("" if set(kinds) == {"exact"} else "; below it by the best schedule known")
@@ -102,6 +145,7 @@ def _remarks(comparison: Result) -> list[str]:
                 f"{', '.join(unseen)}: no loss seen in {meta['runs']} runs; the interval covers one of everything in a "
                 "share of runs that so many speak for"
             )
+    found += flat_remarks(rows, meta)
     for row in rows:
         alpha = "no constant" if not math.isfinite(row["promised_ratio"]) else f"{row['promised_ratio']:.3g}"
         verdict = "proven" if row["promise_holds"] and math.isfinite(row["promised_ratio"]) else "not proven here"

@@ -46,8 +46,8 @@ class Result:
     Attributes
     ----------
     kind : str
-        What it is of: ``market``, ``cluster``, ``mechanisms``, ``policies``, ``over``, ``audit``, ``learning``,
-        ``hard``, ``sweep``, ``experiment``, ``reproduced``; see `marketsched.results.kinds`.
+        What it is of: ``market``, ``cluster``, ``mechanisms``, ``loads``, ``policies``, ``over``, ``audit``,
+        ``learning``, ``hard``, ``sweep``, ``experiment``, ``reproduced``; see `marketsched.results.kinds`.
     tables : mapping of str to DataFrame
         By name; each becomes a file.
     summary : dict or DataFrame

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.ranges import Positive, checked
@@ -162,10 +163,27 @@ class Workload:
         )
 
     @property
+    def work(self) -> int:
+        """Node-rounds that the jobs really need."""
+        return sum(job.truth.concurrency * job.duration for job in self.jobs if job.arrival is not None)
+
+    @property
     def load(self) -> float:
         """Node-rounds that the jobs really need, as a share of those on sale while jobs are born."""
-        work = sum(job.truth.concurrency * job.duration for job in self.jobs if job.arrival is not None)
-        return work / (self.capacity * self.birth_rounds)
+        return self.work / (self.capacity * self.birth_rounds)
+
+    def capacity_at(self, load: float) -> int:
+        """Return the nodes, at least 1, on which these jobs come closest to a load.
+
+        That is the load a run reports: the work over the node-rounds until the last birth.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the load is not above 0.
+        """
+        load = finite_parameter("load", load, "(0, inf)")
+        return max(1, round(self.work / (load * max((job.truth.birth for job in self.jobs), default=1))))
 
     @property
     def peak(self) -> float:

@@ -79,6 +79,7 @@ class FirstCome(ArrivalMarket):
         """Note how long the job will take, or what each start is expected to bring."""
         duration = _revealed_duration(x.sow, signal)
         x.limit = self.max_duration if duration is None else duration
+        x.mean = float(x.limit)
         if duration is None:
             x.worth = self._expected_surplus(x, signal)
 
@@ -130,7 +131,8 @@ class FirstCome(ArrivalMarket):
         mass = weights.sum()
         if mass <= 0:
             return np.zeros(0)
-        return self._expected(x, points, -self.price * x.sow.concurrency * float(weights @ durations) / mass)
+        x.mean = float(weights @ durations) / float(mass)
+        return self._expected(x, points, -self.price * x.sow.concurrency * x.mean)
 
 
 def _revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:

@@ -1,24 +1,33 @@
 """First come, first served at a flat price on realised jobs, all at once.
 
-The rule of `marketsched.mechanisms.auctions.first_come` with durations revealed, compiled: what the
-same jobs would have been worth without any mechanism, at price 0 or at the best price in hindsight.
+The rule of `marketsched.mechanisms.auctions.first_come`, compiled: what the same jobs would have been
+worth without any mechanism, at price 0 or at the best price in hindsight. Once for one who knows every
+duration (`first_come_welfare`); and once with durations as the market reveals them (`first_come_served`),
+where a hidden one makes its job wait for nodes and decide by its own law. Where all are revealed, the
+two agree; where they are hidden, nobody could run the first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstComeOutcome:
-    """What first-come-first-served at a flat price makes of realised jobs, durations known."""
+    """What first-come-first-served at a flat price makes of realised jobs."""
 
     price: float  # credits per node and round
     welfare: float  # credits
@@ -68,22 +77,174 @@ def best_first_come(
     InvalidParameterError
         As `first_come_welfare`, or if ``grid`` < 2 or ``rounds`` < 0.
     """
-    grid, rounds = whole_parameter("grid", grid, 2), whole_parameter("rounds", rounds, 0)
-    best = first_come_welfare(jobs, capacity, horizon, 0.0)
     node_rounds = np.repeat(jobs.durations * jobs.concurrency, np.diff(jobs.offsets))
     densities = (jobs.values / node_rounds)[jobs.values > 0]
+    return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds)
+
+
+def best_flat(
+    served_at: Callable[[float], FirstComeOutcome], densities: NDArray[np.float64], grid: int = 32, rounds: int = 3
+) -> FirstComeOutcome:
+    """Return the outcome of largest welfare among flat prices, as `best_first_come` looks for it.
+
+    Parameters
+    ----------
+    served_at : function of a price
+        What first-come makes of the jobs at it.
+    densities : array of float
+        Values per node-round that occur, > 0; without any the price is 0.
+    grid, rounds : int
+        Prices tried at once, >= 2, and refinements, >= 0.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``grid`` or ``rounds`` is out of range.
+    """
+    grid, rounds = whole_parameter("grid", grid, 2), whole_parameter("rounds", rounds, 0)
+    best = served_at(0.0)
     if not densities.size:
         return best
     high = float(densities.max())
     low = max(float(densities.min()), 1e-4 * high)
     for _ in range(rounds + 1):
         prices = np.geomspace(low, high, grid)
-        tried = [first_come_welfare(jobs, capacity, horizon, price) for price in prices.tolist()]
+        tried = [served_at(price) for price in prices.tolist()]
         top = max(range(grid), key=lambda i: tried[i].welfare)
         if tried[top].welfare > best.welfare:
             best = tried[top]
         low, high = float(prices[max(top - 1, 0)]), float(prices[min(top + 1, grid - 1)])
     return best
+
+
+class _Seen(NamedTuple):
+    """One job as `FirstCome` meets it; see `SignalledJobs`."""
+
+    arrival: int
+    duration: int
+    booked: int
+    width: int
+    hidden: bool
+    mean: float
+    worth: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+class _Looking(FirstCome):
+    """First-come as it looks at a job in the round of its arrival, without any market."""
+
+    def at(self, sow: StatementOfWork, arrival: int, duration: int, signal: Signal) -> _Seen:
+        """Return what is seen of a job."""
+        self._round = arrival
+        x = WaitingJob("", 0, sow)
+        x.arrival = arrival
+        self.foresee(x, signal)
+        hidden, last = x.worth is not None, self.limits.last_useful_completion(sow)
+        if x.worth is None:
+            n_starts = last - x.limit - arrival + 1 if x.limit <= self.max_duration else 0
+            x.worth = sow.value.table(arrival + x.limit, max(0, n_starts))
+        values = np.zeros(x.worth.size)
+        n = min(values.size, last - duration - arrival + 1) if duration <= x.limit else 0  # else it is evicted
+        if n > 0:
+            values[:n] = sow.value.table(arrival + duration, n)
+        return _Seen(arrival, duration, x.limit, sow.concurrency, hidden, x.mean, x.worth, values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SignalledJobs:
+    """Jobs as first-come meets them, in order of (arrival, submission); those that never arrive are left out.
+
+    ``worth[offsets[j] + k]`` is what job ``j`` is expected to bring if it starts in round
+    ``arrivals[j] + k``, credits; ``values`` is what it really brings then.
+    """
+
+    horizon: int  # T, the last round
+    arrivals: NDArray[np.int64]  # (n,), rounds
+    durations: NDArray[np.int64]  # (n,), rounds it really takes
+    booked: NDArray[np.int64]  # (n,), rounds its nodes are kept for it
+    widths: NDArray[np.int64]  # (n,), nodes
+    hidden: NDArray[np.bool_]  # (n,), whether its duration is
+    means: NDArray[np.float64]  # (n,), rounds it is expected to take
+    offsets: NDArray[np.int64]  # (n + 1,)
+    worth: NDArray[np.float64]  # (offsets[-1],), credits
+    values: NDArray[np.float64]  # (offsets[-1],), credits
+
+    @classmethod
+    def build(
+        cls, jobs: Iterable[tuple[StatementOfWork, int | None, int, Signal]], limits: MarketLimits
+    ) -> SignalledJobs:
+        """Collect true statements, what became of them, and what the platform sees at arrival.
+
+        Parameters
+        ----------
+        jobs : iterable of (StatementOfWork, arrival, duration, signal)
+            Those born in the same round in order of submission; arrival None: never.
+        limits : MarketLimits
+            Of the market; its capacity does not matter here.
+        """
+        sizes = ("max_concurrency", "max_duration", "max_value", "max_delay")
+        looking = _Looking(limits.capacity, limits.horizon, **{name: getattr(limits, name) for name in sizes})
+        met = [job for job in jobs if job[1] is not None and job[1] <= limits.horizon]
+        met.sort(key=lambda job: (job[1], job[0].birth))  # stable: equal ones stay in order of submission
+        seen = [looking.at(*job) for job in met]  # type: ignore[arg-type]
+        offsets = np.zeros(len(seen) + 1, dtype=np.int64)
+        np.cumsum([each.worth.size for each in seen], out=offsets[1:])
+
+        def column(name: str) -> NDArray[np.int64]:
+            return np.array([getattr(each, name) for each in seen], dtype=np.int64)
+
+        return cls(
+            horizon=limits.horizon,
+            arrivals=column("arrival"),
+            durations=column("duration"),
+            booked=column("booked"),
+            widths=column("width"),
+            hidden=column("hidden").astype(np.bool_),
+            means=np.array([each.mean for each in seen], dtype=np.float64),
+            offsets=offsets,
+            worth=np.concatenate([*(each.worth for each in seen), np.zeros(0)]),
+            values=np.concatenate([*(each.values for each in seen), np.zeros(0)]),
+        )
+
+
+def first_come_served(jobs: SignalledJobs, capacity: int, price: float) -> FirstComeOutcome:
+    """Serve jobs as `FirstCome` does that meets them at a flat price, all at once.
+
+    Parameters
+    ----------
+    jobs : SignalledJobs
+        Owners report truly.
+    capacity : int
+        C, nodes.
+    price : float
+        Credits per node and round, >= 0.
+
+    Returns
+    -------
+    FirstComeOutcome
+        Starts are those of jobs that complete, in the order of ``jobs``.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range.
+    """
+    capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
+    free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.arrivals.size, dtype=np.int64)
+    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.means)
+    found = _first_come_served_kernel(*columns, jobs.offsets, jobs.worth, jobs.values, price, free, starts)
+    return FirstComeOutcome(price, float(found[0]), float(found[1]), starts)
+
+
+def best_first_come_served(jobs: SignalledJobs, capacity: int, *, grid: int = 32, rounds: int = 3) -> FirstComeOutcome:
+    """Return `first_come_served` at the flat price that is best for welfare in hindsight; see `best_first_come`.
+
+    The price is chosen in hindsight; durations are known to nobody before the market reveals them.
+    """
+    node_rounds = np.repeat(jobs.means * jobs.widths, np.diff(jobs.offsets))
+    positive = (jobs.worth > 0) & (node_rounds > 0)
+    densities = jobs.worth[positive] / node_rounds[positive]
+    return best_flat(lambda price: first_come_served(jobs, capacity, price), densities, grid, rounds)
 
 
 @njit(cache=True)
@@ -119,4 +280,57 @@ def _first_come_welfare_kernel(  # type: ignore[no-untyped-def]
             revenue += cost
             for t in range(start, start + durations[j]):
                 free[t - 1] -= concurrency[j]
+    return welfare, revenue
+
+
+@njit(cache=True)
+def _first_come_served_kernel(  # type: ignore[no-untyped-def]
+    arrivals, durations, booked, widths, hidden, means, offsets, worth, values, price, free, starts
+):
+    """Go through the rounds; fill ``starts``, draw ``free`` down in place. Returns welfare and revenue."""
+    welfare, revenue, n, horizon = 0.0, 0.0, arrivals.size, free.size
+    ending = np.full(horizon + 2, -1)  # by round: the last job whose nodes are free from it on
+    before = np.full(n, -1)  # the one that ends with it
+    waiting, n_waiting, coming = np.empty(n, dtype=np.int64), 0, 0
+    for now in range(1, horizon + 1):
+        j = ending[now]
+        while j >= 0:
+            free[now - 1 : starts[j] + booked[j] - 1] += widths[j]
+            j = before[j]
+        while coming < n and arrivals[coming] == now:
+            waiting[n_waiting] = coming
+            n_waiting, coming = n_waiting + 1, coming + 1
+        still = 0
+        for i in range(n_waiting):
+            j = waiting[i]
+            cost, width, length = price * widths[j] * means[j], widths[j], booked[j]
+            own = worth[offsets[j] : offsets[j + 1]]
+            start = 0
+            if not hidden[j]:
+                start = _earliest_start_kernel(free, width, now, length, own, cost)
+            else:
+                k, open_ = now - arrivals[j], False
+                for value in own[k:]:
+                    open_ = open_ or value - cost > 1e-12  # TOLERANCE: a kernel uses nothing outside it
+                if open_:
+                    full = False
+                    for t in range(now, min(now + length, horizon + 1)):
+                        full = full or free[t - 1] < width
+                    if full or own[k] - cost <= 1e-12:
+                        waiting[still] = j
+                        still += 1
+                    else:
+                        start = now
+            if start > 0:
+                starts[j] = start
+                free[start - 1 : start + length - 1] -= width
+                end = start + durations[j]
+                if durations[j] <= length and end <= horizon + 1:
+                    welfare += values[offsets[j] + start - arrivals[j]]
+                    revenue += price * width * durations[j]
+                    before[j], ending[end] = ending[end], j
+        n_waiting = still
+    for j in range(n):
+        if starts[j] > 0 and (durations[j] > booked[j] or starts[j] + durations[j] > horizon + 1):
+            starts[j] = 0
     return welfare, revenue

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.bid_price.curve import Curve
-from marketsched.mechanisms.bid_price.entries import ArrivalMenu, best_entry, entry_price
+from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws
 from marketsched.mechanisms.bid_price.foreseen import foreseen
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
@@ -177,7 +177,8 @@ class BidPrice(ArrivalMarket):
         self._n_seen = 0  # arrivals, those of the history included
         check_memory(f"the calendar of {self.horizon} rounds", 3 * self.horizon * 8.0, "a smaller horizon")
         self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
-        self._menus: dict[JobId, ArrivalMenu] | None = {} if keep_menus else None
+        self._menus: dict[JobId, ArrivalMenu | LockedRate] | None = {} if keep_menus else None
+        self._looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
         if history is not None:
             self._learn_history(history)
 
@@ -194,8 +195,13 @@ class BidPrice(ArrivalMarket):
         found: NDArray[np.float64] = np.mean([curve.slot_prices(first, count) for curve in self._curves], axis=0)
         return found
 
-    def menu_at_arrival(self, job: JobId) -> ArrivalMenu:
-        """Return what ``job`` faced when it was served; durations revealed, and ``keep_menus`` chosen.
+    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
+        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces."""
+        self._menus = {} if self._menus is None else self._menus
+        self._looked_at = None if jobs is None else frozenset(jobs)
+
+    def menu_at_arrival(self, job: JobId) -> ArrivalMenu | LockedRate:
+        """Return what ``job`` faced when it arrived, if menus were kept: a `LockedRate` if its duration is hidden.
 
         Raises
         ------
@@ -203,8 +209,11 @@ class BidPrice(ArrivalMarket):
             If nothing was kept for the job.
         """
         if self._menus is None or job not in self._menus:
-            raise EventError(f"menu of {job!r}: expected a job served with its duration revealed, and keep_menus=True")
+            raise EventError(f"menu of {job!r}: expected a job that has been served, and keep_menus before")
         return self._menus[job]
+
+    def _kept(self, job: JobId) -> bool:
+        return self._menus is not None and (self._looked_at is None or job in self._looked_at)
 
     def statistics(self) -> dict[str, float]:
         """Return the share of nodes that is kept back by now; with buckets, the mean of theirs."""
@@ -262,7 +271,7 @@ class BidPrice(ArrivalMarket):
         for x in arrived:
             width, own = x.sow.concurrency, self._curves[self.bucket_of(x.owner)]
             assert x.worth is not None
-            if self._menus is not None:
+            if self._menus is not None and self._kept(x.job):
                 self._menus[x.job] = ArrivalMenu(now, self._free[now - 1 :].copy(), own.prefix)
             for b, curve in self._listeners(x.owner):
                 if curve is not own:
@@ -286,6 +295,8 @@ class BidPrice(ArrivalMarket):
         for x in queue:
             if x.arrival == now:
                 x.agreed.rate = rates[self.bucket_of(x.owner)]
+                if self._menus is not None and self._kept(x.job):
+                    self._menus[x.job] = LockedRate(now, x.agreed.rate)
         return serve_queue(queue, self._free, now, self._order)
 
     def _run_on(self, supply: NDArray[np.float64]) -> None:

@@ -58,6 +58,14 @@ class ArrivalMenu:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LockedRate:
+    """What a job faced at arrival whose duration is hidden: the rate it pays if it runs, and not when its turn is."""
+
+    now: int  # the round
+    rate: float  # credits per node and round used
+
+
 def best_entry(
     free: NDArray[np.int64],
     prefix: NDArray[np.float64],

@@ -19,7 +19,7 @@ from marketsched.results.paired_statistics import losses_seen, ratio_of_means
 from marketsched.results.views import parts_of_view, ratio_text
 from marketsched.show.cli import app
 from marketsched.study.comparisons.comparing import compare
-from marketsched.study.comparisons.mechanisms import MechanismContest, summary_table
+from marketsched.study.comparisons.mechanisms import summary_table
 
 JOB = {
     "birth": 1,
@@ -236,17 +236,6 @@ def test_runs_are_paired_and_can_be_repeated():
     one = compare(MAYBE, ["reduction"], runs=1, seed=7)
     row = found.runs[(found.runs["seed"] == 7) & (found.runs["mechanism"] == "reduction")]
     assert one.runs["welfare"].tolist() == row["welfare"].tolist()
-
-
-def test_mechanisms_that_meet_different_jobs_are_caught(monkeypatch):
-    played = MechanismContest._played
-
-    def another_seed(self, mechanism, seed):
-        return played(self, mechanism, seed + (mechanism.label == "first-come"))
-
-    monkeypatch.setattr(MechanismContest, "_played", another_seed)
-    with pytest.raises(InvalidParameterError, match="'reduction' and 'first-come' meet different jobs with seed"):
-        compare(MAYBE, ["reduction", "first-come"], runs=6)
 
 
 def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):

@@ -41,12 +41,23 @@ def compare(
     runs: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=1)] = 20,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     optimum_seconds: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="How long the exact optimum of a run may take; 0: bounds alone (cluster: no best fixed allocation).",
+            help="How long the exact optimum of a run may take; 0: bounds alone (cluster: no best fixed allocation). "
+            "(default: 10; 0 with --loads)",
             min=0.0,
+            show_default=False,
         ),
-    ] = 10.0,
+    ] = None,
+    loads: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a market: compare at each load, as in .5,.8,1,1.25,1.6,2,3; the number of nodes makes it.",
+            metavar="LOAD,LOAD,...",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes, which share the seeds.", min=1)] = 1,
     adversary: Annotated[
         bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
     ] = False,
@@ -82,6 +93,8 @@ def compare(
         base = None if content is None else Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
+        if loads is not None and (adversary or (base is not None and base.kind != "market")):
+            raise InvalidParameterError(f"--loads {loads}", legal="a scenario of jobs, without --adversary")
         if adversary:
             if base is not None and base.kind != "market":
                 raise InvalidParameterError("--adversary", legal="a scenario of kind jobs, not a cluster")
@@ -93,7 +106,10 @@ def compare(
                 legal="the name of one, such as cluster-pai or stochastic-mix "
                 "(`marketsched scenarios` lists them), or a YAML file",
             )
-        _compare(base, content, source, names, runs, seed, optimum_seconds, over, out, force, data, as_json)
+        options: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "jobs": jobs}
+        options["keep_interrupted"] = True
+        options |= {} if loads is None else {"loads": _numbers(loads)}
+        _compare(base, content, source, names, runs, seed, over, out, force, as_json, options)
 
 
 def _compare(
@@ -103,18 +119,16 @@ def _compare(
     names: list[str] | None,
     runs: int,
     seed: int,
-    optimum_seconds: float,
     over: str | None,
     out: Path | None,
     force: bool,
-    data: Path | None,
     as_json: bool,
+    options: dict[str, Any],
 ) -> None:
     from marketsched.study.comparisons.comparing import compare as compare_all
     from marketsched.study.comparisons.over import compare_over, values_over
 
     folder = target_folder(out, f"{file_name(base.name)}-compared", force)
-    options: Any = {"data": data, "optimum_seconds": optimum_seconds, "keep_interrupted": True}
     with progress_bar() as tell:
         if over is not None:
             key, values = values_over(over)
@@ -122,6 +136,16 @@ def _compare(
         else:
             found = compare_all(base, names, runs, seed, progress=tell, **options)
     finish(found, folder, force, as_json)
+
+
+def _numbers(text: str) -> list[float]:
+    """Read the numbers of ``--loads``."""
+    from marketsched.mechanisms.errors import InvalidParameterError
+
+    try:
+        return [float(each) for each in text.split(",")]
+    except ValueError:
+        raise InvalidParameterError(place="--loads", value=text, legal="numbers above 0, as in .5,1,2") from None
 
 
 def _search(

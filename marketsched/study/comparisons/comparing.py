@@ -2,13 +2,13 @@
 
 One instance says little: ratios differ by tens of per cent from seed to seed. Runs are paired: every
 seed draws a world of its own, everybody meets the same one, and beside what each earned stands the best
-there could be in that seed.
+there could be in that seed. Seeds share nothing, so they may be played in several processes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Protocol
 
@@ -16,12 +16,14 @@ import pandas as pd
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.running import Progress, versions
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
+OPTIMUM_SECONDS = 10.0
 Tell = Callable[[str], None]  # told what comes now
 Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
 
@@ -33,6 +35,8 @@ class Contest(Protocol):
     """Who is compared in which scenario: what the harness of paired runs needs of either kind."""
 
     compared: ClassVar[str]
+    kind: ClassVar[str]  # of the result
+    summed_only: ClassVar[tuple[str, ...]]  # tables that the summary is made of, and that are not kept
     labels: list[str]
     steps: int
 
@@ -44,7 +48,7 @@ class Contest(Protocol):
         """Return one row for each that is compared, over all finished seeds."""
         ...
 
-    def about(self) -> dict[str, Any]:
+    def about(self, found: Found) -> dict[str, Any]:
         """Return what belongs into the manifest beside what every comparison says of itself."""
         ...
 
@@ -55,9 +59,11 @@ def compare(
     runs: int = 20,
     seed: int = 0,
     *,
+    loads: Sequence[float] | None = None,
     data: str | PathLike[str] | None = None,
-    optimum_seconds: float = 10.0,
+    optimum_seconds: float | None = None,
     growth: bool = True,
+    jobs: int = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -76,33 +82,40 @@ def compare(
         Seeds ``seed .. seed + runs - 1``.
     seed : int
         The first one.
+    loads : sequence of float, optional
+        Of a market: compare at each of these loads, which the number of nodes makes
+        (`marketsched.study.comparisons.loads`). None: on the nodes of the scenario alone.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-    optimum_seconds : float
+    optimum_seconds : float, optional
         How long the exact optimum of one seed may take; 0: only the dual bound (29) is computed, and of
-        a cluster the best there could be is not looked for at all.
+        a cluster the best there could be is not looked for at all. None: 10, and 0 with ``loads``.
     growth : bool
         Of a cluster: whether regret is measured at shorter horizons, too, to tell how it grows; needs
         ``optimum_seconds`` above 0, and a core whose regret is a matter of horizons.
+    jobs : int
+        Processes that share the seeds; a script of yours then needs ``if __name__ == "__main__":``. What is
+        found does not depend on it.
     progress : function of (int, int, str), optional
-        Called before each step with how many are done, how many there are, and what comes now.
+        Called before each step with how many are done, how many there are, and what comes now; with several
+        processes after each seed.
     keep_interrupted : bool
         On Ctrl-C return the finished seeds instead of raising ``KeyboardInterrupt``.
 
     Returns
     -------
     Result
-        Of kind ``mechanisms``, or ``policies`` of a cluster. ``runs``: one row per seed and mechanism or
-        policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward so far,
-        at most 400 slots of it; ``regrets``, the regret at every horizon, if growth was asked for; ``jobs``,
+        Of kind ``mechanisms``, ``loads``, or ``policies`` of a cluster. ``runs``: one row per seed and mechanism
+        (and load) or policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward
+        so far, at most 400 slots of it; ``regrets``, the regret at every horizon, if growth was asked for; ``jobs``,
         one row per seed, policy and job, of a core that tells jobs apart. ``meta`` says what is needed to do
         it again. If it was interrupted it holds the seeds that everybody finished.
 
     Raises
     ------
     InvalidParameterError, UnknownNameError
-        If a number, a mechanism, a policy or the scenario is at fault, or the mechanisms do not meet the
-        same jobs.
+        If a number, a mechanism, a policy or the scenario is at fault, or no load leaves as many nodes as the
+        widest job may need.
     MissingDataError, TraceError, SolverError
         If the scenario needs a trace that is not there or damaged, or a solver fails.
 
@@ -119,58 +132,101 @@ def compare(
     """
     base = Scenario.of(scenario)
     n_runs = whole_parameter("runs", runs, 1)
-    first, seconds = checked_seed(seed, n_runs), finite_parameter("optimum_seconds", optimum_seconds)
-    contest: Contest
-    if base.kind == "market":
-        from marketsched.study.comparisons.mechanisms import MechanismContest
-
-        contest = MechanismContest(base, DEFAULT if mechanisms is None else mechanisms, data, seconds)
-    else:
-        from marketsched.study.comparisons.policies import PolicyContest
-
-        contest = PolicyContest(base, mechanisms, data, optimum=seconds > 0, growth=growth)
+    n_processes = whole_parameter("jobs", jobs, 1)
+    first = checked_seed(seed, n_runs)
+    seconds = finite_parameter("optimum_seconds", optimum_seconds) if optimum_seconds is not None else None
+    contest = _contest(base, mechanisms, loads, data, seconds, growth)
     began = time.perf_counter()
-    found, complete = _played(contest, first, n_runs, progress, keep_interrupted)
+    found, complete = _played(contest, range(first, first + n_runs), n_processes, progress, keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
     meta = {
         "scenario": base.name,
         "core": base.kind,
         contest.compared: contest.labels,
         "seed": first,
-        "runs": len(tables["runs"]) // len(contest.labels),
+        "runs": int(tables["runs"]["seed"].nunique()),
         "runs_asked_for": n_runs,
         "confidence": CONFIDENCE,
-        **contest.about(),
+        **contest.about(found),
         "versions": versions(),
         "seconds": round(time.perf_counter() - began, 3),
     }
     meta["complete"] = complete
-    shown = {name: table for name, table in tables.items() if not table.empty}
-    return Result(contest.compared, shown, contest.summary(tables), meta, {"scenario.yaml": base.to_yaml()})
+    shown = {name: table for name, table in tables.items() if not table.empty and name not in contest.summed_only}
+    return Result(contest.kind, shown, contest.summary(tables), meta, {"scenario.yaml": base.to_yaml()})
+
+
+def _contest(
+    base: Scenario,
+    names: Sequence[str] | None,
+    loads: Sequence[float] | None,
+    data: str | PathLike[str] | None,
+    seconds: float | None,
+    growth: bool,
+) -> Contest:
+    if base.kind != "market":
+        from marketsched.study.comparisons.policies import PolicyContest
+
+        if loads is not None:
+            raise InvalidParameterError("loads", legal="a market: a cluster has no load that its nodes make")
+        return PolicyContest(base, names, data, optimum=seconds != 0, growth=growth)
+    from marketsched.study.comparisons.loads import LoadContest
+    from marketsched.study.comparisons.mechanisms import MechanismContest
+
+    names = DEFAULT if names is None else names
+    if loads is not None:
+        return LoadContest(base, names, loads, data, seconds or 0.0)
+    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds)
 
 
 def _played(
-    contest: Contest, first: int, n_runs: int, progress: Progress | None, keep_interrupted: bool
+    contest: Contest, seeds: range, n_processes: int, progress: Progress | None, keep_interrupted: bool
 ) -> tuple[Found, bool]:
-    """Return what all finished seeds have left, and whether all were played."""
-    done = 0
+    """Return what all finished seeds have left, in their order, and whether all were played."""
+    by_seed: dict[int, Found] = {}
+    complete = True
+    try:
+        for seed, found in _plays(contest, seeds, n_processes, progress):
+            by_seed[seed] = found
+    except KeyboardInterrupt:
+        if not keep_interrupted or not by_seed:
+            raise
+        complete = False
+    together: Found = {}
+    for seed in sorted(by_seed):
+        for name, parts in by_seed[seed].items():
+            together.setdefault(name, []).extend(parts)
+    return together, complete
+
+
+def _plays(contest: Contest, seeds: range, n_processes: int, progress: Progress | None) -> Iterator[tuple[int, Found]]:
+    """Yield each seed that is finished with what it has left."""
+    done, steps = 0, len(seeds) * contest.steps
 
     def tell(what: str) -> None:
         nonlocal done
         if progress is not None:
-            progress(done, n_runs * contest.steps, what)
+            progress(done, steps, what)
         done += 1
 
-    found: Found = {}
-    try:
-        for seed in range(first, first + n_runs):
-            for name, parts in contest.play(seed, tell).items():
-                found.setdefault(name, []).extend(parts)
-    except KeyboardInterrupt:
-        if not keep_interrupted or not found:
-            raise
-        return found, False
-    return found, True
+    if min(n_processes, len(seeds)) == 1:
+        for seed in seeds:
+            yield seed, contest.play(seed, tell)
+        return
+    from marketsched.study.workers import run_in_processes
+
+    for place, ((_, seed), found) in enumerate(
+        run_in_processes(_play_one, [(contest, seed) for seed in seeds], n_processes), 1
+    ):
+        yield seed, found
+        if progress is not None:
+            progress(place * contest.steps, steps, f"seed {seed} is finished")
+
+
+def _play_one(task: tuple[Contest, int]) -> Found:
+    """Play one seed in a process of its own."""
+    contest, seed = task
+    return contest.play(seed, lambda what: None)
 
 
 def _below_each_other(parts: list[Any]) -> pd.DataFrame:

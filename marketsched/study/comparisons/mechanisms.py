@@ -1,8 +1,9 @@
 """Mechanisms on the same jobs: welfare, revenue, and E[OPT] / E[welfare] with intervals.
 
-For each seed the best schedule in hindsight is known exactly where it can be found in time, and otherwise
-enclosed (`Bracket`); the ratio of means is enclosed accordingly, and its interval covers the sampling of
-the runs on top.
+For each seed the workload is built once, and every mechanism meets it. The best schedule in hindsight is
+known exactly where it can be found in time, and otherwise enclosed (`Bracket`); the ratio of means is
+enclosed accordingly, and its interval covers the sampling of the runs on top. Beside it stand paired
+differences to first-come at price 0 and at the best flat price in hindsight (`flat_prices`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import numpy as np
 import pandas as pd
 
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
-from marketsched.config.promised_ratio import Promise
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.play.hindsight import Bracket, optimum_bracket, realised
+from marketsched.play.hindsight import Bracket, optimum_bracket
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
 from marketsched.study.comparisons.comparing import Found, Tell
+from marketsched.study.comparisons.flat_prices import FlatPrices, paired_differences
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
+    from marketsched.worlds.workload import Workload
 
 COUNTED = (
     "welfare",
@@ -38,76 +39,98 @@ COUNTED = (
     "evicted",
     "utilisation",
 )
+PROMISED = ("promised_ratio", "promise_holds", "promise_conditions")
 
 
 class MechanismContest:
     """Mechanisms of one market; see `marketsched.study.comparisons.comparing.Contest`."""
 
     compared: ClassVar[str] = "mechanisms"
+    kind: ClassVar[str] = "mechanisms"
+    summed_only: ClassVar[tuple[str, ...]] = ("promises",)
 
     def __init__(
         self, base: Scenario, mechanisms: Sequence[str], data: str | PathLike[str] | None, seconds: float
     ) -> None:
         self._base, self._data, self._seconds = base, data, seconds
         self._mechanisms = named_mechanisms(base, mechanisms)
-        self._promises: dict[str, Promise] = {}
         self.labels = [each.label for each in self._mechanisms]
-        self.steps = len(self.labels) + 1
+        self.steps = len(self.labels) + 2
 
     def play(self, seed: int, tell: Tell) -> Found:
         """Return one row per mechanism for the jobs of one seed."""
-        found, jobs, capacity = [], None, 0
+        return self.play_on(self._base.workload_of(seed, self._data), None, seed, tell)
+
+    def play_on(self, workload: Workload, capacity: int | None, seed: int, tell: Tell) -> Found:
+        """Play everybody on jobs that are built, on so many nodes; None: on those of the scenario.
+
+        A mechanism that does not take so many nodes has the reason in column ``refused``, and no figures.
+        """
+        world = _World(workload, capacity, seed, self._data)
+        flat = FlatPrices(self._base, world.setup, lambda setup: float(world.played(setup)["welfare"]))
+        rows: list[dict[str, Any]] = []
+        promises = []
         for each in self._mechanisms:
             tell(f"seed {seed}, {each.label}")
-            row, setup = self._played(each, seed)
-            found.append(row)
-            met = realised(setup)
-            if jobs is not None and not _same(jobs, met):
-                raise InvalidParameterError(
-                    f"mechanisms {self.labels[0]!r} and {each.label!r} meet different jobs with seed {seed}",
-                    legal="a workload that does not depend on the mechanism",
-                )
-            jobs, capacity = met, setup.capacity
-        assert jobs is not None
+            began = time.perf_counter()
+            try:
+                setup = world.setup(each.scenario)
+            except InvalidParameterError as error:
+                if capacity is None:
+                    raise
+                rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
+                continue
+            promises.append({"mechanism": each.label, **_promised(each, setup)})
+            summary = world.played(setup)
+            row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
+            rows.append({**row, "seconds": time.perf_counter() - began})
+            flat.note(setup, row["welfare"])
+        tell(f"seed {seed}, first-come at flat prices")
+        flat_prices = flat.figures()
         tell(f"seed {seed}, best schedule in hindsight")
-        bracket = optimum_bracket(jobs, capacity, seconds=self._seconds)
-        best = max(row["welfare"] for row in found)
-        bracket = Bracket(
-            max(bracket.low, best), max(bracket.high, best), bracket.kind
-        )  # sums differ in the last digit
+        best = max(row["welfare"] for row in [*rows, {"welfare": 0.0}] if np.isfinite(row["welfare"]))
+        bracket = optimum_bracket(flat.jobs, flat.capacity, seconds=self._seconds)
+        # Sums differ in the last digit.
+        bracket = Bracket(max(bracket.low, best), max(bracket.high, best), bracket.kind)
         about = {"scenario": self._base.name, "seed": seed}
         optimum = {"opt_low": bracket.low, "opt_high": bracket.high, "opt_kind": bracket.kind}
-        return {"runs": [{**about, **row, **optimum} for row in found]}
-
-    def _played(self, mechanism: NamedMechanism, seed: int) -> tuple[dict[str, Any], MarketSetup]:
-        """Return the figures of one run, and its setup; note what is promised, once per mechanism."""
-        from marketsched.agents.market import Market
-
-        began = time.perf_counter()
-        rng = np.random.default_rng(np.random.SeedSequence(seed))
-        setup = mechanism.scenario.setup(rng, data=self._data)
-        if mechanism.label not in self._promises:
-            self._promises[mechanism.label] = mechanism.promise(setup)
-        summary = Market(setup, rng, lookahead=0).run().summary
-        row = {"mechanism": mechanism.label, **{name: summary[name] for name in COUNTED}}
-        return {**row, "seconds": time.perf_counter() - began}, setup
+        return {"runs": [{**about, **row, **optimum, **flat_prices} for row in rows], "promises": promises}
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        """Return one row per mechanism, with what is promised of it."""
-        rows = [
-            {
-                "mechanism": label,
-                "promised_ratio": np.nan if promise.alpha is None else promise.alpha,
-                "promise_holds": promise.holds,
-                "promise_conditions": promise.conditions,
-            }
-            for label, promise in self._promises.items()
-        ]
-        return summary_table(tables["runs"], self.labels, CONFIDENCE).merge(pd.DataFrame(rows), on="mechanism")
+        """Return one row per mechanism, with what is promised of it in the first seed."""
+        promises = tables["promises"].drop_duplicates("mechanism")
+        return summary_table(tables["runs"], self.labels, CONFIDENCE).merge(promises, on="mechanism")
 
-    def about(self) -> dict[str, Any]:
+    def about(self, found: Found) -> dict[str, Any]:
         """Return how long the exact optimum of a seed was allowed to take."""
         return {"optimum_seconds": self._seconds}
+
+
+class _World:
+    """The jobs of one seed on so many nodes, for any mechanism."""
+
+    def __init__(self, workload: Workload, capacity: int | None, seed: int, data: str | PathLike[str] | None) -> None:
+        self._workload, self._capacity, self._seed, self._data = workload, capacity, seed, data
+
+    def setup(self, scenario: Scenario) -> MarketSetup:
+        """Return the setup that `Scenario.setup` makes of this seed."""
+        market = scenario if self._capacity is None else scenario.with_capacity(self._capacity)
+        return market.setup(self._rng(), data=self._data, workload=self._workload)
+
+    def played(self, setup: MarketSetup) -> dict[str, Any]:
+        """Play a setup to its end; return the summary."""
+        from marketsched.agents.market import Market
+
+        return Market(setup, self._rng(), lookahead=0).run().summary
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self._seed))
+
+
+def _promised(mechanism: NamedMechanism, setup: MarketSetup) -> dict[str, Any]:
+    promise = mechanism.promise(setup)
+    alpha = np.nan if promise.alpha is None else promise.alpha
+    return dict(zip(PROMISED, (alpha, promise.holds, promise.conditions), strict=True))
 
 
 def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float) -> pd.DataFrame:
@@ -118,6 +141,8 @@ def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: flo
     the two: they cover the sampling of runs on top, and losses so rare that they may have been missed
     (``losses_seen``: runs that earned less than the bound on OPT; see `ratio_of_means`). ``behind`` is one
     minus the share of the winner's mean welfare, with its interval; the winner has the highest mean welfare here.
+    ``over_first_come``, ``over_best_flat`` and ``over_best_flat_known`` are the differences that
+    `paired_differences` makes.
 
     Parameters
     ----------
@@ -158,11 +183,7 @@ def _row(name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float)
         "behind": 1 - share.value,
         "behind_low": 1 - share.high,
         "behind_high": 1 - share.low,
+        **paired_differences(runs, confidence),
         "exact_optima": int((runs["opt_kind"] == "exact").sum()),
         "seconds": runs["seconds"].mean(),
     }
-
-
-def _same(jobs: RealisedJobs, others: RealisedJobs) -> bool:
-    names = ("births", "arrivals", "durations", "concurrency", "values")
-    return all(np.array_equal(getattr(jobs, name), getattr(others, name)) for name in names)

@@ -52,7 +52,8 @@ def compare_over(
     *,
     source: str = "scenario",
     data: str | PathLike[str] | None = None,
-    optimum_seconds: float = 10.0,
+    optimum_seconds: float | None = None,
+    jobs: int = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -66,7 +67,7 @@ def compare_over(
         Dotted, as in ``cluster.instance.contention``.
     values : sequence
         Its values, in the order of the results.
-    mechanisms, runs, seed, data, optimum_seconds, progress, keep_interrupted
+    mechanisms, runs, seed, data, optimum_seconds, jobs, progress, keep_interrupted
         As in :func:`marketsched.study.comparisons.comparing.compare`; every value has the same seeds.
     source : str
         What to call the scenario in an error line.
@@ -103,7 +104,13 @@ def compare_over(
     try:
         for value, text, each in zip(values, told, scenarios, strict=True):
             step = _told(progress, len(found), len(values), text)
-            options = {"data": data, "optimum_seconds": optimum_seconds, "growth": False, "progress": step}
+            options = {
+                "data": data,
+                "optimum_seconds": optimum_seconds,
+                "growth": False,
+                "jobs": jobs,
+                "progress": step,
+            }
             found.append((value, compare(each, mechanisms, runs, seed, **options)))  # type: ignore[arg-type]
     except KeyboardInterrupt:
         if not keep_interrupted or not found:

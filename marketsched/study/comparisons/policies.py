@@ -31,6 +31,8 @@ class PolicyContest:
     """Policies of one cluster scenario; see `marketsched.study.comparisons.comparing.Contest`."""
 
     compared: ClassVar[str] = "policies"
+    kind: ClassVar[str] = "policies"
+    summed_only: ClassVar[tuple[str, ...]] = ("sizes",)
 
     def __init__(
         self,
@@ -46,7 +48,6 @@ class PolicyContest:
         grows = optimum and growth and self._core.labels.grows
         self._horizons = horizons_of(self._core.slots) if grows else [self._core.slots]
         self._measured = self._horizons if optimum else []
-        self._sizes: dict[str, Any] = {}
         self.labels = [choice.label for choice in self._choices]
         self.steps = len(self.labels) + len(self._measured)
 
@@ -64,8 +65,8 @@ class PolicyContest:
         rows = policy_rows(world, played, references.get(world.slots, Reference()), baseline=labels.baseline)
         about = {"scenario": self._base.name, "seed": seed}
         jobs = jobs_table(played)
-        self._sizes = self._sizes or world.sizes()
         return {
+            "sizes": [world.sizes()],
             "runs": [{**about, **row, "seconds": each.seconds} for row, each in zip(rows, played, strict=True)],
             "regrets": regret_rows(world, seed, played, references) if len(self._horizons) > 1 else [],
             "curves": [curves_table(seed, each.choice.label, each.record, world.goal) for each in played],
@@ -77,11 +78,11 @@ class PolicyContest:
         growth = growth_table(tables["regrets"], self.labels, CONFIDENCE)
         return policies_table(tables["runs"], self.labels, growth, self._core.labels.columns)
 
-    def about(self) -> dict[str, Any]:
+    def about(self, found: Found) -> dict[str, Any]:
         """Return who leads, slots and horizons, and the sizes of the first seed's world."""
         anew = any(choice.knows_horizon for choice in self._choices)
         about = {"lead": self.labels[0], "slots": self._core.slots, "horizons": self._horizons, "knows_horizon": anew}
-        return {**about, **self._sizes}
+        return {**about, **found["sizes"][0]}
 
 
 def policies_table(

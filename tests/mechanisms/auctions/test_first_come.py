@@ -20,10 +20,15 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.flat_price import (
+    SignalledJobs,
+    _first_come_served_kernel,
     _first_come_welfare_kernel,
     best_first_come,
+    best_first_come_served,
+    first_come_served,
     first_come_welfare,
 )
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
 
 LIMITS = {"max_concurrency": 2, "max_duration": 4, "max_value": 50.0, "max_delay": 12}
@@ -289,15 +294,80 @@ def test_hidden_jobs_never_run_into_a_booking():
     assert peak == 2 and all(kind is EventKind.START for _, kind, _ in events)
 
 
-@given(certain_jobs(), st.lists(st.booleans(), min_size=12, max_size=12), st.sampled_from([0.0, 0.3]))
-def test_capacity_holds_and_only_the_contract_evicts(jobs, hide, price):
+@st.composite
+def mixed_jobs(draw):
+    """Jobs some of which hide durations, that may be longer than any the report names."""
     mixed = []
-    for (sow, arrival, duration, signal), hidden in zip(jobs, hide, strict=False):
-        if hidden:
+    for sow, arrival, duration, signal in draw(certain_jobs()):
+        if draw(st.booleans()):
             law = [(arrival, min(duration, 4), 0.5, None), (arrival, 1, 0.5, None)]
             mixed.append((StatementOfWork(sow.birth, sow.concurrency, sow.value, law), arrival, duration, None))
         else:
             mixed.append((sow, arrival, duration, signal))
+    return mixed
+
+
+def signalled(jobs, capacity=2):
+    return SignalledJobs.build(jobs, MarketLimits(capacity, HORIZON, **{**LIMITS, "max_concurrency": min(2, capacity)}))
+
+
+@given(mixed_jobs(), st.integers(2, 3), st.sampled_from([0.0, 0.37, 1.1]))
+def test_the_compiled_rule_meets_durations_as_the_mechanism_does(jobs, capacity, price):
+    starts, payments, _, _ = play(open_market(capacity, price), jobs)
+    welfare = 0.0
+    for j in payments:
+        sow, _, d, _ = jobs[j]
+        welfare += sow.value(starts[j] + d) if starts[j] + d < sow.birth + 12 else 0.0
+    found = first_come_served(signalled(jobs), capacity, price)
+    assert found.welfare == pytest.approx(welfare)
+    assert found.revenue == pytest.approx(sum(payments.values()))
+    assert np.count_nonzero(found.starts) == len(payments)
+
+
+def test_where_durations_are_revealed_the_two_compiled_rules_agree():
+    rng = np.random.default_rng(8)
+    jobs = [job(1, int(a), int(d), DeadlineValue(float(v), 14)) for a, d, v in rng.integers(1, 5, (30, 3))]
+    for price in (0.0, 0.4, 1.3):
+        known, served = (
+            first_come_welfare(realised(jobs), 2, HORIZON, price),
+            first_come_served(signalled(jobs), 2, price),
+        )
+        assert (served.welfare, served.revenue) == (known.welfare, known.revenue)
+    assert best_first_come_served(signalled(jobs), 2).welfare == best_first_come(realised(jobs), 2, HORIZON).welfare
+
+
+def test_the_best_price_where_durations_are_hidden_is_found_without_knowing_them():
+    """One node: a long job of value 8 and a short one of value 5 come in turn; their reports say the same."""
+    law = [(1, 1, 0.5, None), (1, 4, 0.5, None)]
+    long_ = (StatementOfWork(1, 1, DeadlineValue(8.0, 12), law), 1, 4, None)
+    short = (StatementOfWork(1, 1, DeadlineValue(5.0, 3), [(2, 1, 1.0, None)]), 2, 1, None)
+    best = best_first_come_served(signalled([long_, short], 1), 1)
+    assert (best.welfare, best.price) == (8.0, 0.0)  # 3.2 a round would keep the long one out: 5
+    assert best_first_come(realised([long_, short]), 1, HORIZON).welfare == 8.0
+    dear = (StatementOfWork(1, 1, DeadlineValue(9.0, 3), [(2, 1, 1.0, None)]), 2, 1, None)
+    best = best_first_come_served(signalled([long_, dear], 1), 1)
+    assert best.welfare == 9.0 and 3.2 <= best.price < 9.0
+    assert best_first_come(realised([long_, dear]), 1, HORIZON).price < 3.2  # known to take four: 2 a round keep it out
+
+
+def test_the_kernel_of_served_jobs_agrees_with_plain_python():
+    rng = np.random.default_rng(4)
+    jobs = [
+        job(1, int(a), int(d), DeadlineValue(5.0, 12), hidden=bool(h))
+        for a, d, h in rng.integers((1, 1, 0), (8, 4, 2), (20, 3))
+    ]
+    x = signalled(jobs)
+    columns = (x.arrivals, x.durations, x.booked, x.widths, x.hidden, x.means, x.offsets, x.worth, x.values)
+    results = []
+    for kernel in (_first_come_served_kernel, getattr(_first_come_served_kernel, "py_func", None)):
+        if kernel is not None:
+            free, starts = np.full(HORIZON, 2), np.zeros(20, dtype=np.int64)
+            results.append((*kernel(*columns, 0.5, free, starts), *free, *starts))
+    assert all(result == results[0] for result in results)
+
+
+@given(mixed_jobs(), st.sampled_from([0.0, 0.3]))
+def test_capacity_holds_and_only_the_contract_evicts(mixed, price):
     starts, payments, events, peak = play(open_market(2, price), mixed)
     assert peak <= 2
     evicted = {j: t for t, kind, j in events if kind is EventKind.EVICT}

@@ -1,0 +1,157 @@
+"""Mechanisms on the same jobs at several loads: what share of the best each earns, and against flat prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from rich.console import Group
+from rich.text import Text
+
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text, share_difference
+from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
+from marketsched.results.result import Result
+from marketsched.results.views import plain_table
+
+MARKERS = "osD^vP*X"
+# How the lines that everybody is compared with are called and drawn.
+FLAT: dict[str, tuple[str, Any]] = {
+    "first_come": ("first-come at price 0", (0, (1, 1.6))),
+    "best_flat": ("first-come at the best flat price", (0, (5, 2))),
+    "best_flat_known": ("the same, knowing all durations", (0, (6, 1.5, 1, 1.5))),
+}
+
+
+def _flat_look(name: str) -> dict[str, Any]:
+    return {"color": MUTED, "linewidth": 1.6, "linestyle": FLAT[name][1]}
+
+
+@register_kind("loads")
+class _Loads(Kind):
+    """Table ``runs``, one row per seed, load and mechanism; one row of the summary per load and mechanism."""
+
+    title = "comparison of mechanisms by load"
+    compared = "mechanisms"
+    by = ("load", "mechanism")
+
+    def how_far(self, result: Result) -> str:
+        return f"after {result.meta['runs']} of {result.meta['runs_asked_for']} seeds"
+
+    def view(self, result: Result) -> Group:
+        meta, rows = result.meta, result.records()
+        state = "" if result.complete else f", INTERRUPTED {result.how_far}"
+        names = len(meta["mechanisms"])
+        head = f"{meta['scenario']}: {names} mechanisms at {len(meta['loads'])} loads, {seeds_text(result)}{state}"
+        known = any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows)
+        titles = ["welfare, %\nof bound", "against\nfirst-come at 0", "against best\nflat price"]
+        table = plain_table("nodes", "", *titles, *(["knowing all\ndurations"] if known else []), first="load", room=4)
+        names_column = table.columns[2]
+        names_column.justify, names_column.no_wrap, names_column.overflow = "left", False, "fold"
+        for place, row in enumerate(rows):
+            first = not place or rows[place - 1]["load"] != row["load"]
+            if first and place:
+                table.add_row()
+            if first:
+                _flat_rows(table, row, known)
+            table.add_row("", "", *_cells(row, known))
+        return Group(Text(head, style="bold"), table, *(Text(f"- {remark}") for remark in _remarks(result)))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        return {"figure": loads_figure(result)} if result.summary["share"].notna().any() else {}
+
+
+def _flat_rows(table: Any, row: Mapping[str, Any], known: bool) -> None:
+    """Show what first-come at flat prices earned at this load."""
+    load, nodes = f"{row['load']:g}", f"{row['nodes']:,.4g}"
+    if not math.isfinite(row.get("best_flat_share", math.nan)):
+        table.add_row(load, nodes)
+        return
+    for name in FLAT if known else tuple(FLAT)[:2]:
+        table.add_row(load, nodes, FLAT[name][0], share_difference(row, f"{name}_share").removeprefix("+"))
+        load = nodes = ""
+
+
+def _cells(row: Mapping[str, Any], known: bool) -> list[str]:
+    if not row["runs"]:
+        return [row["mechanism"], "refused"]
+    names = ("first_come", "best_flat", *(["best_flat_known"] if known else []))
+    share = share_difference(row, "share").removeprefix("+")
+    return [row["mechanism"], share, *(share_difference(row, f"over_{name}") for name in names)]
+
+
+def _remarks(result: Result) -> list[str]:
+    """Return what a reader of the figures must be told, one sentence each."""
+    rows = result.records()
+    kinds = result.runs["opt_kind"].dropna().unique().tolist() if "opt_kind" in result.runs else []
+    bounds = " or ".join(BOUNDS[kind] for kind in kinds)
+    found = [f"welfare as a share of {bounds}, mean over seeds; the nodes of a seed are those that make the load"]
+    found += flat_remarks(rows, result.meta)
+    for row in rows:
+        if row["refused"]:
+            of = f"{row['refused']} of {row['refused'] + row['runs']} seeds"
+            found.append(f"{row['mechanism']} at load {row['load']:g}: no figures of {of}: {row['why']}")
+    return found
+
+
+def loads_figure(result: Result) -> Figure:
+    """Draw welfare over the bound against load, and the paired difference to the best flat price.
+
+    Returns
+    -------
+    Figure
+        12 x 5.2 inches; lines are intervals. Points of one load are drawn beside each other.
+    """
+    rows, meta = result.records(), result.meta
+    rows = [row for row in rows if row["runs"]]
+    labels: Sequence[str] = meta["mechanisms"]
+    loads = sorted({row["load"] for row in rows})
+    with matplotlib.rc_context(STYLE):
+        about = f"{meta['runs']} seeds; lines: {meta['confidence']:.0%} intervals" if meta["runs"] > 1 else "one seed"
+        figure, (left, right) = frame(2, meta["scenario"], about, wspace=0.2, top=0.72, bottom=0.13)
+        figure.set_size_inches(12, 5.2)
+        flat = [name for name in FLAT if any(math.isfinite(row[f"{name}_share"]) for row in rows)]
+        for name in flat:
+            own = [next(row for row in rows if row["load"] == load) for load in loads]
+            left.plot(range(len(loads)), [100 * row[f"{name}_share"] for row in own], **_flat_look(name))
+        for name in flat:
+            if name == "best_flat":
+                continue
+            own = [next(row for row in rows if row["load"] == load) for load in loads]
+            gaps = [100 * (row[f"{name}_share"] - row["best_flat_share"]) for row in own]
+            right.plot(range(len(loads)), gaps, **_flat_look(name))
+        right.axhline(0.0, **_flat_look("best_flat"))
+        for place, label in enumerate(labels):
+            own = [row for row in rows if row["mechanism"] == label]
+            x = [loads.index(row["load"]) + 0.09 * (place - (len(labels) - 1) / 2) for row in own]
+            _line(left, x, own, "share", place)
+            _line(right, x, own, "over_best_flat", place)
+        left.set_title("welfare, % of the bound on the best schedule", fontsize=12, loc="left")
+        right.set_title("less the best flat price, points of the bound", fontsize=12, loc="left")
+        for axes in (left, right):
+            axes.set_xticks(range(len(loads)), [f"{load:g}" for load in loads])
+            axes.set_xlim(-0.4, len(loads) - 0.6)
+            axes.set_xlabel("load: work asked for, over nodes")
+            axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+        handles = [
+            Line2D([], [], linewidth=2, marker=MARKERS[i % len(MARKERS)], markersize=5, label=label, **look(i))
+            for i, label in enumerate(labels)
+        ]
+        handles += [Line2D([], [], label=FLAT[name][0], **_flat_look(name)) for name in flat]
+        legend(figure, labels, handles=handles, rows=1 + (len(handles) > 4), handlelength=2.4)
+    return figure
+
+
+def _line(axes: Axes, x: Sequence[float], rows: Sequence[Mapping[str, Any]], name: str, place: int) -> None:
+    """Draw one mechanism: a line through means, intervals where there are any."""
+    y = [100 * row[name] for row in rows]
+    below = [100 * (row[name] - row[f"{name}_low"]) for row in rows]
+    above = [100 * (row[f"{name}_high"] - row[name]) for row in rows]
+    lines = [[d if math.isfinite(d) else 0.0 for d in each] for each in (below, above)]
+    axes.errorbar(x, y, yerr=lines, linewidth=1.8, elinewidth=1.4, capsize=2.5, marker=MARKERS[place % len(MARKERS)],
+                  markersize=5, zorder=4, **look(place))  # fmt: skip

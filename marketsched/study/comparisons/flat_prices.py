@@ -1,0 +1,130 @@
+"""What every mechanism is compared with: first-come-first-served at price 0, and at the best flat price in hindsight.
+
+The best price is looked for once in each world, on jobs as the market reveals their durations; first-come
+then runs at it like everybody else. Where durations are hidden, first-come that knows them all is noted as
+well, under a name that says so: nobody could run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.agents.setup import MarketSetup
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.auctions.flat_price import SignalledJobs, best_first_come, best_first_come_served
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.play.hindsight import realised
+from marketsched.results.paired_statistics import Spread, spread
+
+# Columns of `runs` with the welfare of each, credits.
+FLAT = ("first_come", "best_flat", "best_flat_known")
+
+
+class FlatPrices:
+    """First-come at flat prices in one world.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The market.
+    setup : function of a Scenario
+        Builds the setup of this world with a mechanism of its own.
+    play : function of a MarketSetup
+        Plays it to its end and returns its welfare, credits.
+
+    Attributes
+    ----------
+    jobs : RealisedJobs
+        As they really turn out in this world.
+    capacity : int
+        C, nodes.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        setup: Callable[[Scenario], MarketSetup],
+        play: Callable[[MarketSetup], float],
+    ) -> None:
+        self._scenario, self._setup, self._play = scenario, setup, play
+        self._earned: dict[float, float] = {}  # by price
+        self._at_zero = self._at(0.0)
+        self.jobs = realised(self._at_zero)
+        self.capacity = self._at_zero.capacity
+
+    def note(self, setup: MarketSetup, welfare: float) -> None:
+        """Note what a contestant earned: it need not run again if it was first-come at a flat price."""
+        if type(setup.mechanism) is FirstCome:
+            self._earned[setup.mechanism.price] = welfare
+
+    def figures(self) -> dict[str, float]:
+        """Return the columns of `runs` beside each contestant's own: welfare in credits, prices per node and round."""
+        setup = self._at_zero
+        limits: MarketLimits = setup.mechanism.limits  # type: ignore[attr-defined]
+        price = _best_price(setup, limits)
+        found = {"first_come": self._welfare(0.0, setup), "best_flat": self._welfare(price), "best_flat_price": price}
+        if all(job.truth.revealed for job in setup.jobs):
+            return found | {"best_flat_known": np.nan, "best_flat_known_price": np.nan}
+        best = best_first_come(self.jobs, self.capacity, limits.horizon)
+        return found | {"best_flat_known": best.welfare, "best_flat_known_price": best.price}
+
+    def _at(self, price: float) -> MarketSetup:
+        choice = {"pricing": {"kind": "posted", "prices": [price]}}
+        return self._setup(self._scenario.with_mechanism("first-come", choice))
+
+    def _welfare(self, price: float, setup: MarketSetup | None = None) -> float:
+        if price not in self._earned:
+            self._earned[price] = self._play(self._at(price) if setup is None else setup)
+        return self._earned[price]
+
+
+def _best_price(setup: MarketSetup, limits: MarketLimits) -> float:
+    """Return the best flat price in hindsight on the jobs of a market, owners reporting truly."""
+    jobs = SignalledJobs.build(((job.truth, job.arrival, job.duration, job.signal) for job in setup.jobs), limits)
+    return best_first_come_served(jobs, setup.capacity).price
+
+
+def paired_differences(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
+    """Return what one mechanism earned beyond first-come at flat prices, paired seed by seed.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Of one mechanism, one row per seed: ``welfare``, ``opt_high``, and the columns `FLAT`.
+    confidence : float
+        Of Student's interval of each mean.
+
+    Returns
+    -------
+    dict
+        ``over_NAME`` with ``_low`` and ``_high`` for each of `FLAT`: mean over seeds of the difference as a share
+        of the bound on OPT; NaN where there is none.
+    """
+    found: dict[str, float] = {}
+    for name in FLAT:
+        each = shares(runs["welfare"] - runs[name], runs["opt_high"]) if name in runs else []
+        found |= _named(f"over_{name}", spread(each, confidence))
+    return found
+
+
+def flat_shares(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
+    """Return what first-come at flat prices earned as a share of the bound on OPT: ``NAME_share`` with its interval."""
+    found: dict[str, float] = {}
+    for name in FLAT:
+        each = shares(runs[name], runs["opt_high"]) if name in runs else []
+        found |= _named(f"{name}_share", spread(each, confidence))
+    return found
+
+
+def shares(part: pd.Series[float], whole: pd.Series[float]) -> Sequence[float]:
+    """Return ``part / whole`` seed by seed; NaN where there is nothing to share."""
+    return [a / b if b > 0 else np.nan for a, b in zip(part.tolist(), whole.tolist(), strict=True)]
+
+
+def _named(name: str, found: Spread) -> dict[str, Any]:
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
