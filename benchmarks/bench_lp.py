@@ -22,7 +22,7 @@ CLASSES = ((1.5, 48), (6.0, 6), (36.0, 1))  # value per node-round, rounds it ca
 
 
 def _market(seed: int = 0) -> tuple[list[StatementOfWork], int]:
-    """Return jobs of three classes, cheap ones that can wait to dear ones that cannot, and the capacity."""
+    """Return jobs of three classes, cheap ones that can wait to valuable ones that cannot, and the capacity."""
     from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork
 
     rng = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ def _outcomes(n: int) -> list[NDArray[np.int64] | NDArray[np.float64]]:
 
 @benchmark
 def unit_allocation() -> Iterator[Row]:
-    """Pack 10^5 and 10^6 outcomes, check the packing, widen it; one sort by two keys as a yardstick."""
+    """Pack 10^5 and 10^6 outcomes, check the packing, widen it; one sort by two keys to compare with."""
     for n, bound in ((100_000, 1.0), (1_000_000, None)):
         arrays = _outcomes(n)
         pack = partial(fractional_unit_allocation, *arrays, max_concurrency=UNIT, max_duration=LONGEST)

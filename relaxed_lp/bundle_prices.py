@@ -39,7 +39,7 @@ class _BundleQuote:
         """Return the price of (start, duration) in credits.
 
         A run that no bundle was on sale for, which only a false report brings, costs V_max, or what
-        the dearest bundle would cost if that is more: then it cannot pay.
+        the most expensive bundle would cost if that is more: then it cannot pay.
         """
         menu = self.menu
         covering = (menu.first <= start) & (menu.last >= start + duration - 1) & (menu.closed_at > self.commits)

@@ -69,7 +69,7 @@ def main() -> None:
     """Compare, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=8, help="paired runs, at least 2 (8)")
-    parser.add_argument("--whole", action="store_true", help="the whole day of the scenario; minutes")
+    parser.add_argument("--whole", action="store_true", help="the whole day of the scenario")
     parser.add_argument("--out", type=Path, default=Path("build/examples/stochastic-prices.png"))
     options = parser.parse_args()
     if options.runs < 2:

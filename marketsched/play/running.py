@@ -48,7 +48,7 @@ def run(
     optimum : bool
         Of a cluster: whether the best there could be (of OgaSched: the best fixed allocation) is looked for.
     progress : function of (int, int, str), optional
-        Told how many rounds or slots are done, how many there are, and what comes now.
+        Called with how many rounds or slots are done, how many there are, and what comes now.
     keep_interrupted : bool
         On Ctrl-C return what is finished, rounds of a market and policies of a cluster, instead of raising
         ``KeyboardInterrupt``; there are then no bounds.

@@ -78,7 +78,7 @@ def summary_view(summary: Mapping[str, Any], expected: Expected | None = None) -
     """
     parts: list[Any] = [_headline(summary), _events_table(summary, expected or {})]
     if summary.get("bounds"):
-        parts.append(_yardstick_table(summary, expected or {}))
+        parts.append(_bounds_table(summary, expected or {}))
     parts += [Text(f"- {remark}") for remark in remarks(summary)]
     return Group(*parts)
 
@@ -125,7 +125,7 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     return table
 
 
-def _yardstick_table(summary: Mapping[str, Any], expected: Expected) -> Table:
+def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     """Welfare of the run and of first come, first served, against two upper bounds on any schedule."""
     bounds, first_come = summary["bounds"], summary["first_come"]
     dual, certificate = bounds["dual"], bounds.get("certificate")

@@ -1,7 +1,7 @@
 """Pictures of sweeps, in the manner of Figs. 3, 6 and 7 of the OgaSched paper.
 
 Every function takes a tidy table with one row per value, seed and policy: ``value, seed, policy, slots,
-reward, reference`` (NaN where the yardstick is not known), and the measures that are drawn.
+reward, reference`` (NaN where the reference is not known), and the measures that are drawn.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def sweep_figure(table: pd.DataFrame, *, key: str, title: str, goal: str = "rewa
     title : str
         Headline.
     goal, star : str
-        What the core calls its goal and its yardstick.
+        What the core calls its goal and its reference.
 
     Returns
     -------

@@ -216,7 +216,7 @@ def _table(*titles: str, first: str = "") -> Table:
 
 
 def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
-    """What the leading policy earns over every other one, and what the yardstick does."""
+    """What the leading policy earns over every other one, and what the reference does."""
     lead = meta["lead"]
     star = words.star
     interval = f"{meta['confidence']:.0%}\ninterval"

@@ -89,7 +89,7 @@ def audit(
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (str, float), optional
-        Told what is being done, and the share of it that is done.
+        Called with what is being done, and the share of it that is done.
     keep_interrupted : bool
         On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
 

@@ -279,7 +279,7 @@ class Stage:
                 market.submit(other.name, sow, fate, sow.concurrency, owner=other.owner or other.name)
 
     def _known_outcome(self, i: int) -> tuple[StatementOfWork | None, Fate | None]:
-        """Return what happened to a job of the history, if nothing is left to be drawn: lotteries are dear."""
+        """Return what happened to a job of the history, if nothing is left to be drawn: lotteries take long."""
         other = self.situation.others[i]
         return (other.law.cases[0][0], other.happened) if len(other.law.cases) == 1 else (None, None)
 

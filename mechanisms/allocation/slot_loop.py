@@ -187,7 +187,7 @@ def play_slots(
     slots : int, optional
         T; all slots of the environment by default.
     progress : callable, optional
-        Told the number of slots done, at most some 200 times in a run and at its end.
+        Called with the number of slots done, at most some 200 times in a run and at its end.
 
     Returns
     -------

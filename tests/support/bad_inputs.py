@@ -204,12 +204,13 @@ GOOD_LINE = {"round": 1, "event": "submit", "job": "good", "sow": EVENTS[0]["sow
 
 @dataclass(frozen=True)
 class Case:
-    """A file with one nasty value: its kind, the place that is nasty, the name of the value, and the text."""
+    """A file with one nasty value: its kind, the place that is nasty, the name of the value, the text; more options."""
 
     kind: str
     place: str
     value: str
     text: str
+    options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.place} = {self.value}"
@@ -276,8 +277,8 @@ def _arguments(case: Case, folder: Path) -> list[str]:
         (folder / "log.jsonl").write_text(json.dumps(GOOD_LINE) + "\n")
         return ["replay", str(file), str(folder / "log.jsonl")]
     if case.kind == "sweep":
-        return ["sweep", str(file), "--out", str(folder / "out"), "--jobs", "1"]
-    return ["run", str(file), "--out", str(folder / "out")]
+        return ["sweep", str(file), "--out", str(folder / "out"), "--jobs", "1", *case.options]
+    return ["run", str(file), "--out", str(folder / "out"), *case.options]
 
 
 def attempt(case: Case, seconds: int = SECONDS) -> Ending:
@@ -361,6 +362,22 @@ def complaint(case: Case, ending: Ending) -> str:
     if key not in line and not re.search(r"line \d+|YAML", line):
         return f"{key} is not named: {line[:200]!r}"
     return ""
+
+
+def crash(case: Case, ending: Ending) -> str:
+    """Return what is wrong with an ending of which nobody knows whether it had to be refused, or nothing."""
+    if isinstance(ending.status, str):
+        return f"{ending.status} after {ending.seconds:.1f} s"
+    if "Traceback" in ending.err:
+        return ending.err.strip().splitlines()[-1][:200]
+    if case.kind == "events":
+        return complaint(case, ending)
+    failed = ending.status == 1 and case.kind == "sweep" and "runs failed" in ending.err
+    if ending.status in (0, 3) or failed:
+        return ""
+    if ending.status != 2 or ending.err.count("\n") != 1 or not ending.err.startswith("marketsched: "):
+        return f"status {ending.status}, {ending.err.count(chr(10))} lines: {ending.err[:150]!r}"
+    return f"a line of {len(ending.err)} letters" if len(ending.err) > 2500 else ""
 
 
 def as_it_stands(kind: str) -> Ending:

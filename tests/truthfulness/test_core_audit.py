@@ -35,6 +35,34 @@ def test_a_cluster_scenario_is_audited(scenario, tmp_path):
     assert "best lie found" in done.output and "20 fresh worlds" in done.output
 
 
+def test_the_published_worlds_are_audited_and_every_policy_by_itself_alike(tmp_path):
+    words = ["audit", "--published", "--worlds", "20", "--confidence", "0.95", "--mechanism"]
+    done = CliRunner().invoke(app, [*words, "lcf", "--mechanism", "lwtf", "--out", str(tmp_path / "both")])
+    assert done.exit_code == 3, done.output
+    both = load(tmp_path / "both")
+    assert both.summary[["core", "policy", "payment"]].values.tolist() == [
+        ["esdp", "lcf", "none"],
+        ["esdp", "lwtf", "none"],
+    ]
+    alone = CliRunner().invoke(app, [*words, "lwtf", "--out", str(tmp_path / "alone")])
+    assert alone.exit_code == 0, alone.output
+    one = load(tmp_path / "alone").lies
+    assert one.equals(both.lies[both.lies["policy"] == "lwtf"].reset_index(drop=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--published", "cluster-default"], "SCENARIO = 'cluster-default': expected none beside --published"),
+        (["--published", "--mechanism", "nobody"], "policy = 'nobody': expected one of ogasched, fairness, drf, "),
+        (["--worlds", "30"], "SCENARIO is missing: expected a scenario, or --published"),
+    ],
+)
+def test_what_is_to_be_audited_is_said_once(words, line, tmp_path):
+    done = CliRunner().invoke(app, ["audit", *words, "--out", str(tmp_path / "r")])
+    assert done.exit_code == 2 and done.stderr.startswith(f"marketsched: {line}") and done.stderr.count("\n") == 1
+
+
 def test_the_lie_that_takes_all_from_fairness_is_printed_as_json(tmp_path):
     words = ["audit", "cluster-default", "--mechanism", "fairness", "--json", "--out", str(tmp_path / "r")]
     sizes = ["slots=5", "instance.instances=4", "instance.ports=3", "instance.contention=1", "instance.gain=linear"]

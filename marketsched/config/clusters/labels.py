@@ -1,4 +1,4 @@
-"""What a core calls things: its goal, its yardstick, and the figures that a reader is shown."""
+"""What a core calls things: its goal, its reference, and the figures that a reader is shown."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class CoreLabels:
     goal : str
         What policies maximise.
     star, reference : str
-        The yardstick in short and in full.
+        The reference in short and in full.
     remark : str
-        What the yardstick is; ``{gap}`` stands for its certified gap in per cent.
+        What the reference is; ``{gap}`` stands for its certified gap in per cent.
     seeds : str
         What every seed has of its own.
     world, sizes : str

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,7 +24,13 @@ PROFITABLE = 3  # exit status: a lie pays
 
 
 def audit(
-    scenario: Annotated[str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")],
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.", show_default=False),
+    ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="No scenario: the worlds of docs/allocation.md, policies of all cores.")
+    ] = False,
     mechanism: Annotated[
         list[str] | None,
         typer.Option(help="A mechanism or policy, as in compare; may be repeated (default: the scenario's)."),
@@ -35,6 +42,9 @@ def audit(
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
+    search_worlds: Annotated[
+        int, typer.Option(help="Of a cluster scenario: worlds in which lies to its policies are searched.", min=4)
+    ] = 4,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     out: OutOption = None,
     force: ForceOption = False,
@@ -44,6 +54,12 @@ def audit(
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3 if one is confirmed."""
     with one_line_errors():
+        from marketsched.mechanisms.errors import InvalidParameterError
+
+        if published:
+            _published(scenario, mechanism, search_worlds, worlds, confidence, seed, out, force, as_json)
+        if scenario is None:
+            raise InvalidParameterError("SCENARIO is missing", legal="a scenario, or --published")
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
         from marketsched.truthfulness.audit import audit as audit_scenario
@@ -58,6 +74,7 @@ def audit(
                     base,
                     mechanism,
                     seed=seed,
+                    search_worlds=search_worlds,
                     fresh_worlds=worlds,
                     confidence=confidence,
                     data=data,
@@ -82,3 +99,34 @@ def audit(
         finish(found.result(), folder, force, as_json)
     if found.profitable:
         raise typer.Exit(PROFITABLE)
+
+
+def _published(
+    scenario: str | None,
+    policies: list[str] | None,
+    search_worlds: int,
+    worlds: int,
+    confidence: float,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> NoReturn:
+    """Audit the policies of all cores in the worlds of docs/allocation.md, and leave."""
+    from marketsched.mechanisms.errors import InvalidParameterError
+    from marketsched.truthfulness.cores.auditing import audit_published
+
+    if scenario is not None:
+        raise InvalidParameterError(place="SCENARIO", value=scenario, legal="none beside --published")
+    folder = target_folder(out, "published-audited", force)
+    with progress_bar() as tell:
+        lies = audit_published(
+            policies,
+            seed=seed,
+            search_worlds=search_worlds,
+            fresh_worlds=worlds,
+            confidence=confidence,
+            progress=lambda what, plays: tell(0.0, 1.0, f"{what}: {plays} games"),
+        )
+    finish(lies, folder, force, as_json)
+    raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)

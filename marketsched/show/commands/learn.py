@@ -20,7 +20,7 @@ from marketsched.show.commands.tools import (
 def learn(
     mechanisms: Annotated[
         str,
-        typer.Option(help="Names, separated by commas; parameters behind a colon, as in reduction:price=2."),
+        typer.Option(help="Names, separated by commas; parameters behind a colon, as in posted-price:price=2."),
     ] = "exponential,pay-as-bid",
     learner: Annotated[
         str, typer.Option(help="adahedge, hedge, exp3, ucb or best-response: how every owner learns.")

@@ -1,8 +1,8 @@
-"""How regret against the yardstick grows with the number of slots.
+"""How regret against the reference grows with the number of slots.
 
 A horizon is a run of its own: the step of OgaSched (26) depends on how many slots there will be, so a
 policy that knows its horizon is played anew for each. All horizons share their first slots'
-arrivals, and each has a yardstick of its own (of OgaSched the best fixed allocation y*).
+arrivals, and each has a reference of its own (of OgaSched the best fixed allocation y*).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def regret_rows(
     played : sequence of Played
         Over all slots.
     references : mapping of int to Reference
-        The yardstick at every horizon, the whole length among them.
+        The reference at every horizon, the whole length among them.
     """
     from marketsched.play.policies import play
 

@@ -243,7 +243,7 @@ class _Record:
         known = [factor for factor in factors if not np.isnan(factor)]
         mean_factor = float(np.mean(known)) if known else np.nan
         measures = (played.outcome.welfare, played.outcome.revenue, float(np.mean(truths)), mean_factor)
-        self.episodes.append((episode, day.number, *measures, *self._yardsticks(episode, day)))
+        self.episodes.append((episode, day.number, *measures, *self._bounds(episode, day)))
 
     def _choices(self) -> tuple[list[Draw | None], list[Strategy], list[float]]:
         """Let every owner choose; return draws, strategies and how likely the truth was."""
@@ -281,7 +281,7 @@ class _Record:
             elif isinstance(mind, BestResponding):
                 mind.look(self.market, played, self.market.owners[i])
 
-    def _yardsticks(self, episode: int, day: Day) -> tuple[float, float, float]:
+    def _bounds(self, episode: int, day: Day) -> tuple[float, float, float]:
         if self.bound_every is None or episode % self.bound_every:
             return np.nan, np.nan, np.nan
         truthful = self.market.play(day, self.market.reports(day, {}))

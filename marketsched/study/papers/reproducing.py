@@ -59,7 +59,7 @@ def reproduce(
     force : bool
         Replace earlier results in that folder.
     progress : function of str, optional
-        Told what is being run.
+        Called with what is being run.
     bench : Bench, optional
         One that an earlier experiment has used: what it ran need not be run again.
 
@@ -149,7 +149,7 @@ def reproduce_all(
     jobs : int
         Processes; the results are the same, but for those of experiments that measure time.
     progress : function of (int, int, str), optional
-        Told how many experiments are done, how many there are, and what is being run.
+        Called with how many experiments are done, how many there are, and what is being run.
 
     Raises
     ------

@@ -100,7 +100,7 @@ class Bench:
     data : path, optional
         Folder of recorded traces.
     tell : function of str
-        Told what is being run.
+        Called with what is being run.
     made : dict
         Comparisons by what they were made of, for other experiments that want the same.
     """

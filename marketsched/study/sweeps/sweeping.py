@@ -116,7 +116,7 @@ def sweep(
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``, on a cluster
         that of the worker.
     progress : function of (int, int, str), optional
-        Told how many runs are finished, how many there are, and how long it may take.
+        Called with how many runs are finished, how many there are, and how long it may take.
     keep_interrupted : bool
         On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
     name : str, optional

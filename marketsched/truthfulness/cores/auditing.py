@@ -2,7 +2,7 @@
 
 `audit_cores` audits the policies of any cluster scenario, as ``marketsched audit cluster-pai`` does: every seed draws
 a world of its own, and the owner of the first port (or job) lies. `published_cases` are the families of small random
-worlds of docs/allocation.md.
+worlds of docs/allocation.md, and `audit_published` makes its table, as ``marketsched audit --published`` does.
 
 One row per case and family of lies: the best lie of the family that the search found, scored on fresh worlds.
 Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the column before them.
@@ -16,7 +16,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from marketsched.agents.cluster_games import CoreGame
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play.running import versions
 from marketsched.results.paired_statistics import Estimate
 from marketsched.results.result import Result
@@ -170,10 +170,64 @@ def audit_cores(
         for payment in world.payments(choice)
     ]
     options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
+    about = {"scenario": base.name, "core": base.cluster.core}
+    return _audited(cases, about, {"scenario.yaml": base.to_yaml()}, seed=seed, progress=progress, **options)
+
+
+def audit_published(
+    policies: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    search_worlds: int = 16,
+    fresh_worlds: int = 40,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> Result:
+    """Search the policies of all cores for lies that pay, in the worlds of docs/allocation.md.
+
+    Parameters
+    ----------
+    policies : sequence of str, optional
+        Of `published_cases`; None: all.
+    seed, search_worlds, fresh_worlds, confidence, progress
+        As in `core_lies_table`. A policy's figures do not depend on what else is audited.
+
+    Returns
+    -------
+    Result
+        As `audit_cores`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such policy.
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+    cases, names = published_cases(), None if policies is None else list(policies)
+    known = list(dict.fromkeys(case.policy for case in cases))
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(place="policy", value=name, legal=f"one of {', '.join(known)}")
+    chosen = [case for case in cases if names is None or case.policy in names]
+    options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
+    about = {"scenario": "published worlds", "core": "all"}
+    return _audited(chosen, about, {}, seed=seed, progress=progress, **options)
+
+
+def _audited(
+    cases: Sequence[Case],
+    about: dict[str, Any],
+    files: dict[str, str],
+    *,
+    seed: int,
+    progress: Progress | None,
+    **options: Any,
+) -> Result:
+    """Return the table of all cases, the best of each, and how it was made."""
     table = core_lies_table(cases, seed=seed, progress=progress, **options)
     best = table[table["best"]].reset_index(drop=True)
-    meta = {"scenario": base.name, "core": base.cluster.core, "seed": seed, **options, "versions": versions()}
-    return Result("core-lies", {"lies": table}, best, meta, {"scenario.yaml": base.to_yaml()})
+    return Result("core-lies", {"lies": table}, best, {**about, "seed": seed, **options, "versions": versions()}, files)
 
 
 def core_lies_table(
@@ -192,7 +246,7 @@ def core_lies_table(
     cases : sequence of Case, optional
         `published_cases` by default.
     search_worlds, fresh_worlds, confidence, seed, progress
-        As in `search_core_lies`; ``progress`` is told ``("core policy payment", plays of this case)``.
+        As in `search_core_lies`; ``progress`` is called with ``("core policy payment", plays of this case)``.
 
     Returns
     -------

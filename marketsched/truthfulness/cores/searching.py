@@ -169,7 +169,7 @@ def search_core_lies(
     seed : int
         Of the seeds of the worlds.
     progress : callable, optional
-        Told ``("play", number of games played)``.
+        Called with ``("play", number of games played)``.
 
     Returns
     -------
