@@ -73,6 +73,8 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     name, notes = row["mechanism"], []
     if row["lie"] and row["regret_lower"] > tolerance:
         notes.append(f"{name}: a lie pays: {row['worst_job']} {row['lie']}")
+    if row.get("rests_on"):
+        notes.append(f"{name}: its certificates are exact for what each owner faced, and rest on {row['rests_on']}")
     if row["outside_model"]:
         gain = amount(row["outside_gain"])
         what = f"{row['outside_model']} gains at least {gain}"

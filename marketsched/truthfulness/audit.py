@@ -2,7 +2,7 @@ r"""The audit of a scenario: regret between a search from below and certificates
 
 For every mechanism, ``search <= true regret <= certificate``:
 
-* mechanisms with menus: certificates of many owners spread over one run (`certify_owners`);
+* mechanisms with menus, at birth or at arrival: certificates of many owners spread over one run (`certify_owners`);
 * any mechanism: a black-box search for lies that pay, for a few owners: those of whom a certificate
   names a lie, then those whose certificate is loosest, or who were drawn if there is none (`search`).
 
@@ -31,6 +31,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.running import versions
+from marketsched.truthfulness.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificate import Certificate
 from marketsched.truthfulness.own_lies import FixedReport
@@ -58,6 +59,7 @@ def audit(
     plays: int | None = None,
     seed: int = 0,
     samples: int | None = None,
+    menu_lies: int = MENU_LIES,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
@@ -86,6 +88,8 @@ def audit(
         Root of all randomness.
     samples : int, optional
         Fresh paths per certificate, see `certify`.
+    menu_lies : int
+        Of a mechanism with menus at arrival: how many reports are asked whether they move the menu they face.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (str, float), optional
@@ -118,7 +122,8 @@ def audit(
     tolerance, budget = finite_parameter("tolerance", tolerance), finite_parameter("budget", budget, "(0, inf)")
     most = None if plays is None else whole_parameter("plays", plays, 100)
     tell = progress or (lambda what, share: None)
-    plan = _Plan(owners, confidence, tolerance, budget, most, seed, samples, data, tell)
+    lies = whole_parameter("menu_lies", menu_lies, 1)
+    plan = _Plan(owners, confidence, tolerance, budget, most, seed, samples, lies, data, tell)
     meta = {
         "scenario": base.name,
         "owners": owners,
@@ -159,6 +164,7 @@ class _Plan:
     plays: int | None
     seed: int
     samples: int | None
+    menu_lies: int
     data: str | PathLike[str] | None
     tell: Progress
 
@@ -211,6 +217,7 @@ def _certified(
             seed=plan.seed,
             confidence=plan.confidence,
             samples=plan.samples,
+            menu_lies=plan.menu_lies,
             data=plan.data,
             progress=lambda done, total: plan.tell(what, done / total),
             note=note,
@@ -297,8 +304,10 @@ def _situations(entrant: NamedMechanism, table: pd.DataFrame, plan: _Plan) -> li
     """Return the situations of owners with a named lie or a loose certificate, or of some that are drawn."""
     if len(table):
         ranked = table.sort_values(["regret_lower", "regret_upper"], ascending=False, kind="stable")["job"].tolist()
-        # Later jobs never matter to an owner under LIFO: leaving them out is exact, and fast.
-        return situations_of(entrant.scenario, ranked[:SEARCHED], plan.seed, nobody_later=True, data=plan.data)
+        # Later jobs never matter to an owner under LIFO: leaving them out is exact, and fast. Menus at arrival are
+        # made of jobs that were submitted later, too.
+        alone = "rests_on" not in table
+        return situations_of(entrant.scenario, ranked[:SEARCHED], plan.seed, nobody_later=alone, data=plan.data)
     rng = np.random.default_rng(np.random.SeedSequence(plan.seed))
     workload = entrant.scenario.workload.build(rng.spawn(3)[0], plan.data)
     drawn = np.random.default_rng([0xA0D1, plan.seed]).permutation(len(workload.jobs))[:SEARCHED]

@@ -45,6 +45,11 @@ class MechanismAudit:
         return float(self.certificates["regret_upper"].max()) if len(self.certificates) else np.nan
 
     @property
+    def rests_on(self) -> str:
+        """What was asked of menus at arrival before they were certified; empty for other mechanisms."""
+        return str(self.certificates["rests_on"].iloc[0]) if "rests_on" in self.certificates else ""
+
+    @property
     def lies(self) -> list[Deviation]:
         """The confirmed lies inside the model, largest sure gain first."""
         found = [each.lie for each in self.searched if each.lie is not None]
@@ -144,6 +149,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "median_width": float(widths.median()) if widths is not None else np.nan,
         "largest_width": float(widths.max()) if widths is not None else np.nan,
         "certified_owners": len(each.certificates),
+        "rests_on": each.rests_on,
         "certified_share": np.nan if each.certified_share is None else each.certified_share,
         "searched_owners": len(each.searched),
         "worst_job": job,

@@ -176,8 +176,8 @@ def require_menu(mechanism: Any) -> None:
     """
     if not isinstance(mechanism, PostedPriceMechanism):
         raise InvalidParameterError(
-            f"mechanism = {type(mechanism).__name__}: it posts no menu of prices and failure estimates: expected a "
-            "PostedPriceMechanism; truthfulness.search takes any mechanism"
+            f"mechanism = {type(mechanism).__name__}: it posts no menu of prices and failure estimates at birth: "
+            "expected a PostedPriceMechanism; audit certifies menus at arrival, truthfulness.search takes any mechanism"
         )
     changed = [
         name

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import MarketLoop, TruthfulOwners
 from marketsched.agents.loop import play as play_rounds
 from marketsched.mechanisms.mechanism import Event, Mechanism, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
+from marketsched.truthfulness.menus import menu_of, posts_menus_at_arrival
 
 SIZES: dict[str, Any] = {
     "capacity": 3,
@@ -41,6 +43,21 @@ class CheckMarket:
         left_out = set(names)
         return CheckMarket({n: job for n, job in self.jobs.items() if n not in left_out}, self.seed, self.sizes)
 
+    def hidden(self) -> CheckMarket:
+        """Return the same market with durations that nobody sees before a job ends."""
+        jobs = {}
+        for name, job in self.jobs.items():
+            points = [(r.arrival, r.duration, r.probability, None) for r in job.truth.requirements]
+            truth = StatementOfWork(job.truth.birth, job.truth.concurrency, job.truth.value, points)
+            jobs[name] = replace(job, truth=truth, signal=None)
+        return CheckMarket(jobs, self.seed, self.sizes)
+
+    @property
+    def public(self) -> PublicInformation:
+        """What owners are told."""
+        names = ("capacity", "horizon", "max_delay", "max_concurrency", "max_duration", "max_value")
+        return PublicInformation(*(self.sizes[name] for name in names))
+
 
 @dataclass(slots=True)
 class Played:
@@ -49,6 +66,7 @@ class Played:
     events: list[Event] = field(default_factory=list)
     loads: list[int] = field(default_factory=list)  # nodes busy, round by round, as the events tell
     menus: dict[Any, Menu] = field(default_factory=dict)  # by job, of the moment before its submission
+    faced: dict[Any, Any] = field(default_factory=dict)  # by job: menus of all widths at birth, or that at arrival
     surfaces: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)
 
 
@@ -77,18 +95,28 @@ def play(
     surfaces: str = "",
     pickle_in: int = 0,
     before_play: Callable[[Mechanism], None] | None = None,
+    faced: bool = False,
+    lies: Mapping[Any, StatementOfWork] | None = None,
 ) -> Played:
     """Play a market through the protocol.
 
-    ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables,
-    both only of mechanisms that have menus. In round ``pickle_in`` the mechanism is pickled, and its copy goes on.
+    ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables, ``faced``
+    what each job faces, at birth or at arrival; all only of mechanisms that have menus. In round ``pickle_in`` the
+    mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job.
     """
-    mechanism = factory(**market.sizes, rng=np.random.default_rng(market.seed))
+    mechanism: Any = factory(**market.sizes, rng=np.random.default_rng(market.seed))
+    at_arrival = faced and posts_menus_at_arrival(mechanism)
+    if at_arrival:
+        mechanism.keep_menus()
     if before_play is not None:
         before_play(mechanism)
     loop = MarketLoop(mechanism)
     played = Played()
-    play_rounds(loop, _Watched(market, played, menus, surfaces, pickle_in), market.sizes["horizon"])
+    watched = _Watched(market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {})
+    play_rounds(loop, watched, market.sizes["horizon"])
+    for name, job in market.jobs.items() if at_arrival else ():
+        if job.arrival is not None and job.arrival <= market.sizes["horizon"]:
+            played.faced[name] = menu_of(loop, name)
     played.events += loop.close()
     return played
 
@@ -96,8 +124,18 @@ def play(
 class _Watched(TruthfulOwners):
     """Truthful owners, and a note of what the mechanism says to them."""
 
-    def __init__(self, market: CheckMarket, played: Played, menus: bool, surfaces: str, pickle_in: int) -> None:
+    def __init__(
+        self,
+        market: CheckMarket,
+        played: Played,
+        menus: bool,
+        surfaces: str,
+        pickle_in: int,
+        faced: bool,
+        lies: Mapping[Any, StatementOfWork],
+    ) -> None:
         super().__init__(market.jobs.values())
+        self._faced, self._lies = faced, lies
         self._market, self._played = market, played
         self._menus, self._surfaces, self._pickle_in = menus, surfaces, pickle_in
 
@@ -116,7 +154,11 @@ class _Watched(TruthfulOwners):
             if self._surfaces:
                 surface = _surface(mechanism, self._market, market.now, self._surfaces)
                 self._played.surfaces.append((market.now, surface))
-        super().submit(job, market)
+            if self._faced:
+                widths = range(1, self._market.sizes["max_concurrency"] + 1)
+                self._played.faced[job.name] = tuple(mechanism.menu(width) for width in widths)
+        report = self._lies.get(job.name, job.truth)
+        market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Note the events, and the load."""

@@ -21,9 +21,12 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.arrival_certificate import best_entry_of
 from marketsched.truthfulness.check_markets import SIZES, CheckMarket, Played, check_market, play
+from marketsched.truthfulness.menus import difference, lies_of
 
 TOLERANCE = 1e-9  # credits
+LIES = 3  # of one owner of each market, that are asked whether they move its menu
 
 Factory = Callable[..., Mechanism]
 Outcome = Literal["passed", "failed", "not claimed", "does not apply"]
@@ -189,17 +192,62 @@ def _rational(factory: Factory, market: CheckMarket) -> None:
 
 
 def _pays_the_menu(factory: Factory, market: CheckMarket) -> bool:
-    played = play(factory, market, menus=True)
-    if not played.menus:
+    played = play(factory, market, faced=True)
+    if not played.faced:
         return False
-    starts = {event.job: event.round for event in played.events if event.kind is EventKind.START}
-    for event in played.events:
-        if event.kind is EventKind.COMPLETE and event.completion is not None:
-            menu = played.menus[event.job]
-            expected = float(np.asarray(menu.price(starts[event.job], event.completion - starts[event.job])))
-            if abs(expected - event.payment) > TOLERANCE:
-                raise _Broken(f"job {event.job!r} pays {event.payment:g}, its menu said {expected:g}")
+    for name in played.faced:
+        _check_quote(played, name, market.jobs[name].truth.concurrency)
     return True
+
+
+def _check_quote(played: Played, name: Any, width: int) -> None:
+    """Raise unless a job that completes pays what it was quoted for ``width`` nodes."""
+    starts = [event.round for event in played.events if event.job == name and event.kind is EventKind.START]
+    for event in played.events:
+        if event.job == name and event.kind is EventKind.COMPLETE and event.completion is not None:
+            menu, start, used = played.faced[name], starts[0], event.completion - starts[0]
+            if isinstance(menu, tuple):
+                expected = float(np.asarray(menu[width - 1].price(start, used)))
+            elif hasattr(menu, "prices"):
+                expected = float(menu.prices(width, used, start - menu.now + 1)[-1])
+            else:
+                expected = menu.rate * width * used
+            if not abs(expected - event.payment) <= TOLERANCE:
+                raise _Broken(f"job {name!r} pays {event.payment:g}, its menu said {expected:g}")
+
+
+def _own_menu(factory: Factory, market: CheckMarket) -> bool:
+    """Whatever one owner reports, its menu is the same, bit for bit; and what it pays was quoted there."""
+    told = play(factory, market, faced=True)
+    if not told.faced:
+        return False
+    at_arrival = not isinstance(next(iter(told.faced.values())), tuple)
+    for version in (market, market.hidden()) if at_arrival else (market,):
+        told = play(factory, version, faced=True)
+        rng = np.random.default_rng([13, market.seed])
+        name = list(told.faced)[int(rng.integers(len(told.faced)))]
+        for words, report in lies_of(version.jobs[name].truth, market.public, LIES, rng):
+            lied = play(factory, version, faced=True, lies={name: report})
+            moved = difference(told.faced[name], lied.faced.get(name))
+            if moved is not None:
+                raise _Broken(f"job {name!r} {words}, and faces another menu: {moved}")
+            _check_quote(lied, name, report.concurrency)
+    return True
+
+
+def _best_entry(factory: Factory, market: CheckMarket) -> bool:
+    """A job that reports truly gets the entry of its menu at arrival that is best for it."""
+    played, applied = play(factory, market, faced=True), False
+    for name, menu in played.faced.items():
+        if isinstance(menu, tuple) or not hasattr(menu, "prices"):
+            continue
+        applied, job = True, market.jobs[name]
+        best, words = best_entry_of(menu, job.truth, job.duration, market.public)
+        ends = [e for e in played.events if e.job == name and e.kind is EventKind.COMPLETE and e.completion is not None]
+        got = sum(float(job.truth.value(e.completion)) - e.payment for e in ends if e.completion is not None)
+        if got < best - TOLERANCE:
+            raise _Broken(f"job {name!r} gains {got:g}, and {words}, which gains {best:g}")
+    return applied
 
 
 def _menus_grow(factory: Factory, market: CheckMarket) -> bool:
@@ -296,6 +344,8 @@ CHECKS: dict[str, Callable[[Factory, CheckMarket], bool | None]] = {
     "pays on completion only": _pays_on_completion,
     "pays at most the declared value": _rational,
     "pays what the menu said": _pays_the_menu,
+    "its own report moves no menu": _own_menu,
+    "gives the best entry of the menu at arrival": _best_entry,
     "prices grow in time, width and length": _menus_grow,
     "failure estimates grow in width and length": _failures_grow,
     "later jobs change nothing": _later_jobs,

@@ -18,7 +18,9 @@ from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.arrival_certificate import MENU_LIES, certify_arrivals
 from marketsched.truthfulness.certificate import Certificate, certify, require_menu
+from marketsched.truthfulness.menus import posts_menus_at_arrival
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness
 
@@ -32,6 +34,7 @@ def certify_owners(
     seed: int = 0,
     confidence: float = 0.99,
     samples: int | None = None,
+    menu_lies: int = MENU_LIES,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     note: Callable[[str, Certificate], None] | None = None,
@@ -42,16 +45,21 @@ def certify_owners(
     are asked for (to within one job), and one job of each part is drawn at random. The run is the one of `run` with the
     same seed: certifying changes nothing in it.
 
+    A mechanism that posts its menu at arrival is certified then, in a run in which everybody reports truly
+    (`marketsched.truthfulness.arrival_certificate`), after its menus were asked about.
+
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        As for `run`; its mechanism must be a posted-price mechanism.
+        As for `run`; its mechanism must be a posted-price mechanism, or post menus at arrival.
     owners : int
         How many; all, if there are fewer.
     seed : int
         Root of all randomness, >= 0.
     confidence, samples
         Of each certificate, see `certify`.
+    menu_lies : int
+        Menus at arrival: how many reports are asked, of some of these owners, whether they move the menu, >= 1.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (int, int), optional
@@ -65,12 +73,14 @@ def certify_owners(
         One row per owner: ``owner``, ``job``, ``round``, ``nodes``, ``highest_value``,
         ``truthful_utility``, ``regret_lower``, ``regret_estimate``, ``regret_upper`` (credits),
         ``witness`` (in words; empty: nothing beats the truth), ``confidence``, and the parts of the upper
-        end. Fewer rows than asked for if the horizon cuts jobs off.
+        end; or, at arrival, ``rests_on``, what was asked of the menus. Fewer rows than asked for if the horizon cuts
+        jobs off, or some never arrive.
 
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, the mechanism posts no menu, or no job submits at birth.
+        If a parameter is out of range, the mechanism posts no menu, no job submits at birth, a report moves a menu
+        at arrival (it is named), or durations are hidden from menus at arrival.
     MissingDataError, TraceError
         As `run`.
     """
@@ -80,11 +90,16 @@ def certify_owners(
     rng = np.random.default_rng(np.random.SeedSequence(checked_seed(seed)))
     draws = np.random.default_rng([OWN_STREAM, seed])
     setup = scenario.setup(rng, data=data)
-    require_menu(setup.mechanism)
+    at_arrival = posts_menus_at_arrival(setup.mechanism)
+    lies = whole_parameter("menu_lies", menu_lies, 1)
+    if not at_arrival:
+        require_menu(setup.mechanism)
     at_birth = [job for job in setup.jobs if submission_delay(setup.strategy_of(job)) == 0]
     if not at_birth:
         raise InvalidParameterError(f"scenario {setup.name!r}: no job submits at birth: expected at least one")
     chosen = _one_of_each_part(at_birth, owners, draws)
+    if at_arrival:
+        return certify_arrivals(setup, chosen, menu_lies=lies, rng=draws.spawn(1)[0], progress=progress, note=note)
     found: list[dict[str, Any]] = []
     last_round = max(job.truth.birth for job in chosen.values())
 

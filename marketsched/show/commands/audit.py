@@ -39,6 +39,9 @@ def audit(
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
     budget: Annotated[float, typer.Option(help="Seconds of search per mechanism.")] = 60.0,
+    menu_lies: Annotated[
+        int, typer.Option(help="Menus at arrival: reports that are asked whether they move the menu they face.", min=1)
+    ] = 24,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -92,6 +95,7 @@ def audit(
                 tolerance=tolerance,
                 budget=budget,
                 seed=seed,
+                menu_lies=menu_lies,
                 data=data,
                 progress=lambda what, share: tell(share, 1.0, what),
                 keep_interrupted=True,
