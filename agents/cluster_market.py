@@ -43,7 +43,7 @@ class ClusterResult:
     summary: dict[str, Any]
 
 
-class ClusterOwner(mesa.Agent):
+class _ClusterOwner(mesa.Agent):
     """Owner of a port or of jobs.
 
     Attributes
@@ -139,7 +139,7 @@ class ClusterMarket(mesa.Model):
         self.slot = 0
         self.values, self.payments = np.zeros(game.n_owners), np.zeros(game.n_owners)
         self._welfare, self._revenue = np.zeros(game.slots), np.zeros(game.slots)
-        self.owners = [ClusterOwner(self, i, chosen.get(i, Honest())) for i in range(game.n_owners)]
+        self.owners = [_ClusterOwner(self, i, chosen.get(i, Honest())) for i in range(game.n_owners)]
         self.agents.shuffle_do("decide")
         told = {owner.index: owner.report for owner in self.owners if owner.report is not owner.truth}
         self._play = game.play(told)

@@ -173,7 +173,7 @@ class Hedge(Learner):
     def probabilities(self) -> NDArray[np.float64]:
         """How likely each action is to be drawn next, shape (n_actions,)."""
         over = self.horizon or self.rounds + 1
-        return softmax(math.sqrt(8 * math.log(self.n_actions) / over) / (self.high - self.low) * self._earned)
+        return _softmax(math.sqrt(8 * math.log(self.n_actions) / over) / (self.high - self.low) * self._earned)
 
     def regret_bound(self, rounds: int) -> float:
         """Return the bound of [CL06]_; with T known it is for T rounds, and fewer."""
@@ -214,7 +214,7 @@ class AdaHedge(Learner):
         if math.isinf(self.rate):
             best = self._earned == self._earned.max()
             return np.asarray(best / best.sum())
-        return softmax(self.rate * self._earned)
+        return _softmax(self.rate * self._earned)
 
     def regret_bound(self, rounds: int) -> float:
         """Return the bound of [REGK14]_ for the spread seen so far."""
@@ -253,7 +253,7 @@ class Exp3(Learner):
         rate = (
             math.sqrt(log / (n * (self.rounds + 1))) if self.horizon is None else math.sqrt(2 * log / n / self.horizon)
         )
-        return softmax(-rate * self._lost)
+        return _softmax(-rate * self._lost)
 
     def regret_bound(self, rounds: int) -> float:
         """Return the bound of [BC12]_ on the expected regret; with T known it is for T rounds, and fewer."""
@@ -325,7 +325,7 @@ def make_learner(
     return LEARNERS[name](n_actions, low=low, high=high, horizon=horizon)
 
 
-def softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights proportional to exp(x), which add up to 1."""
     weights = np.exp(x - x.max())
     return np.asarray(weights / weights.sum())

@@ -169,12 +169,12 @@ class Learning:
             raise EventError("a learning owner was told a utility: expected a choice first")
         self._learner.learn(draw, seen)  # type: ignore[arg-type]
 
-    def next_job(self) -> JobOfLearning:
+    def next_job(self) -> _JobOfLearning:
         """Return the strategy for one job of this owner."""
-        return JobOfLearning(self)
+        return _JobOfLearning(self)
 
 
-class JobOfLearning:
+class _JobOfLearning:
     """How a `Learning` owner reports one job: drawn at its first report, learned from when it has ended."""
 
     def __init__(self, owner: Learning) -> None:

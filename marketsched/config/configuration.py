@@ -56,7 +56,7 @@ class PostedPrices(Strict):
     prices: Annotated[tuple[Amount, ...], Field(min_length=1)]
 
 
-class StochasticPrices(Strict):
+class _StochasticPrices(Strict):
     """The bundle menu of laws known in advance; the workload says which laws (docs/scenarios.md).
 
     ``price_end`` is the end of (24) that is charged. ``starts_per_task`` keeps the linear program
@@ -88,7 +88,7 @@ class MonteCarlo(Strict):
 
 
 Pricing = Annotated[ExponentialPrices | PostedPrices, Field(discriminator="kind")]
-AnyPricing = Annotated[ExponentialPrices | PostedPrices | StochasticPrices, Field(discriminator="kind")]
+AnyPricing = Annotated[ExponentialPrices | PostedPrices | _StochasticPrices, Field(discriminator="kind")]
 Oracle = Annotated[Exact | MonteCarlo, Field(discriminator="kind")]
 
 
@@ -138,7 +138,7 @@ class Rules(Strict):
         return rules
 
 
-def registered_mechanism(name: str) -> str:
+def _registered_mechanism(name: str) -> str:
     """Return the name of a mechanism, an alias resolved; raise ``ValueError(what is legal)`` if there is none."""
     try:
         get("mechanism", name)
@@ -147,7 +147,7 @@ def registered_mechanism(name: str) -> str:
     return canonical("mechanism", name)
 
 
-MechanismName = Annotated[str, AfterValidator(registered_mechanism)]
+MechanismName = Annotated[str, AfterValidator(_registered_mechanism)]
 
 
 class ReplayConfig(Rules):

@@ -41,7 +41,7 @@ MOST_COPIES = 100_000
 _STATEMENT = ("concurrency", "value", "requirements")
 
 
-class StatementCase(Strict):
+class _StatementCase(Strict):
     """One case of a mixture: with ``probability`` the job reports this statement, or does not appear.
 
     A statement has ``concurrency``, ``value`` and ``requirements``, in the form of the replay
@@ -75,7 +75,7 @@ class StatementCase(Strict):
         return sow_from_json(birth, {name: getattr(self, name) for name in _STATEMENT}, limits)
 
 
-class MixtureEntry(Strict):
+class _MixtureEntry(Strict):
     """One job, or ``copies`` independent ones, one every ``every`` rounds (0.5: two in each round).
 
     Birth, arrivals and value curves are those of the first copy; copy i is everything moved by
@@ -89,7 +89,7 @@ class MixtureEntry(Strict):
     birth: Count
     copies: Annotated[int, Whole(1, MOST_COPIES)] = 1
     every: Amount = 0.0
-    statements: Annotated[tuple[StatementCase, ...], Field(min_length=1)]
+    statements: Annotated[tuple[_StatementCase, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _adds_up_to_one(self) -> Self:
@@ -142,7 +142,7 @@ class Mixtures(ListedMarket):
     """A market of jobs whose statements of work are drawn from known laws."""
 
     kind: Literal["mixtures"]
-    jobs: Annotated[tuple[MixtureEntry, ...], Field(min_length=1)]
+    jobs: Annotated[tuple[_MixtureEntry, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _within_limits(self) -> Self:
@@ -212,7 +212,7 @@ def _stream(root: list[int], name: str, copy: int) -> np.random.Generator:
     return np.random.default_rng([*root, *name.encode(), copy])
 
 
-def _draw(entry: MixtureEntry, name: str, law: StatementLaw, rng: np.random.Generator) -> Job | None:
+def _draw(entry: _MixtureEntry, name: str, law: StatementLaw, rng: np.random.Generator) -> Job | None:
     """Draw what a job reports and what really happens; None: it does not appear."""
     truth, u = law.sample(rng), float(rng.random())
     if truth is None:

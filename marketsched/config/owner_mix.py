@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from marketsched.agents.lies import Strategy
 
 
-class LieChoice(Strict):
+class _LieChoice(Strict):
     """One lie; a subclass is made for each, under its kind or an earlier name."""
 
     kind: str
@@ -42,15 +42,15 @@ class LieChoice(Strict):
         return _again, (self.model_dump(),)
 
 
-def _choice(kind: str) -> type[LieChoice]:
+def _choice(kind: str) -> type[_LieChoice]:
     keys: dict[str, Any] = {
         own.name: (Annotated[Any, BeforeValidator(partial(_checked, own))], ...)
         for own in KINDS[kind].numbers().values()
     }
-    return create_model(f"LieChoice[{kind}]", __base__=LieChoice, **{"kind": (Literal[kind], ...), **keys})
+    return create_model(f"LieChoice[{kind}]", __base__=_LieChoice, **{"kind": (Literal[kind], ...), **keys})
 
 
-def _again(keys: dict[str, Any]) -> LieChoice:
+def _again(keys: dict[str, Any]) -> _LieChoice:
     return CHOICES[keys["kind"]].model_validate(keys)
 
 
@@ -69,7 +69,7 @@ CHOICES = {kind: _choice(kind) for kind, lie in KINDS.items() if lie.label or ki
 _AT_BIRTH = tuple(CHOICES[kind] for kind, lie in KINDS.items() if lie.label and lie.inside_model)
 
 if TYPE_CHECKING:
-    AtBirth = LieChoice
+    AtBirth = _LieChoice
 else:
     AtBirth = Annotated[reduce(or_, _AT_BIRTH), Field(discriminator="kind")]
 
@@ -79,7 +79,7 @@ def _shades() -> list[AtBirth]:
     return [shade.model_validate({"kind": "scale-value", "factor": factor}) for factor in (0.2, 0.4, 0.6, 0.8)]
 
 
-class LearningChoice(Strict):
+class _LearningChoice(Strict):
     """Each of the owners learns, job after job, whether the truth or one of the lies of ``menu`` pays best."""
 
     kind: Literal["learning"]
@@ -98,9 +98,9 @@ class LearningChoice(Strict):
 
 
 if TYPE_CHECKING:
-    Choice = LieChoice | LearningChoice
+    Choice = _LieChoice | _LearningChoice
 else:
-    Choice = Annotated[reduce(or_, CHOICES.values()) | LearningChoice, Field(discriminator="kind")]
+    Choice = Annotated[reduce(or_, CHOICES.values()) | _LearningChoice, Field(discriminator="kind")]
 
 
 class OwnerMix(Strict):
@@ -122,7 +122,7 @@ class OwnerMix(Strict):
         order = rng.permutation(len(owners))
         chosen = {owners[i] for i in order[: round(self.misreporting * len(owners))]}
         honest = Truthful()
-        if isinstance(self.strategy, LearningChoice):
+        if isinstance(self.strategy, _LearningChoice):
             minds = self.strategy.owners(owners, rng)
             return lambda job: minds[job.owner].next_job() if job.owner in chosen else honest
         other = self.strategy.strategy()

@@ -178,10 +178,10 @@ def read_workload(x: object) -> Any:
         raise PydanticCustomError("union_tag_invalid", "which", {**legal, "tag": x["kind"]}) from None
     if inspect.isclass(maker) and issubclass(maker, WorkloadSection):
         return maker.model_validate(x)
-    return workload_class(kind, maker).model_validate(x)
+    return _workload_class(kind, maker).model_validate(x)
 
 
-def workload_class(kind: str, maker: Callable[..., Any]) -> type[Section]:
+def _workload_class(kind: str, maker: Callable[..., Any]) -> type[Section]:
     """Return the class of the section of a registered workload."""
     return section_class(maker, ("workload", kind), frozenset({"rng", "data"}), _RegisteredWorkload)
 
@@ -199,7 +199,7 @@ def _asked(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, 
 def _again(base: type[Section], named: tuple[str, str], values: dict[str, Any]) -> Section:
     maker = get(*named)
     if base is _RegisteredWorkload:
-        return workload_class(named[1], maker).model_validate(values)
+        return _workload_class(named[1], maker).model_validate(values)
     from marketsched.config.policies import policy_section
 
     return policy_section(named[1]).model_validate(values)

@@ -148,7 +148,7 @@ class Replayer:
 
     def __init__(self, config: ReplayConfig) -> None:
         self.config = config
-        self._market = MarketLoop(build_mechanism(config))
+        self._market = MarketLoop(_build_mechanism(config))
         widest = min(config.max_concurrency, config.capacity)
         self._limits = ReportLimits(widest, config.max_duration, config.max_value)
         self._jobs: dict[str, _Job] = {}  # every job ever submitted
@@ -330,7 +330,7 @@ class Replayer:
         self._said.append(decision)
 
 
-def build_mechanism(config: ReplayConfig) -> Mechanism:
+def _build_mechanism(config: ReplayConfig) -> Mechanism:
     """Return the mechanism that a replay configuration describes.
 
     Raises

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @register_kind("core-lies")
-class CoreLiesKind(Kind):
+class _CoreLiesKind(Kind):
     """Gains from lying, one row per policy and payment: the best lie that was found."""
 
     title = "lies to an allocation core"

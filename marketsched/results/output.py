@@ -67,7 +67,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
             raise InvalidParameterError(
                 f"{folder} holds an earlier run: expected a new folder, or --force to replace it"
             )
-        replaced_files(folder)
+        _replaced_files(folder)
     above = folder.absolute().parent
     while not above.exists():
         above = above.parent
@@ -90,7 +90,7 @@ def _check_names(path: Path) -> None:
         )
 
 
-def replaced_files(folder: Path) -> list[str]:
+def _replaced_files(folder: Path) -> list[str]:
     """Return the names of the files in a folder of results that may be removed when it is replaced.
 
     Raises
@@ -238,7 +238,7 @@ def _move_into_place(partial: Path, target: Path, nursery: Path) -> None:
         os.replace(target, aside)
     try:
         if aside is not None:
-            old = replaced_files(aside)  # again: somebody may have put a file there in the meantime
+            old = _replaced_files(aside)  # again: somebody may have put a file there in the meantime
         os.replace(partial, target)  # an empty folder in its place is replaced too
     except BaseException:
         if aside is not None:

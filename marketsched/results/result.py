@@ -224,12 +224,12 @@ def load(folder: str | PathLike[str]) -> Result:
         if name not in names:
             raise InvalidParameterError(f"{path} has no {name}: expected all files of a {kind_of(kind).title}")
     tables = {Path(name).stem: read_table(path / name) for name in names if name.endswith(".parquet")}
-    timings = read_json(path / TIMINGS) if TIMINGS in names else {}
+    timings = _read_json(path / TIMINGS) if TIMINGS in names else {}
     for name, seconds in timings.items():
         tables[name].insert(seconds["column"], SECONDS, seconds["values"])
     summary: Any = tables.pop(SUMMARY, None)
     if summary is None:
-        summary = read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
+        summary = _read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
         if not isinstance(summary, dict):
             raise InvalidParameterError(f"{path / f'{SUMMARY}.json'} is damaged: expected figures by name")
         summary |= kind_of(kind).found_in(path)
@@ -253,7 +253,7 @@ def manifest(folder: Path) -> dict[str, Any]:
         inside = sorted(each.parent.name for each in folder.glob(f"*/{META}") if not each.parent.name.startswith("."))
         hint = f", such as {folder / inside[0]}" if inside else ""
         raise InvalidParameterError(f"{folder} holds no {META}: expected a folder that marketsched wrote{hint}")
-    meta = read_json(folder / META)
+    meta = _read_json(folder / META)
     versions = meta.get("versions") if isinstance(meta, dict) else None
     if not isinstance(versions, dict) or "marketsched" not in versions:
         raise InvalidParameterError(
@@ -277,7 +277,7 @@ def read_text(path: Path) -> str:
         raise InvalidParameterError(f"{path} is damaged: expected UTF-8 text") from None
 
 
-def read_json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     """Return what a JSON file says; raise ``InvalidParameterError`` if it is missing or damaged."""
     try:
         return json.loads(read_text(path))

@@ -55,7 +55,7 @@ class _Sweep(Kind):
             notes.append(f"{meta['failed']:,} of {meta['runs']:,} runs failed; figures are of the others")
         if "results" in result.tables:
             means, how = sweep_table(result.results, labels)
-            failed, more = failures_table(result.results, labels)
+            failed, more = _failures_table(result.results, labels)
             parts += [means, *([] if failed is None else [failed])]
             notes += [how, *more]
         else:
@@ -80,7 +80,7 @@ class _Sweep(Kind):
         return {f"scenario: {labels[int(each['case'])]}": dump_yaml(each["scenario"]) for each in cases}
 
 
-def measures_of(table: pd.DataFrame) -> list[str]:
+def _measures_of(table: pd.DataFrame) -> list[str]:
     """Return the figures a table of a sweep is told by."""
     numeric = [name for name in table.columns if name not in FIXED and table[name].dtype.kind in "if"]
     known = [name for name in MEASURES if name in numeric and table[name].notna().any()]
@@ -116,7 +116,7 @@ def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table, 
 
     Means over seeds, and how much more of the first figure each case has than the first case.
     """
-    measures, groups = measures_of(table), groups_of(table, labels)
+    measures, groups = _measures_of(table), groups_of(table, labels)
     policies = any(policy for _, policy, _ in groups)
     paired = bool(measures) and len({case for case, _, _ in groups}) > 1
     means = plain_table(first="case", room=10)
@@ -147,7 +147,7 @@ def _plus_minus(values: pd.Series[float]) -> str:
     return told(found.mean) if math.isnan(half) else f"{told(found.mean)} ± {told(float(f'{half:.2g}'))}"
 
 
-def failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table | None, list[str]]:
+def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table | None, list[str]]:
     """Return the runs that failed with their errors, or None if none did; and what is to be said of them."""
     failed = table[table["status"] == "failed"]
     if failed.empty:
@@ -167,7 +167,7 @@ def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | Non
 
     from marketsched.results.panels import OKABE_ITO, STYLE
 
-    measures, groups = measures_of(table)[:4], groups_of(table, labels)
+    measures, groups = _measures_of(table)[:4], groups_of(table, labels)
     cases = list(dict.fromkeys(case for case, _, _ in groups))
     policies = list(dict.fromkeys(policy for _, policy, _ in groups))
     if not measures or not cases or len(cases) > MOST_DRAWN or len(policies) > len(OKABE_ITO):

@@ -124,7 +124,7 @@ def frame_table(title: str, frame: pd.DataFrame) -> Shown:
     return Shown(title, tuple(names), numeric, rows, note)
 
 
-def turned_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
+def _turned_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
     """Return a data frame of few rows with a line for each of its columns; ``by`` names the rows."""
     heads = tuple(", ".join(cell(name, row[name]) for name in by) for row in frame[list(by)].to_dict(orient="records"))
     lines = []
@@ -138,7 +138,7 @@ def summary_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
     """Return all figures of a summary, turned on its side if it has many columns and few rows."""
     by = [name for name in by if name in frame]
     if by and len(frame) <= ACROSS < len(frame.columns):
-        return turned_table(title, frame, by)
+        return _turned_table(title, frame, by)
     return frame_table(title, frame)
 
 

@@ -157,11 +157,11 @@ def scenarios(
 def traces(context: typer.Context, data: DataOption = None) -> None:
     """List recorded traces, and verify their files."""
     if context.invoked_subcommand is None:
-        list_traces(data)
+        _list_traces(data)
 
 
 @traces_app.command("list")
-def list_traces(data: DataOption = None) -> None:
+def _list_traces(data: DataOption = None) -> None:
     """List the known traces, and which of them are there."""
     with one_line_errors():
         from marketsched.mechanisms.errors import MissingDataError
@@ -178,7 +178,7 @@ def list_traces(data: DataOption = None) -> None:
 
 
 @traces_app.command("verify")
-def verify_traces(
+def _verify_traces(
     names: Annotated[list[str] | None, typer.Argument(help="Traces to verify (default: all that are there).")] = None,
     data: DataOption = None,
 ) -> None:

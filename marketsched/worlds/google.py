@@ -172,7 +172,7 @@ def histories(jobs: pd.DataFrame, groups: pd.DataFrame, rule: PredictionRule) ->
     return [History(submits[i:j].tolist(), ends[i:j].tolist(), rounds[i:j].tolist()) for i, j in pairwise(bounds)]
 
 
-class RecurringJobs(NamedTuple):
+class _RecurringJobs(NamedTuple):
     """The recurring jobs of a trace; none of this depends on the window."""
 
     histories: list[History]  # one for each recurring job
@@ -181,7 +181,7 @@ class RecurringJobs(NamedTuple):
     last_submit_s: float  # of the whole trace
 
 
-def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> RecurringJobs:
+def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> _RecurringJobs:
     """Read the trace and draw what its recurring jobs ask for and are worth.
 
     Equal states of ``rng`` give equal draws in every window: they are made once per recurring job,
@@ -194,7 +194,7 @@ def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleP
     densities = value_densities(demand.band, values_rng)
     owners = Owners(groups, demand, densities, parameters.slack_rounds, parameters.max_delay, parameters.revealed)
     last = float(jobs["submit_s"].max())
-    return RecurringJobs(histories(jobs, groups, parameters), owners, int(demand.borrowed.sum()), last)
+    return _RecurringJobs(histories(jobs, groups, parameters), owners, int(demand.borrowed.sum()), last)
 
 
 def _build(name: str, source: Source, rng: np.random.Generator, parameters: GoogleParameters) -> Workload:

@@ -109,7 +109,7 @@ class SyntheticParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipelines:
+class _Pipelines:
     """The recurring jobs, as drawn; one entry each."""
 
     band: NDArray[np.int64]  # index into BANDS
@@ -124,7 +124,7 @@ class Pipelines:
 
 def draw_pipelines(
     parameters: SyntheticParameters, shape_rng: np.random.Generator, values_rng: np.random.Generator
-) -> Pipelines:
+) -> _Pipelines:
     """Draw the recurring jobs; ``values_rng`` decides what they are worth, ``shape_rng`` the rest."""
     n = parameters.recurring_jobs
     band = shape_rng.choice(len(BANDS), size=n, p=BAND_WEIGHTS)
@@ -140,7 +140,7 @@ def draw_pipelines(
     jitter = JITTER_S * np.exp(shape_rng.standard_normal(n))
     density = BAND_DENSITY[band] * np.exp(DENSITY_SPREAD * values_rng.standard_normal(n))
     density = density.clip(LOWEST_DENSITY, HIGHEST_DENSITY)
-    return Pipelines(band, nodes, period, phase, median, variation, jitter, density)
+    return _Pipelines(band, nodes, period, phase, median, variation, jitter, density)
 
 
 def run_law(median_s: float, variation: float, parameters: SyntheticParameters) -> Law:
@@ -234,7 +234,7 @@ def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = No
 
 
 def _runs(
-    g: int, pipelines: Pipelines, duration: Law, parameters: SyntheticParameters, reality_rng: np.random.Generator
+    g: int, pipelines: _Pipelines, duration: Law, parameters: SyntheticParameters, reality_rng: np.random.Generator
 ) -> list[Job]:
     """Return the runs of one recurring job that are born in the window."""
     band, period, nodes = int(pipelines.band[g]), int(pipelines.period[g]), int(pipelines.nodes[g])

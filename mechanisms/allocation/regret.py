@@ -46,7 +46,7 @@ class GrowthFit:
 
 
 @dataclass(frozen=True, slots=True)
-class RegretGrowth:
+class _RegretGrowth:
     """How regret grew, over n runs.
 
     Attributes
@@ -111,7 +111,7 @@ def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: float 
     return GrowthFit(exponents, float(exponents.mean()) - half, float(exponents.mean()) + half, level)
 
 
-def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> RegretGrowth:
+def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> _RegretGrowth:
     """Fit how regret grows.
 
     Parameters
@@ -156,7 +156,7 @@ def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> RegretGrowth:
     exponents, half = _fitted(slots[late], summed[:, late], level)
     mean = float(exponents.mean())
     doublings = np.diff(summed, axis=1).mean(axis=0)
-    return RegretGrowth(slots, summed, mean, (mean - half, mean + half), doublings)
+    return _RegretGrowth(slots, summed, mean, (mean - half, mean + half), doublings)
 
 
 def _fitted(slots: NDArray[np.int64] | _Array, values: _Array, level: float) -> tuple[_Array, float]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltChannels:
+class _BuiltChannels:
     """A drawn instance: channels, the server of each, supply costs (None: not known), and their utilities."""
 
     channels: Channels
@@ -36,7 +36,7 @@ class BuiltChannels:
     utilities: Callable[[np.random.Generator], UtilitySource]
 
 
-class PublishedChannels(Strict):
+class _PublishedChannels(Strict):
     """The setting of the ESDP paper's Table 3: Gaussian utilities, scaled into [0, 1].
 
     ``unit`` is what utilities less scaled costs are divided by before they are cut off at 0 and 1.
@@ -51,7 +51,7 @@ class PublishedChannels(Strict):
     requests: CountRange = (1, 2)
     unit: Positive = 1.0
 
-    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+    def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
         from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
@@ -72,7 +72,7 @@ class PublishedChannels(Strict):
                 drawn.means, drawn.deviations, drawn.costs, source, cost_scale=drawn.cost_scale, unit=drawn.unit
             )
 
-        return BuiltChannels(drawn.channels, drawn.servers, drawn.costs, utilities)
+        return _BuiltChannels(drawn.channels, drawn.servers, drawn.costs, utilities)
 
 
 class _RecordedChannels(Strict):
@@ -86,7 +86,7 @@ class _RecordedChannels(Strict):
     capacity: Count = 4
     replay: StrictBool = False
 
-    def _built(self, found: ChannelSamples, request_unit: float) -> BuiltChannels:
+    def _built(self, found: ChannelSamples, request_unit: float) -> _BuiltChannels:
         from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
         from marketsched.mechanisms.allocation.esdp.channel_utilities import RecordedUtilities
 
@@ -97,10 +97,10 @@ class _RecordedChannels(Strict):
         def utilities(source: np.random.Generator) -> UtilitySource:
             return RecordedUtilities(found.samples, None if self.replay else source)
 
-        return BuiltChannels(channels, found.servers, None, utilities)
+        return _BuiltChannels(channels, found.servers, None, utilities)
 
 
-class PaiMiniBatches(_RecordedChannels):
+class _PaiMiniBatches(_RecordedChannels):
     """Recorded mini-batch times of four training jobs on the Alibaba PAI cluster, ten workers each.
 
     A port is a job, a channel one of its workers; a job's fastest mini-batch has utility 1. Requests
@@ -110,7 +110,7 @@ class PaiMiniBatches(_RecordedChannels):
     kind: Literal["pai-minibatches"]
     request_unit: Positive = 25.0
 
-    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+    def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         """Return the instance, the same for every ``rng``.
 
         Raises
@@ -125,7 +125,7 @@ class PaiMiniBatches(_RecordedChannels):
         return self._built(minibatch_samples(data), self.request_unit)
 
 
-class GoogleTasks(_RecordedChannels):
+class _GoogleTasks(_RecordedChannels):
     """Recorded task runs of a Google cluster: ports are jobs, servers are groups of machines.
 
     No job finished five tasks on one machine: machines are put into ``groups`` in order of their
@@ -144,7 +144,7 @@ class GoogleTasks(_RecordedChannels):
     unit: Positive = 2.0
     request_unit: Positive = 0.05
 
-    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+    def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         """Return an instance.
 
         Raises
@@ -170,7 +170,7 @@ class GoogleTasks(_RecordedChannels):
         return self._built(found, self.request_unit)
 
 
-class GangPlacements(Strict):
+class _GangPlacements(Strict):
     """Jobs of several tasks, each placed on one server, which run together or not at all: the paper's Section 3.4.
 
     The dynamic program runs over the capacities of all servers together: for small clusters. A port's job has a
@@ -186,7 +186,7 @@ class GangPlacements(Strict):
     capacity: Count = 3
     requests: CountRange = (1, 2)
 
-    def build(self, rng: np.random.Generator, data: Data) -> BuiltChannels:
+    def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         from marketsched.mechanisms.allocation import GangChannels, GaussianUtilities
 
@@ -208,10 +208,12 @@ class GangPlacements(Strict):
         def utilities(source: np.random.Generator) -> UtilitySource:
             return GaussianUtilities(means, means / 2.0, np.zeros(means.size), source)
 
-        return BuiltChannels(channels, servers.astype(np.int64), None, utilities)
+        return _BuiltChannels(channels, servers.astype(np.int64), None, utilities)
 
 
-AnyChannels = Annotated[PublishedChannels | PaiMiniBatches | GoogleTasks | GangPlacements, Field(discriminator="kind")]
+AnyChannels = Annotated[
+    _PublishedChannels | _PaiMiniBatches | _GoogleTasks | _GangPlacements, Field(discriminator="kind")
+]
 
 _DEFAULT_POLICIES = (
     "esdp",
@@ -231,7 +233,7 @@ class EsdpCluster(ClusterCore):
     labels: ClassVar[CoreLabels] = ESDP
 
     core: Literal["esdp"]
-    instance: AnyChannels = PublishedChannels(kind="published")
+    instance: AnyChannels = _PublishedChannels(kind="published")
     arrivals: AnyArrivals = Bernoulli(kind="bernoulli", probability=0.9)
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("esdp")] = _DEFAULT_POLICIES

@@ -61,7 +61,7 @@ class _Drawn(Strict):
         }
 
 
-class Published(_Drawn):
+class _Published(_Drawn):
     """The family of the authors' published code, defaults as in the paper; six types of devices.
 
     ``ports_per_instance``: the mean number; None, all.
@@ -78,7 +78,7 @@ class Published(_Drawn):
         return published_instance(rng, ports_per_instance=self.ports_per_instance, **self._common())
 
 
-class PaiMix(_Drawn):
+class _PaiMix(_Drawn):
     """Machines drawn in the mix of the Alibaba PAI cluster; jobs ask for shares of such machines.
 
     Needs no data file. ``share`` is the range of the shares. Memory is counted in units of
@@ -100,7 +100,7 @@ class PaiMix(_Drawn):
         return pai_like_instance(rng, machines, ports_per_instance=self.ports_per_instance, share=self.share, **common)
 
 
-class SmallInteger(Strict):
+class _SmallInteger(Strict):
     """Small whole numbers, where ties are common: for tests and examples."""
 
     kind: Literal["small-integer"]
@@ -175,7 +175,7 @@ class Gangs(Strict):
         return GangCluster(tasks, *parts, task_share=self.task_share)
 
 
-AnyInstance = Annotated[Published | PaiMix | SmallInteger | Recorded, Field(discriminator="kind")]
+AnyInstance = Annotated[_Published | _PaiMix | _SmallInteger | Recorded, Field(discriminator="kind")]
 
 
 _DEFAULT_POLICIES = ("ogasched", "drf", "fairness", "binpacking", "spreading")
@@ -191,7 +191,7 @@ class OgaSchedCluster(ClusterCore):
     labels: ClassVar[CoreLabels] = OGASCHED
 
     core: Literal["ogasched"] = "ogasched"
-    instance: AnyInstance = Published(kind="published")
+    instance: AnyInstance = _Published(kind="published")
     arrivals: AnyArrivals = Bernoulli(kind="bernoulli")
     gangs: Gangs | None = None
     slots: Count = 2000

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltMachines:
+class _BuiltMachines:
     """Machines: when they are available, and each one's mean availability, shape (M,)."""
 
     availability: AvailabilityProcess
@@ -73,7 +73,7 @@ def _check_machines(number: int) -> None:
     check_memory(f"{number} machines", 240.0 * number, "fewer machines")
 
 
-class GammaMachines(_Machines):
+class _GammaMachines(_Machines):
     """Available and unavailable periods in turn, Gamma distributed, ``[shape, scale]``; defaults as in the paper."""
 
     kind: Literal["gamma"]
@@ -81,16 +81,16 @@ class GammaMachines(_Machines):
     up: GammaLaw = (0.34, 94.35)
     down: GammaLaw = (0.19, 39.92)
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
         """Return the machines; ``data`` is not used."""
         from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvailability
 
         _check_machines(self.machines)
         process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
-        return BuiltMachines(process, np.full(self.machines, process.share))
+        return _BuiltMachines(process, np.full(self.machines, process.share))
 
 
-class UnequalMachines(_Machines):
+class _UnequalMachines(_Machines):
     """Machines available independently in each slot, each with a share of its own, drawn from ``share``.
 
     The assumption of the paper's theorems, which its evaluation does not keep: here there is something
@@ -101,16 +101,16 @@ class UnequalMachines(_Machines):
     machines: Count = 200
     share: ShareRange = (0.0, 1.0)
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
         """Return the machines; ``data`` is not used."""
         from marketsched.mechanisms.allocation.opm.machine_availability import IndependentAvailability
 
         _check_machines(self.machines)
         share = rng.uniform(*self.share, self.machines)
-        return BuiltMachines(IndependentAvailability(share, rng), share)
+        return _BuiltMachines(IndependentAvailability(share, rng), share)
 
 
-class LanlMachines(_Machines):
+class _LanlMachines(_Machines):
     """Nodes of a LANL system with their recorded outages, in a random window; a slot is ``slot_hours`` long."""
 
     kind: Literal["lanl"]
@@ -118,7 +118,7 @@ class LanlMachines(_Machines):
     machines: Count = 128
     slot_hours: Positive = 6.0
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
         """Return the machines.
 
         Raises
@@ -134,14 +134,14 @@ class LanlMachines(_Machines):
         return _recorded(lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
 
 
-class SpotMachines(_Machines):
+class _SpotMachines(_Machines):
     """All nodes that a fleet of spot machines ever had, each available while it was there."""
 
     kind: Literal["spot"]
     fleet: Literal["p3", "g4dn"] = "p3"
     slot_seconds: Positive = 10.0
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
         """Return the machines; nothing is drawn.
 
         Raises
@@ -156,13 +156,13 @@ class SpotMachines(_Machines):
         return _recorded(spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds))
 
 
-def _recorded(available: NDArray[np.float32]) -> BuiltMachines:
+def _recorded(available: NDArray[np.float32]) -> _BuiltMachines:
     from marketsched.mechanisms.allocation.opm.machine_availability import RecordedAvailability
 
-    return BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
+    return _BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
 
 
-AnyMachines = Annotated[GammaMachines | UnequalMachines | LanlMachines | SpotMachines, Field(discriminator="kind")]
+AnyMachines = Annotated[_GammaMachines | _UnequalMachines | _LanlMachines | _SpotMachines, Field(discriminator="kind")]
 
 
 class _Jobs(Strict):
@@ -189,7 +189,7 @@ class _Jobs(Strict):
         return MachineJobs(begin, end, budgets, weights, np.full(begin.size, self.exponent))
 
 
-class DrawnJobs(_Jobs):
+class _DrawnJobs(_Jobs):
     """Jobs that come independently, ``per_slot`` of them on average, and stay lognormally long.
 
     ``stay`` is the median in slots, ``spread`` the deviation of its logarithm: by default that of the
@@ -214,7 +214,7 @@ class DrawnJobs(_Jobs):
         return self._jobs(arrivals, stays, slots, rng)
 
 
-class GoogleJobs(_Jobs):
+class _GoogleJobs(_Jobs):
     """Recorded jobs of a Google cluster in a random window: submitted then, and there for as long as they ran.
 
     A random ``keep`` of them stays; a slot is ``slot_seconds`` long.
@@ -242,10 +242,10 @@ class GoogleJobs(_Jobs):
         return self._jobs(arrivals, np.ceil(found.ran[kept] / self.slot_seconds), slots, rng)
 
 
-AnyJobs = Annotated[DrawnJobs | GoogleJobs, Field(discriminator="kind")]
+AnyJobs = Annotated[_DrawnJobs | _GoogleJobs, Field(discriminator="kind")]
 
 
-class Sharing(Strict):
+class _Sharing(Strict):
     """Machines that hold several tasks, Section V-C of the OPM paper.
 
     Every machine has ``capacity``; a task of a job takes a part of it drawn from ``demand``, and a job has at most
@@ -266,9 +266,9 @@ class OpmCluster(ClusterCore):
     labels: ClassVar[CoreLabels] = OPM
 
     core: Literal["opm"]
-    machines: AnyMachines = GammaMachines(kind="gamma")
-    jobs: AnyJobs = DrawnJobs(kind="drawn")
-    sharing: Sharing | None = None
+    machines: AnyMachines = _GammaMachines(kind="gamma")
+    jobs: AnyJobs = _DrawnJobs(kind="drawn")
+    sharing: _Sharing | None = None
     slots: Count = 50_000
     policies: Annotated[tuple[str, ...], policy_list("opm")] = _DEFAULT_POLICIES
 

@@ -85,7 +85,7 @@ class Bernoulli(Strict):
         return BernoulliArrivals(given, rng, n_ports)
 
 
-class OpenbHours(Strict):
+class _OpenbHours(Strict):
     """Who was there in the recorded trace: jobs at a port if pods of its type were created in that slot.
 
     The last ``days`` days of the trace in slots of ``slot_seconds``. Of more than ``at_most`` pods of a
@@ -121,7 +121,7 @@ class OpenbHours(Strict):
         return RecordedArrivals(np.minimum(counts[:slots], self.at_most))
 
 
-class OpenbRates(Strict):
+class _OpenbRates(Strict):
     """Bernoulli arrivals with the recorded shares of slots in which a pod of the type was created.
 
     For as many slots as are wanted, where the record itself is too short.
@@ -148,4 +148,4 @@ class OpenbRates(Strict):
         return BernoulliArrivals((counts > 0).mean(axis=0), rng)
 
 
-AnyArrivals = Annotated[Bernoulli | OpenbHours | OpenbRates, Field(discriminator="kind")]
+AnyArrivals = Annotated[Bernoulli | _OpenbHours | _OpenbRates, Field(discriminator="kind")]

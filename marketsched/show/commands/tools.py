@@ -75,7 +75,7 @@ def target_folder(out: Path | None, name: str, force: bool) -> Path:
     """
     from marketsched.results.output import check_target
 
-    folder = out if out is not None else free_folder(Path("runs") / name, force)
+    folder = out if out is not None else _free_folder(Path("runs") / name, force)
     check_target(folder, force=force)
     return folder
 
@@ -92,7 +92,7 @@ def finish(result: Result, folder: Path, force: bool, as_json: bool) -> None:
         stop(f"interrupted {result.how_far}: {folder} is marked INCOMPLETE", INTERRUPTED)
 
 
-def free_folder(folder: Path, force: bool) -> Path:
+def _free_folder(folder: Path, force: bool) -> Path:
     """Return ``folder``, or with ``-2``, ``-3``, ... behind its name if there is one already."""
     number, free = 1, folder
     while free.exists() and not force:

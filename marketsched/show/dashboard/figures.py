@@ -75,11 +75,11 @@ def pictures(view: View | None, story: Story | None) -> Pictures:
     """Draw all figures of a market and of the job that is looked at."""
     if view is None:
         return Pictures()
-    market = (load_figure(view), price_figure(view), welfare_figure(view), utility_figure(view))
-    return Pictures(*market, "" if story is None else story_figure(story))
+    market = (_load_figure(view), _price_figure(view), _welfare_figure(view), utility_figure(view))
+    return Pictures(*market, "" if story is None else _story_figure(story))
 
 
-def load_figure(view: View) -> str:
+def _load_figure(view: View) -> str:
     """Draw load against capacity, what is promised for the rounds to come, and every removal."""
 
     def draw(axes: Axes) -> None:
@@ -108,7 +108,7 @@ def load_figure(view: View) -> str:
     return _svg("load", draw)
 
 
-def price_figure(view: View) -> str:
+def _price_figure(view: View) -> str:
     """Draw the price of a node-round: round of asking across, rounds ahead up; '' without prices."""
     surface = _coloured(view.surface)
     if surface is None:
@@ -137,7 +137,7 @@ def price_figure(view: View) -> str:
     return _svg("prices", draw)
 
 
-def welfare_figure(view: View) -> str:
+def _welfare_figure(view: View) -> str:
     """Draw welfare and revenue so far under the bound on every schedule."""
 
     def draw(axes: Axes) -> None:
@@ -173,7 +173,7 @@ def utility_figure(view: View) -> str:
     return _svg("utilities", draw)
 
 
-def story_figure(story: Story) -> str:
+def _story_figure(story: Story) -> str:
     """Draw value, price and failure of every start a job could have had; '' if there was none."""
     reason = story.reason
     if not reason.starts.size:

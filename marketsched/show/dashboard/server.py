@@ -36,7 +36,7 @@ def missing_packages() -> list[str]:
     return [name for name in NEEDED if find_spec(name) is None]
 
 
-class OwnVisitorsOnly:
+class _OwnVisitorsOnly:
     """Refuses what no page of ours asks for: requests under another host's name, and of other sites' pages.
 
     A page of another site may open a websocket to this machine, and a name may be made to point to it. The
@@ -120,7 +120,7 @@ class DashboardServer:
         apps.apps["__default__"] = self._app
         self._app.init()
         self._server: Any = ServerStarlette(
-            host=HOST, port=port, starlette_app=OwnVisitorsOnly(framework), log_level="critical"
+            host=HOST, port=port, starlette_app=_OwnVisitorsOnly(framework), log_level="critical"
         )
         self.url = f"http://{HOST}:{port}"
 

@@ -69,7 +69,7 @@ class PolicyContest:
             "sizes": [world.sizes()],
             "runs": [{**about, **row, "seconds": each.seconds} for row, each in zip(rows, played, strict=True)],
             "regrets": regret_rows(world, seed, played, references) if len(self._horizons) > 1 else [],
-            "curves": [curves_table(seed, each.choice.label, each.record, world.goal) for each in played],
+            "curves": [_curves_table(seed, each.choice.label, each.record, world.goal) for each in played],
             "jobs": [jobs if jobs.empty else jobs.assign(seed=seed)],
         }
 
@@ -155,7 +155,7 @@ def curve_points(slots: int, most: int = MOST_POINTS) -> np.ndarray[Any, np.dtyp
     return np.unique(np.linspace(1, slots, min(slots, most)).round().astype(np.int64))
 
 
-def curves_table(seed: int, label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
+def _curves_table(seed: int, label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
     """Return `slots_table` of one seed at `curve_points` alone."""
     table = slots_table(label, record, goal).iloc[curve_points(record.slots) - 1]
     return table.assign(seed=seed)[["seed", "policy", "observes", "slot", "cumulative_reward", "average_reward"]]

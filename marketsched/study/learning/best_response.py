@@ -29,7 +29,7 @@ LOOKS, MORE = 3, 4  # searches, each with so many times the plays of the one bef
 
 
 @dataclass(frozen=True)
-class AsStrategy:
+class _AsStrategy:
     """A misreport that was found for one job, as a strategy for later ones; where it is illegal, the truth."""
 
     misreport: Misreport
@@ -94,7 +94,7 @@ class BestResponding:
             # As they stand in the menu: the optimiser is to change nothing about them.
             families = [OwnLie(s) for s in market.menu.strategies] if self._families is None else self._families
             best = self._searched(situation, families).best(inside_model=True)
-            self.strategy = Truthful() if best is None else AsStrategy(best.misreport)
+            self.strategy = Truthful() if best is None else _AsStrategy(best.misreport)
             self.found.append((self._days, best))
         self._days += 1
 

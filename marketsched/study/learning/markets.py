@@ -78,7 +78,7 @@ def contested_market(
     return RepeatedMarket(
         f"{n_owners} owners, {capacity} nodes, {mechanism}",
         NamedMechanism(mechanism, {**sizes, **parameters}),
-        ContestedDay(owners),
+        _ContestedDay(owners),
         owners,
         capacity=capacity,
         horizon=horizon,
@@ -104,7 +104,7 @@ class NamedMechanism:
 
 
 @dataclass(frozen=True)
-class ContestedDay:
+class _ContestedDay:
     """Draws the jobs of a day of `contested_market`."""
 
     owners: tuple[str, ...]
@@ -162,12 +162,12 @@ def repeated_scenario(
     from marketsched.config.scenario import Scenario
 
     chosen = Scenario.of(scenario, kind="market")
-    draw = ScenarioDay(chosen, data)
+    draw = _ScenarioDay(chosen, data)
     first = draw.workload(np.random.default_rng(0))
     choice = chosen.mechanism
     return RepeatedMarket(
         chosen.name,
-        ScenarioFactory(chosen, first),
+        _ScenarioFactory(chosen, first),
         draw,
         tuple(sorted({job.owner for job in first.jobs})),
         capacity=choice.capacity or first.capacity,
@@ -180,7 +180,7 @@ def repeated_scenario(
 
 
 @dataclass(frozen=True)
-class ScenarioDay:
+class _ScenarioDay:
     """Draws the workload of a scenario."""
 
     scenario: Scenario
@@ -197,7 +197,7 @@ class ScenarioDay:
 
 
 @dataclass(frozen=True)
-class ScenarioFactory:
+class _ScenarioFactory:
     """Builds the mechanism of a scenario, for a workload of its kind."""
 
     scenario: Scenario

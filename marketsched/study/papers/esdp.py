@@ -62,7 +62,7 @@ COMPILED = "compiled, the dynamic program is the smaller part of a slot"
 
 
 @experiment("esdp-fig2", "ESDP paper, Figs. 2 to 4", "average utility over time, gains over the baselines")
-def figure_2(bench: Bench) -> Found:
+def _figure_2(bench: Bench) -> Found:
     """Average utility over time and ESDP's gains: Figs. 2, 3 and 4."""
     slots = bench.length(4000, 8000)
     found = bench.compared(NAME, [], POLICIES, slots)
@@ -128,7 +128,7 @@ class Timed:
 
 
 @experiment("esdp-fig5", "ESDP paper, Fig. 5", "computing time of a slot", timed=True)
-def figure_5(bench: Bench) -> Found:
+def _figure_5(bench: Bench) -> Found:
     """Microseconds per slot over the scale of the graph, and over delta."""
     slots = bench.length(1000, 2000)
     rows = []
@@ -205,7 +205,7 @@ def _over(
 
 
 @experiment("esdp-fig6", "ESDP paper, Fig. 6", "capacity")
-def figure_6(bench: Bench) -> Found:
+def _figure_6(bench: Bench) -> Found:
     """More capacity: a larger solution space."""
     values, slots = (2, 4, 8), bench.length(1000, 2000)
     made, total = _over(bench, f"{INSTANCE}.capacity", "capacity", values, f"Fig. 6, {ALWAYS}", slots)
@@ -221,7 +221,7 @@ def figure_6(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig7", "ESDP paper, Fig. 7", "the relaxation delta")
-def figure_7(bench: Bench) -> Found:
+def _figure_7(bench: Bench) -> Found:
     """The relaxation delta: little effect, read as within 5 %."""
     values, slots = ("log", "loglog", "logloglog"), bench.length(2000, 2000)
     rows: list[Row] = []
@@ -237,7 +237,7 @@ def figure_7(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig8", "ESDP paper, Fig. 8", "the exploration g")
-def figure_8(bench: Bench) -> Found:
+def _figure_8(bench: Bench) -> Found:
     """The exploration g: ln(t + 1) has an overwhelming advantage."""
     slots = bench.length(2000, 2000)
     policies = [f"{LEAD}:exploration={each}" for each in ("log", "paper", "loglog")]
@@ -247,7 +247,7 @@ def figure_8(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig9", "ESDP paper, Fig. 9", "arrival probability")
-def figure_9(bench: Bench) -> Found:
+def _figure_9(bench: Bench) -> Found:
     """The arrival probability."""
     values, slots = (0.5, 0.8, 1.0), bench.length(1000, 2000)
     made, total = _over(bench, "cluster.arrivals.probability", "rho", values, f"Fig. 9, {ALWAYS}", slots, IDLE)
@@ -261,7 +261,7 @@ def figure_9(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig10", "ESDP paper, Fig. 10", "density of the graph")
-def figure_10(bench: Bench) -> Found:
+def _figure_10(bench: Bench) -> Found:
     """Denser graphs."""
     slots = bench.length(1000, 2000)
     source = f"Fig. 10, {ALWAYS}"
@@ -269,7 +269,7 @@ def figure_10(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig11", "ESDP paper, Fig. 11", "number of job types")
-def figure_11(bench: Bench) -> Found:
+def _figure_11(bench: Bench) -> Found:
     """More job types."""
     values, slots = (4, 8, 16), bench.length(1000, 2000)
     made, total = _over(bench, f"{INSTANCE}.ports", "|L|", values, "Section 4.3, Fig. 11", slots)
@@ -279,7 +279,7 @@ def figure_11(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig12", "ESDP paper, Fig. 12", "number of servers")
-def figure_12(bench: Bench) -> Found:
+def _figure_12(bench: Bench) -> Found:
     """More servers."""
     values, slots = (20, 40, 80), bench.length(1000, 2000)
     made, total = _over(bench, f"{INSTANCE}.servers", "|R|", values, "Section 4.3, Fig. 12", slots)
@@ -294,7 +294,7 @@ def figure_12(bench: Bench) -> Found:
 
 
 @experiment("esdp-fig13", "ESDP paper, Fig. 13", "horizon")
-def figure_13(bench: Bench) -> Found:
+def _figure_13(bench: Bench) -> Found:
     """Longer horizons."""
     values = bench.pick([500, 1000, 2000], [1000, 2000, 4000, 8000])
     lengths = [bench.length(value, value) for value in values]

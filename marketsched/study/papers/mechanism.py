@@ -27,7 +27,7 @@ OWNERS = 10
 @experiment(
     "mechanism-truthfulness", "mechanism paper, Theorem 3.2", "certificates and a search for lies that pay", seeds=3
 )
-def truthfulness(bench: Bench) -> Found:
+def _truthfulness(bench: Bench) -> Found:
     """Certificates and a search for lies, under posted prices and under pay-as-bid."""
     from marketsched.truthfulness.audit import audit
 
@@ -65,7 +65,7 @@ def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> Row:
 @experiment(
     "mechanism-ratio", "mechanism paper, Theorems 4.1, 5.1, 5.2", "best welfare over welfare, against the constants"
 )
-def ratio(bench: Bench) -> Found:
+def _ratio(bench: Bench) -> Found:
     """E[OPT] / E[welfare] against what the theorems allow."""
     from marketsched.study.comparisons.comparing import compare
 
@@ -109,7 +109,7 @@ def ratio(bench: Bench) -> Found:
 @experiment(
     "mechanism-lemma43", "mechanism paper, Lemma 4.3", "how often failures exceed delta, against (17)", seeds=40
 )
-def lemma_43(bench: Bench) -> Found:
+def _lemma_43(bench: Bench) -> Found:
     """How often a submission meets a failure probability above delta, against (17)."""
     from marketsched.mechanisms.posted.guarantees import failure_tail, overload_probability
 
@@ -150,7 +150,7 @@ def _share_row(claim: Claim, shares: NDArray[np.float64]) -> Row:
 
 
 @experiment("mechanism-sampling", "mechanism paper, Lemma F.1", "estimates of failure probabilities, against (28)")
-def sampling(bench: Bench) -> Found:
+def _sampling(bench: Bench) -> Found:
     """Whether sampled failure probabilities are within gamma as often as (28) says."""
     from marketsched.mechanisms.posted.guarantees import sample_size
 
@@ -174,7 +174,7 @@ def sampling(bench: Bench) -> Found:
 
 
 @experiment("mechanism-toy", "mechanism paper, Section 1.1", "reservations against statements of work")
-def toy(bench: Bench) -> Found:
+def _toy(bench: Bench) -> Found:
     """The introduction's job: reservations, or a statement of work."""
     from marketsched.study.comparisons.comparing import compare
 

@@ -49,7 +49,7 @@ def because(found: Comparison, others: Sequence[str] = BASELINES) -> str:
 
 
 @experiment("ogasched-fig2", "OgaSched paper, Fig. 2", "average reward over time, gains over the baselines")
-def figure_2(bench: Bench) -> Found:
+def _figure_2(bench: Bench) -> Found:
     """Average reward over time, and OgaSched's increase over the baselines; overheads and contention as captioned."""
     slots = bench.length(2000, 8000)
     found = bench.compared(NAME, [f"{INSTANCE}.contention=11", f"{INSTANCE}.overhead=[0.4,0.6]"], POLICIES, slots)
@@ -83,7 +83,7 @@ def figure_2(bench: Bench) -> Found:
 
 
 @experiment("ogasched-fig3a", "OgaSched paper, Fig. 3(a)", "number of instances")
-def figure_3a(bench: Bench) -> Found:
+def _figure_3a(bench: Bench) -> Found:
     """More computing instances."""
     values, slots = bench.pick([32, 128, 256], [32, 64, 128, 256, 512, 1024]), bench.length(1000, 2000)
     found = [bench.compared(NAME, [f"{INSTANCE}.instances={r}"], POLICIES, slots) for r in values]
@@ -112,7 +112,7 @@ def figure_3a(bench: Bench) -> Found:
 
 
 @experiment("ogasched-fig3b", "OgaSched paper, Fig. 3(b)", "number of job types")
-def figure_3b(bench: Bench) -> Found:
+def _figure_3b(bench: Bench) -> Found:
     """More job types."""
     values, slots = bench.pick([5, 10, 20], [5, 10, 20, 40, 80]), bench.length(1000, 2000)
     found = [bench.compared(NAME, [f"{INSTANCE}.ports={n}"], POLICIES, slots) for n in values]
@@ -131,7 +131,7 @@ def figure_3b(bench: Bench) -> Found:
 
 
 @experiment("ogasched-fig3c", "OgaSched paper, Fig. 3(c)", "contention")
-def figure_3c(bench: Bench) -> Found:
+def _figure_3c(bench: Bench) -> Found:
     """Fiercer contention."""
     slots = bench.length(1000, 2000)
     found = {c: bench.compared(NAME, [f"{INSTANCE}.contention={c}"], POLICIES, slots) for c in CONTENTION}
@@ -153,7 +153,7 @@ def figure_3c(bench: Bench) -> Found:
 
 
 @experiment("ogasched-fig4", "OgaSched paper, Fig. 4", "learning rate and decay")
-def figure_4(bench: Bench) -> Found:
+def _figure_4(bench: Bench) -> Found:
     """Initial learning rate and decay."""
     slots = bench.length(1000, 8000)
     chosen, slower = f"{LEAD}:step=25:decay=0.9999", f"{LEAD}:step=25:decay=0.995"  # ends of the best range
@@ -181,7 +181,7 @@ def figure_4(bench: Bench) -> Found:
 
 
 @experiment("ogasched-fig5", "OgaSched paper, Fig. 5", "a large cluster")
-def figure_5(bench: Bench) -> Found:
+def _figure_5(bench: Bench) -> Found:
     """A large cluster with small overheads."""
     ports, instances = (100, 1024) if bench.full else (30, 256)
     slots = bench.length(300, 10000)
@@ -200,7 +200,7 @@ def figure_5(bench: Bench) -> Found:
 
 
 @experiment("ogasched-fig6", "OgaSched paper, Fig. 6", "gain and overhead under contention")
-def figure_6(bench: Bench) -> Found:
+def _figure_6(bench: Bench) -> Found:
     """Gain and overhead under contention."""
     slots = bench.length(1000, 2000)
     found = [bench.compared(NAME, [f"{INSTANCE}.contention={c}"], POLICIES, slots) for c in CONTENTION]
@@ -221,7 +221,7 @@ def _line(policy: str, name: str, found: Sequence[Comparison]) -> Line:
 
 
 @experiment("ogasched-fig7", "OgaSched paper, Fig. 7", "kinds of utilities")
-def figure_7(bench: Bench) -> Found:
+def _figure_7(bench: Bench) -> Found:
     """Utilities of one kind for every resource."""
     values, slots = ("linear", "poly", "log", "reciprocal"), bench.length(1000, 2000)
     found = {u: bench.compared(NAME, [f"{INSTANCE}.gain={u}"], POLICIES, slots) for u in values}
@@ -261,7 +261,7 @@ TABLE_2 = {
 
 
 @experiment("ogasched-table2", "OgaSched paper, Table 2", "horizon, arrival probability, density")
-def table_2(bench: Bench) -> Found:
+def _table_2(bench: Bench) -> Found:
     """Horizon, arrival probability and density; the last is the mean number of ports of an instance."""
     cases = [key for key in TABLE_2 if bench.full or key[0] != "T" or key[1] <= 2000]
     slots = bench.length(1000, 2000)

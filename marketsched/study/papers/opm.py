@@ -54,7 +54,7 @@ TABLE_1 = {0.5: (2.23, 2.06, 2.02, 2.00), 0.6: (6.18, 5.67, 5.09, 5.08), 0.7: (1
 
 
 @experiment("opm-table1", "OPM paper, Table I", "utility under all schemes")
-def table_1(bench: Bench) -> Found:
+def _table_1(bench: Bench) -> Found:
     """Utility under all schemes."""
     slots = bench.length(1000, 50000)
     found = {beta: bench.compared(NAME, _changes(bench, beta, HEAVY), POLICIES, slots) for beta in TABLE_1}
@@ -87,7 +87,7 @@ def _share(found: Comparison, policy: str, above: str, below: str, limit: float)
 
 
 @experiment("opm-fig1", "OPM paper, Fig. 1", "cost over utility, and budgets spent")
-def figure_1(bench: Bench) -> Found:
+def _figure_1(bench: Bench) -> Found:
     """Jobs by cost over utility and by the share of the budget spent."""
     slots = bench.length(1000, 50000)
     found = bench.compared(NAME, _changes(bench, 0.5, HEAVY), POLICIES, slots)
@@ -127,7 +127,7 @@ def _distributions(jobs: pd.DataFrame, above: str, below: str, limit: float, sou
 
 
 @experiment("opm-fig2", "OPM paper, Fig. 2", "utility functions under heavy and light load")
-def figure_2(bench: Bench) -> Found:
+def _figure_2(bench: Bench) -> Found:
     """OPM over fair under heavy and light load."""
     slots = bench.length(1000, 50000)
     betas = bench.pick([0.5, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.9])
@@ -151,7 +151,7 @@ def figure_2(bench: Bench) -> Found:
 
 
 @experiment("opm-fig3", "OPM paper, Fig. 3", "primal step, utility and migrations")
-def figure_3(bench: Bench) -> Found:
+def _figure_3(bench: Bench) -> Found:
     """The primal step against migrations."""
     slots = bench.length(1000, 50000)
     steps = (0.6, 6)
@@ -169,11 +169,11 @@ def figure_3(bench: Bench) -> Found:
     for text, values, paper in (("OPM / fair", own, 0.17 - 0.40), ("migrations", moved, 0.03 - 0.20)):
         claim = Claim(f"{text}, step {steps[1]} less step {steps[0]}", "Fig. 3", "number", paper, 0.0, 0.01, drawn)
         rows.append(mean_row(claim, values[large] - values[small]))
-    rate = [mean_lines(text, steps, values) for text, values in (("OPM / fair", own), ("migrations", moved))]
+    rate = [_mean_lines(text, steps, values) for text, values in (("OPM / fair", own), ("migrations", moved))]
     return Found(rows, [Panel("primal step", "step", "", rate)], _sizes(bench, slots), found.runs)
 
 
-def mean_lines(label: str, steps: tuple[float, ...], values: dict[str, Array]) -> Line:
+def _mean_lines(label: str, steps: tuple[float, ...], values: dict[str, Array]) -> Line:
     """Return means against the step."""
     from marketsched.study.papers.runs import mean_line
 

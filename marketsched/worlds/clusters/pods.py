@@ -34,7 +34,7 @@ PAI_SIZES = ((96, 512, 0, 83), (64, 512, 2, 798), (96, 512, 2, 497), (96, 512, 8
 
 
 @dataclass(frozen=True, slots=True)
-class PodTypes:
+class _PodTypes:
     """The most common types of pods, the most common first.
 
     Attributes
@@ -52,7 +52,7 @@ class PodTypes:
     keys: pd.DataFrame
 
 
-def common_pod_types(source: Source, n_types: int) -> PodTypes:
+def common_pod_types(source: Source, n_types: int) -> _PodTypes:
     """Return the ``n_types`` most common types of pods of the openb trace.
 
     Raises
@@ -76,7 +76,7 @@ def common_pod_types(source: Source, n_types: int) -> PodTypes:
         f"{cpu:g} cores, {memory:.3g} GiB, {gpu:g} GPU, {qos}"
         for (cpu, memory, gpu), qos in zip(requirements.tolist(), keys["qos"], strict=True)
     )
-    return PodTypes(labels, np.ascontiguousarray(requirements, dtype=np.float64), keys)
+    return _PodTypes(labels, np.ascontiguousarray(requirements, dtype=np.float64), keys)
 
 
 def machine_capacities(source: Source, trace: Literal["openb", "pai"]) -> NDArray[np.float64]:

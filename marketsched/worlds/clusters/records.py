@@ -153,14 +153,14 @@ def _places(table: pd.DataFrame) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class JobTimes:
+class _JobTimes:
     """When jobs came and how long they ran, in seconds from the beginning of the window; shape (n,) each."""
 
     submitted: NDArray[np.float64]
     ran: NDArray[np.float64]
 
 
-def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -> JobTimes:
+def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -> _JobTimes:
     """Return the jobs submitted in a window of the 29 days of Google jobs, which begins at a random time.
 
     Jobs that were there before the trace began, or did not end in it, are left out.
@@ -182,7 +182,7 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
         )
     begin = rng.uniform(first, last - seconds)
     inside = (submitted >= begin) & (submitted < begin + seconds)
-    return JobTimes(submitted[inside] - begin, ran[inside])
+    return _JobTimes(submitted[inside] - begin, ran[inside])
 
 
 @lru_cache(maxsize=1)

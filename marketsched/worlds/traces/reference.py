@@ -20,7 +20,7 @@ RECURRING = ["user", "group"]
 Statistic = tuple[str, str, float]
 
 
-def quantiles(quantity: str, printed: str, values: pd.Series[Any]) -> Iterator[Statistic]:
+def _quantiles(quantity: str, printed: str, values: pd.Series[Any]) -> Iterator[Statistic]:
     """Yield the seven quantiles of a column; ``printed`` has them separated by " / "."""
     found = np.quantile(values.dropna().to_numpy(), QUANTILES)
     for p, text, x in zip(QUANTILES, printed.split(" / "), found, strict=True):
@@ -35,7 +35,7 @@ def counts(quantity: str, printed: dict[Any, str], values: pd.Series[Any]) -> It
     yield f"{quantity}: other values", "0", float(len(set(found.index) - set(printed)))
 
 
-def group_sizes(columns: list[str], printed: dict[int, tuple[str, str]], table: pd.DataFrame) -> Iterator[Statistic]:
+def _group_sizes(columns: list[str], printed: dict[int, tuple[str, str]], table: pd.DataFrame) -> Iterator[Statistic]:
     """Yield, for each least size, how many groups reach it and how many rows they hold."""
     sizes = table.groupby(columns).size()
     for least, (groups, rows) in printed.items():
@@ -44,12 +44,12 @@ def group_sizes(columns: list[str], printed: dict[int, tuple[str, str]], table: 
         yield f"rows in groups with >= {least} rows", rows, int(large.sum())
 
 
-def per_hour(times: pd.Series[Any]) -> float:
+def _per_hour(times: pd.Series[Any]) -> float:
     """Return how many rows there are per hour of the span of ``times``, seconds."""
     return float(len(times) / ((times.max() - times.min()) / 3600))
 
 
-def google_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
+def _google_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the 29-day file of jobs."""
     started = table[table["submit_s"] > 0]
     yield "rows", "672074", len(table)
@@ -58,15 +58,15 @@ def google_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "users", "933", table["user"].nunique()
     yield "group codes", "39730", table["group"].nunique()
     sizes = {1: ("40934", "672074"), 5: ("9296", "629243"), 20: ("4206", "575715"), 31282: ("1", "31282")}
-    yield from group_sizes(RECURRING, sizes, table)
+    yield from _group_sizes(RECURRING, sizes, table)
     yield from counts("sched_class", {0: "257275", 1: "215109", 2: "194513", 3: "5177"}, table["sched_class"])
     ends = {0: "3989", 2: "22", 3: "10124", 4: "385582", 5: "272341", 6: "16"}
     yield from counts("end_event", ends, table["end_event"])
-    yield "arrivals per hour", "959.9", per_hour(started["submit_s"])
+    yield "arrivals per hour", "959.9", _per_hour(started["submit_s"])
     yield "first submission, s", "604.05", started["submit_s"].min()
     yield "last submission, s", "2506179.28", started["submit_s"].max()
-    yield from quantiles("run_s", "21.58 / 62.01 / 176.52 / 444.87 / 1698.61 / 3941.73 / 43871.86", table["run_s"])
-    yield from quantiles("wait_s", "0.70 / 1.31 / 1.71 / 2.46 / 4.07 / 6.40 / 32.84", started["wait_s"])
+    yield from _quantiles("run_s", "21.58 / 62.01 / 176.52 / 444.87 / 1698.61 / 3941.73 / 43871.86", table["run_s"])
+    yield from _quantiles("wait_s", "0.70 / 1.31 / 1.71 / 2.46 / 4.07 / 6.40 / 32.84", started["wait_s"])
     for k, text in enumerate(("116.58", "166.04", "238.17", "4716.26")):
         yield f"median run_s of class {k}", text, table.loc[table["sched_class"] == k, "run_s"].median()
     yield "median run_s, finished normally", "108.69", table.loc[table["end_event"] == 4, "run_s"].median()
@@ -92,34 +92,34 @@ def _google_regularity(table: pd.DataFrame) -> Iterator[Statistic]:
         found = ((periodic["period_s"] > low) & (periodic["period_s"] <= high)).sum()
         yield f"periods in ({low}, {high}] s", text, int(found)
     spread = "5.83 / 26.92 / 86.06 / 141.93 / 792.77 / 1351.81 / 2343.86"
-    yield from quantiles("median |gap - period|, s", spread, periodic["deviation_s"])
+    yield from _quantiles("median |gap - period|, s", spread, periodic["deviation_s"])
 
 
-def google_demand(table: pd.DataFrame) -> Iterator[Statistic]:
+def _google_demand(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the 19-hour file of jobs with their demand."""
     yield "rows", "15009", len(table)
     yield "users", "152", table["user"].nunique()
     yield "group codes", "4308", table["group"].nunique()
-    yield from group_sizes(RECURRING, {1: ("4322", "15009"), 5: ("518", "10384")}, table)
+    yield from _group_sizes(RECURRING, {1: ("4322", "15009"), 5: ("518", "10384")}, table)
     yield from counts("sched_class", {0: "5754", 1: "5570", 2: "3568", 3: "117"}, table["sched_class"])
     yield from counts("end_event", {0: "6", 2: "1", 3: "188", 4: "9573", 5: "5239", 6: "2"}, table["end_event"])
-    yield "arrivals per hour", "776.5", per_hour(table["submit_s"])
+    yield "arrivals per hour", "776.5", _per_hour(table["submit_s"])
     yield "first submission, s", "604.05", table["submit_s"].min()
     yield "last submission, s", "70189.7", table["submit_s"].max()
-    yield from quantiles("run_s", "22.35 / 46.56 / 165.63 / 415.57 / 1632.22 / 4489.36 / 39019.09", table["run_s"])
-    yield from quantiles("wait_s", "0.79 / 1.49 / 1.64 / 2.02 / 3.06 / 4.09 / 23.46", table["wait_s"])
-    yield from quantiles("n_tasks", "1 / 1 / 1 / 1 / 18 / 100 / 967", table["n_tasks"])
+    yield from _quantiles("run_s", "22.35 / 46.56 / 165.63 / 415.57 / 1632.22 / 4489.36 / 39019.09", table["run_s"])
+    yield from _quantiles("wait_s", "0.79 / 1.49 / 1.64 / 2.02 / 3.06 / 4.09 / 23.46", table["wait_s"])
+    yield from _quantiles("n_tasks", "1 / 1 / 1 / 1 / 18 / 100 / 967", table["n_tasks"])
     yield "largest n_tasks", "10500", table["n_tasks"].max()
-    yield from quantiles("cpu_req", "0 / 0.00625 / 0.0125 / 0.03125 / 0.0625 / 0.06873 / 0.125", table["cpu_req"])
+    yield from _quantiles("cpu_req", "0 / 0.00625 / 0.0125 / 0.03125 / 0.0625 / 0.06873 / 0.125", table["cpu_req"])
     yield "largest cpu_req", "0.5", table["cpu_req"].max()
     memory = "0.00016 / 0.00311 / 0.00777 / 0.0159 / 0.03339 / 0.04773 / 0.1034"
-    yield from quantiles("mem_req", memory, table["mem_req"])
+    yield from _quantiles("mem_req", memory, table["mem_req"])
     yield "largest mem_req", "0.2544", table["mem_req"].max()
     bands = {0: "3866", 1: "3005", 2: "3909", 4: "470", 6: "202", 8: "2350", 9: "1206", 10: "1"}
     yield from counts("priority", bands, table["priority"])
 
 
-def google_tasks(table: pd.DataFrame) -> Iterator[Statistic]:
+def _google_tasks(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the 3-hour file of task runs."""
     yield "rows", "91384", len(table)
     yield "users", "178", table["user"].nunique()
@@ -128,12 +128,12 @@ def google_tasks(table: pd.DataFrame) -> Iterator[Statistic]:
     yield from counts("end_event", {0: "567", 2: "14264", 3: "6079", 4: "42431", 5: "28043"}, table["end_event"])
     yield "first start, s", "7200.1", table["sched_s"].min()
     yield "last start, s", "17999.2", table["sched_s"].max()
-    yield from quantiles("run_s", "23.9 / 90.7 / 469.6 / 4393.2 / 20098.1 / 27605.5 / 49701.4", table["run_s"])
-    yield from quantiles("wait_s", "0.8 / 1.5 / 2.1 / 3.9 / 24.4 / 42.0 / 3598.0", table["wait_s"])
+    yield from _quantiles("run_s", "23.9 / 90.7 / 469.6 / 4393.2 / 20098.1 / 27605.5 / 49701.4", table["run_s"])
+    yield from _quantiles("wait_s", "0.8 / 1.5 / 2.1 / 3.9 / 24.4 / 42.0 / 3598.0", table["wait_s"])
     cpu = "0.00625 / 0.00937 / 0.01562 / 0.04065 / 0.0625 / 0.09998 / 0.1572"
-    yield from quantiles("cpu_req", cpu, table["cpu_req"])
+    yield from _quantiles("cpu_req", cpu, table["cpu_req"])
     memory = "0.00249 / 0.01151 / 0.02069 / 0.0318 / 0.04773 / 0.04773 / 0.0636"
-    yield from quantiles("mem_req", memory, table["mem_req"])
+    yield from _quantiles("mem_req", memory, table["mem_req"])
     bands = {0: "36631", 1: "12175", 2: "40632", 8: "741", 9: "1156", 10: "44", 11: "5"}
     yield from counts("priority", bands, table["priority"])
     evicted = (table["end_event"] == 2).groupby(table["priority"]).mean()
@@ -141,7 +141,7 @@ def google_tasks(table: pd.DataFrame) -> Iterator[Statistic]:
         yield f"share evicted, priority {priority}", text, evicted[priority]
 
 
-def openb_pods(table: pd.DataFrame) -> Iterator[Statistic]:
+def _openb_pods(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the openb pods."""
     yield "rows", "8152", len(table)
     yield from counts("qos", {"LS": "4647", "BE": "3398", "Burstable": "100", "Guaranteed": "7"}, table["qos"])
@@ -151,16 +151,16 @@ def openb_pods(table: pd.DataFrame) -> Iterator[Statistic]:
     shared = table[(table["num_gpu"] == 1) & (table["gpu_milli"] < 1000)]
     yield "pods on a part of a GPU", "3078", len(shared)
     duration = table["deletion_time"] - table["scheduled_time"]
-    yield from quantiles("duration, s", "50 / 175 / 616 / 2241 / 7763.6 / 18064 / 114347.8", duration)
+    yield from _quantiles("duration, s", "50 / 175 / 616 / 2241 / 7763.6 / 18064 / 114347.8", duration)
     yield "median duration of LS, s", "896", duration[table["qos"] == "LS"].median()
     yield "median duration of BE, s", "241", duration[table["qos"] == "BE"].median()
     wait = table["scheduled_time"] - table["creation_time"]
-    yield from quantiles("wait, s", "0 / 0 / 2 / 35 / 106 / 241 / 889.64", wait)
-    yield from quantiles("cpu_milli", "3152 / 4000 / 11300 / 12000 / 16400 / 24200 / 32000", table["cpu_milli"])
-    yield from quantiles("memory_mib", "5600 / 15258 / 41560 / 49152 / 58368 / 64512 / 125952", table["memory_mib"])
-    yield from quantiles("gpu_milli, shared", "220 / 460 / 470 / 810 / 810 / 810 / 810", shared["gpu_milli"])
+    yield from _quantiles("wait, s", "0 / 0 / 2 / 35 / 106 / 241 / 889.64", wait)
+    yield from _quantiles("cpu_milli", "3152 / 4000 / 11300 / 12000 / 16400 / 24200 / 32000", table["cpu_milli"])
+    yield from _quantiles("memory_mib", "5600 / 15258 / 41560 / 49152 / 58368 / 64512 / 125952", table["memory_mib"])
+    yield from _quantiles("gpu_milli, shared", "220 / 460 / 470 / 810 / 810 / 810 / 810", shared["gpu_milli"])
     yield "last creation_time, s", "12901761", table["creation_time"].max()
-    yield from group_sizes(list(JOB_TYPE), {1: ("162", "8152"), 5: ("87", "8018")}, table)
+    yield from _group_sizes(list(JOB_TYPE), {1: ("162", "8152"), 5: ("87", "8018")}, table)
     recent = last_days(table)
     types = recent.groupby(list(JOB_TYPE)).size().sort_values(ascending=False)
     yield "pods in the last 30 days", "7355", len(recent)
@@ -174,7 +174,7 @@ def openb_pods(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "pods of the 20 commonest types", "5600", int(types[:20].sum())
 
 
-def openb_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
+def _openb_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the openb machines."""
     yield "rows", "1523", len(table)
     models = {"G2": "549", "T4": "404", "": "310", "P100": "134", "V100M16": "55", "G3": "39", "V100M32": "30"}
@@ -184,7 +184,7 @@ def openb_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "GPUs", "6212", int(table["gpu"].sum())
 
 
-def pai_machines(table: pd.DataFrame) -> Iterator[Statistic]:
+def _pai_machines(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the PAI machines."""
     yield "rows", "1897", len(table)
     kinds = {"P100": "798", "T4": "497", "MISC": "280", "V100M32": "135", "V100": "104", "CPU": "83"}
@@ -199,7 +199,7 @@ def pai_machines(table: pd.DataFrame) -> Iterator[Statistic]:
             yield f"{column} of {kind}", text, int(sums[kind])
 
 
-def philly_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
+def _philly_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the Philly jobs."""
     yield "rows", "82247", len(table)
     yield "exact duplicate rows", "65", int(table.duplicated().sum())
@@ -215,7 +215,7 @@ def philly_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
     ):
         yield f"{label} submission, s from {printed}", "0", (stamp - pd.Timestamp(printed)).total_seconds()
     yield "arrivals per hour", "31.47", len(table) / (np.ptp(table["timestamp"].astype("int64").to_numpy()) / 3600)
-    yield from quantiles("duration", "48 / 115 / 1144 / 2932 / 11264.8 / 43646.2 / 254758.42", table["duration"])
+    yield from _quantiles("duration", "48 / 115 / 1144 / 2932 / 11264.8 / 43646.2 / 254758.42", table["duration"])
     medians = table.groupby("num_gpus")["duration"].median()
     for gpus, text in {1: "1117", 2: "21", 4: "17409.5", 8: "23683", 16: "52548"}.items():
         yield f"median duration with {gpus} GPUs", text, medians[gpus]
@@ -228,12 +228,12 @@ def philly_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "pairs with >= 5 jobs", "45", int((pairs >= 5).sum())
 
 
-def nasa_ipsc(table: pd.DataFrame) -> Iterator[Statistic]:
+def _nasa_ipsc(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the NASA log."""
     yield "rows", "18239", len(table)
     yield "users", "69", table["user"].nunique()
     yield "span, days", "92.00", (table["submit_s"].max() - table["submit_s"].min()) / 86_400
-    yield "arrivals per hour", "8.26", per_hour(table["submit_s"])
+    yield "arrivals per hour", "8.26", _per_hour(table["submit_s"])
     yield "rows without executable number", "1044", int((table["executable"] == -1).sum())
     yield "runs of 0 s", "173", int((table["run_s"] == 0).sum())
     known = table[table["executable"] != -1].groupby(["user", "executable"]).size()
@@ -241,7 +241,7 @@ def nasa_ipsc(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "pairs with >= 5 runs", "281", int((known >= 5).sum())
     yield "their runs", "16561", int(known[known >= 5].sum())
     yield "pairs with >= 20 runs", "130", int((known >= 20).sum())
-    yield from quantiles("run_s", "7 / 27 / 86 / 283.5 / 1479.2 / 3723 / 10931.62", table["run_s"])
+    yield from _quantiles("run_s", "7 / 27 / 86 / 283.5 / 1479.2 / 3723 / 10931.62", table["run_s"])
     sizes = {1: "4935", 2: "1763", 4: "2683", 8: "1793", 16: "1780", 32: "3662", 64: "1203", 128: "420"}
     yield from counts("processors", sizes, table["processors"])
     span = table["submit_s"].max() - table["submit_s"].min()
@@ -255,20 +255,20 @@ def hpc2n(table: pd.DataFrame) -> Iterator[Statistic]:
     yield "largest job number", "7183", int(table["job"].max())
     yield "jobs that never ran", "25", int(table["run_s"].isna().sum())
     yield "span, days", "57.29", (table["submit_s"].max() - table["submit_s"].min()) / 86_400
-    yield "arrivals per hour", "2.305", per_hour(table["submit_s"])
+    yield "arrivals per hour", "2.305", _per_hour(table["submit_s"])
     known = table.groupby(["user", "processors", "requested_s"]).size()
     yield "(user, processors, requested_s) triples", "440", len(known)
     yield "triples with >= 5 runs", "147", int((known >= 5).sum())
     yield "their runs", "2644", int(known[known >= 5].sum())
-    yield from quantiles("run_s", "5 / 129 / 943 / 7331 / 28816.4 / 46761.6 / 110744.8", table["run_s"])
-    yield from quantiles("processors", "2 / 8 / 16 / 24 / 36 / 64 / 98", table["processors"])
+    yield from _quantiles("run_s", "5 / 129 / 943 / 7331 / 28816.4 / 46761.6 / 110744.8", table["run_s"])
+    yield from _quantiles("processors", "2 / 8 / 16 / 24 / 36 / 64 / 98", table["processors"])
     yield "largest processors", "128", int(table["processors"].max())
-    yield from quantiles("wait_s", "1 / 199.5 / 3561 / 16003.25 / 48534.2 / 80036.55 / 202927.51", table["wait_s"])
-    yield from quantiles("requested_s", "900 / 1800 / 6600 / 30000 / 54000 / 86400 / 288000", table["requested_s"])
+    yield from _quantiles("wait_s", "1 / 199.5 / 3561 / 16003.25 / 48534.2 / 80036.55 / 202927.51", table["wait_s"])
+    yield from _quantiles("requested_s", "900 / 1800 / 6600 / 30000 / 54000 / 86400 / 288000", table["requested_s"])
     yield "runs longer than requested", "320", int((table["run_s"] > table["requested_s"]).sum())
 
 
-def pai_minibatches(table: pd.DataFrame) -> Iterator[Statistic]:
+def _pai_minibatches(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the PAI mini-batch times."""
     yield "rows", "29720", len(table)
     yield from counts("job", {1: "3000", 2: "2402", 3: "2489", 4: "21829"}, table["job"])
@@ -281,19 +281,19 @@ def pai_minibatches(table: pd.DataFrame) -> Iterator[Statistic]:
     ):
         own = table[table["job"] == job]
         yield f"job {job}: gpu", gpu, int(own["gpu"].max())
-        yield from quantiles(f"job {job}: batch_time_norm", printed, own["batch_time_norm"])
+        yield from _quantiles(f"job {job}: batch_time_norm", printed, own["batch_time_norm"])
         means = own.groupby("worker")["batch_time_norm"].mean()
         yield f"job {job}: lowest mean of a worker", low, means.min()
         yield f"job {job}: highest mean of a worker", high, means.max()
 
 
-def lanl_outages(table: pd.DataFrame) -> Iterator[Statistic]:
+def _lanl_outages(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the LANL outages."""
     yield "rows", "23739", len(table)
     yield "systems", "23", table["system"].nunique()
     yield "nodes with an outage", "3576", len(table[["system", "node"]].dropna().drop_duplicates())
     minutes = (table["fail_fixed"] - table["fail_start"]).dt.total_seconds() / 60
-    yield from quantiles("minutes", "7 / 25 / 59 / 144 / 329 / 619.1 / 3782.24", minutes)
+    yield from _quantiles("minutes", "7 / 25 / 59 / 144 / 329 / 619.1 / 3782.24", minutes)
     yield "mean minutes", "352.4", minutes.mean()
     yield "outages of 0 minutes", "122", int((minutes == 0).sum())
     causes = {"hardware": "14341", "software": "5361", "undetermined": "2652", "": "453", "network": "421"}
@@ -308,7 +308,7 @@ def lanl_outages(table: pd.DataFrame) -> Iterator[Statistic]:
         yield f"system {system}: outages", outages, len(own)
 
 
-def spot_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
+def _spot_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the spot fleets."""
     yield "rows", "497", len(table)
     for fleet, added, removed, last, mean, most, left in (
@@ -327,16 +327,16 @@ def spot_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
 
 
 STATISTICS: dict[str, Callable[[pd.DataFrame], Iterable[Statistic]]] = {
-    "google-jobs": google_jobs,
-    "google-demand": google_demand,
-    "google-tasks": google_tasks,
-    "openb-pods": openb_pods,
-    "openb-nodes": openb_nodes,
-    "pai-machines": pai_machines,
-    "philly-jobs": philly_jobs,
-    "nasa-ipsc": nasa_ipsc,
+    "google-jobs": _google_jobs,
+    "google-demand": _google_demand,
+    "google-tasks": _google_tasks,
+    "openb-pods": _openb_pods,
+    "openb-nodes": _openb_nodes,
+    "pai-machines": _pai_machines,
+    "philly-jobs": _philly_jobs,
+    "nasa-ipsc": _nasa_ipsc,
     "hpc2n": hpc2n,
-    "pai-minibatches": pai_minibatches,
-    "lanl-outages": lanl_outages,
-    "spot-nodes": spot_nodes,
+    "pai-minibatches": _pai_minibatches,
+    "lanl-outages": _lanl_outages,
+    "spot-nodes": _spot_nodes,
 }

@@ -18,7 +18,7 @@ from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.ranges import Amount
 
 
-class ExactSelection:
+class _ExactSelection:
     """The selection with the largest sum of non-negative indices within the capacities, found exactly.
 
     Parameters
@@ -77,7 +77,7 @@ class TrueMeanOracle:
     def __init__(self, channels: Channels, means: ArrayLike, *, memory_limit: int = MEMORY_LIMIT) -> None:
         self.channels = channels
         self.means = float_array("means", means, (channels.n_channels,), lowest=0.0).copy()
-        self._exact = ExactSelection(channels, memory_limit=memory_limit)
+        self._exact = _ExactSelection(channels, memory_limit=memory_limit)
         self._known: dict[bytes, float] = {}  # value by which ports have a job
 
     def selection(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
@@ -107,7 +107,7 @@ class _IndexPolicy(ChannelPolicy):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
-        self._exact = ExactSelection(self.channels, memory_limit=memory_limit)
+        self._exact = _ExactSelection(self.channels, memory_limit=memory_limit)
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return self._exact.best(self._indices(), present, self.statistics.unseen)

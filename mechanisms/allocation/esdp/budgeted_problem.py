@@ -72,7 +72,7 @@ class BudgetedProblem:
         *,
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
-    ) -> BudgetedTable:
+    ) -> _BudgetedTable:
         """Return the table for s = 0 .. s_max.
 
         Parameters
@@ -121,10 +121,10 @@ class BudgetedProblem:
             table[:, 0] = 0
             _lexicographic_table_kernel(counted, hidden, gains, requests, *shape, table, best, reach, decisions)
             counts = table[-1].astype(np.int64)
-        return BudgetedTable(s_max, best[-1].copy(), counts, channels, counted, requests, self, decisions)
+        return _BudgetedTable(s_max, best[-1].copy(), counts, channels, counted, requests, self, decisions)
 
 
-class BudgetedTable:
+class _BudgetedTable:
     """The optima of all budgets, and the decision bits that lead to their selections.
 
     Attributes

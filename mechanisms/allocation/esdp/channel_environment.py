@@ -18,7 +18,7 @@ from marketsched.mechanisms.checks import bool_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
-class ChannelRules(Protocol):
+class _ChannelRules(Protocol):
     """What may be selected: `Channels` or `GangChannels`."""
 
     @property
@@ -36,7 +36,7 @@ class ChannelRules(Protocol):
         ...
 
 
-class MeanOracle(Protocol):
+class _MeanOracle(Protocol):
     """The largest expected utility there is."""
 
     def value(self, arrivals: NDArray[np.bool_]) -> float:
@@ -86,7 +86,7 @@ class ChannelEnvironment:
     offers = ("arrivals",)
 
     def __init__(
-        self, rules: ChannelRules, arrivals: ArrivalProcess, utilities: UtilitySource, oracle: MeanOracle
+        self, rules: _ChannelRules, arrivals: ArrivalProcess, utilities: UtilitySource, oracle: _MeanOracle
     ) -> None:
         if arrivals.n_ports != rules.n_ports:
             raise InvalidParameterError(f"arrivals have {arrivals.n_ports} ports: expected {rules.n_ports}")

@@ -35,7 +35,7 @@ LEAST_CHANNELS = 1e-3  # expected of a graph, so that some thousand draws find o
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelInstance:
+class _ChannelInstance:
     """A drawn cluster with channels, and how it fluctuates.
 
     Attributes
@@ -85,7 +85,7 @@ def published_channels(
     requests: tuple[int, int] = (1, 2),
     probability: float = 0.9,
     unit: float = 1.0,
-) -> ChannelInstance:
+) -> _ChannelInstance:
     """Draw an instance with the parameters of the paper's Table 3.
 
     Parameters
@@ -134,7 +134,7 @@ def published_channels(
     asked = rng.integers(lowest, highest + 1, (len(ports), n_types))
     means = rng.uniform(0.1, 1.0, len(ports))
     costs = np.maximum(rng.normal(_COST, _COST_DEVIATION, (len(ports), n_types)), 0.0).sum(axis=1)
-    return ChannelInstance(
+    return _ChannelInstance(
         Channels(asked, np.full(n_types, capacity), ports, n_ports=n_ports),
         servers.astype(np.int64),
         means,

@@ -15,7 +15,7 @@ from marketsched.mechanisms.checks import bool_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 
-class SelectionTable(Protocol):
+class _SelectionTable(Protocol):
     """The optima of all budgets, and the selections that attain them."""
 
     def choice(self) -> int:
@@ -27,7 +27,7 @@ class SelectionTable(Protocol):
         ...
 
 
-class SelectionProblem(Protocol):
+class _SelectionProblem(Protocol):
     """The budgeted problems ESDP (20) over some kind of channels: `BudgetedProblem`, or that of gangs."""
 
     def solve(
@@ -38,7 +38,7 @@ class SelectionProblem(Protocol):
         *,
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
-    ) -> SelectionTable:
+    ) -> _SelectionTable:
         """Return the table for s = 0 .. s_max; see `BudgetedProblem.solve`."""
         ...
 
@@ -125,7 +125,7 @@ class Channels:
             return f"selection[{absent[0]}] leads from port {self.ports[absent[0]]}, which has no job: expected false"
         return None
 
-    def problem(self, memory_limit: int = MEMORY_LIMIT) -> SelectionProblem:
+    def problem(self, memory_limit: int = MEMORY_LIMIT) -> _SelectionProblem:
         """Return the budgeted problems over these channels.
 
         Raises

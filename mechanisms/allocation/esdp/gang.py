@@ -166,7 +166,7 @@ class GangProblem:
         *,
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
-    ) -> GangTable:
+    ) -> _GangTable:
         """Return the table for s = 0 .. s_max; parameters as in `BudgetedProblem.solve`.
 
         Raises
@@ -195,10 +195,10 @@ class GangProblem:
         space = (requests, servers, offsets, self._sizes, self._strides)
         _gang_table_kernel(counted, hidden, gains, *space, edges, jobs, self._caps, counts, best, decisions)
         path = (counted, offsets, edges, jobs, self._caps, decisions)
-        return GangTable(counts[0, -1].astype(np.int64), best[0, -1].copy(), s_max, self._n_channels, channels, path)
+        return _GangTable(counts[0, -1].astype(np.int64), best[0, -1].copy(), s_max, self._n_channels, channels, path)
 
 
-class GangTable:
+class _GangTable:
     """The optima of all budgets, and the decisions that lead to their selections.
 
     Attributes

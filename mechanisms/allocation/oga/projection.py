@@ -27,7 +27,7 @@ HARD = 8  # Newton steps of a column before every other step goes to a kink
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
+class _Projected:
     """Projected columns, and the dual price of each column's capacity."""
 
     points: NDArray[np.float64]  # (n,), all columns
@@ -35,7 +35,7 @@ class Projected:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnLimits:
+class _ColumnLimits:
     """Bounds and capacities of columns, as the compiled projection wants them; read-only.
 
     Sums along a column are taken in whole numbers: amounts are multiplied by a power of two that belongs to
@@ -48,9 +48,9 @@ class ColumnLimits:
     caps: NDArray[np.int64]  # (n_columns,), capacities in whole numbers; SLACK where the bounds alone suffice
 
 
-def column_limits(
+def _column_limits(
     bounds: NDArray[np.float64], capacities: NDArray[np.float64], columns: NDArray[np.int64]
-) -> ColumnLimits:
+) -> _ColumnLimits:
     """Return bounds and capacities of columns for the kernels; arguments as in `project_columns`, trusted."""
     capacities = np.where(capacities < NOTHING, 0.0, capacities)
     limits = np.minimum(bounds, np.repeat(capacities, np.diff(columns)))
@@ -65,10 +65,10 @@ def column_limits(
     caps[binding] = np.floor(capacities[binding] * scales[binding]).astype(np.int64)
     for array in (limits, scales, caps):
         read_only(array)
-    return ColumnLimits(limits, np.asarray(scales, dtype=np.float64), caps)
+    return _ColumnLimits(limits, np.asarray(scales, dtype=np.float64), caps)
 
 
-def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike, columns: ArrayLike) -> Projected:
+def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike, columns: ArrayLike) -> _Projected:
     r"""Project columns that lie one after the other, each onto its own box and capacity.
 
     Parameters
@@ -103,9 +103,9 @@ def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike,
         raise InvalidParameterError(f"columns do not rise from 0 to {z.size}: expected where each column starts")
     c = float_array("capacities", capacities, (starts.size - 1,), lowest=0.0)
     duals = np.zeros(c.size)
-    given = column_limits(a, c, starts)
+    given = _column_limits(a, c, starts)
     _project_columns_kernel(z, given.limits, starts.astype(np.uint64), given.scales, given.caps, duals)
-    return Projected(z, duals)
+    return _Projected(z, duals)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

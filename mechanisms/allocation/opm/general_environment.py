@@ -111,7 +111,7 @@ class GeneralEnvironment(MachineEnvironment):
                 f"decision of type {given.dtype} and shape {given.shape}: expected whole numbers, shape (tasks, 2)"
             )
         tasks = given.astype(np.int64)  # a copy: nobody else can change it later
-        fault, place = tasks_kernel(
+        fault, place = _tasks_kernel(
             tasks, self._slot, self.jobs.arrivals, self.jobs.deadlines, self._demands, self._limits,
             self.capacities * (1.0 + TOLERANCE),
         )  # fmt: skip
@@ -136,7 +136,7 @@ def _stopped(before: NDArray[np.int64], now: NDArray[np.int64], n_machines: int)
 
 
 @njit(cache=True)
-def tasks_kernel(tasks, slot, arrivals, deadlines, demands, limits, capacities):  # type: ignore[no-untyped-def]
+def _tasks_kernel(tasks, slot, arrivals, deadlines, demands, limits, capacities):  # type: ignore[no-untyped-def]
     """Return (number of the fault, place) of a decision, (0, 0) if it is legal."""
     loads, counts = np.zeros(capacities.size), np.zeros(arrivals.size)
     for k in range(tasks.shape[0]):

@@ -23,7 +23,7 @@ FLOATS = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class GeneralProjection:
+class _GeneralProjection:
     """A feasible point, and how far from the projection it can be.
 
     Attributes
@@ -55,7 +55,7 @@ def project_general(
     start: tuple[FLOATS, FLOATS] | None = None,
     tolerance: float = 1e-15,
     max_sweeps: int = 20_000,
-) -> GeneralProjection:
+) -> _GeneralProjection:
     """Return the solution of P5.
 
     Parameters
@@ -107,12 +107,12 @@ def project_general(
         rho = np.maximum(float_array("start[0]", start[0], (n_machines,)), 0.0)
         sigma = np.maximum(float_array("start[1]", start[1], (n_jobs,)), 0.0)
     shares = np.zeros_like(y)
-    gap, sweeps = sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, wanted, rounds)
+    gap, sweeps = _sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, wanted, rounds)
     if not gap <= wanted * (1.0 + float((shares * shares).sum())):
         raise SolverError(
             f"gap {gap:.2e} after {sweeps} sweeps: expected {wanted:g}; allow more sweeps or a larger gap"
         )
-    return GeneralProjection(shares, max(gap, 0.0), int(sweeps), rho, sigma)
+    return _GeneralProjection(shares, max(gap, 0.0), int(sweeps), rho, sigma)
 
 
 @njit(cache=True)
@@ -184,7 +184,7 @@ def _repair_and_measure(y, weights, room, most, rho, sigma, shares):  # type: ig
 
 
 @njit(cache=True)
-def sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, tolerance, rounds):  # type: ignore[no-untyped-def]
+def _sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, tolerance, rounds):  # type: ignore[no-untyped-def]
     """Project onto jobs and machines in turn until the gap is small; return gap and sweeps."""
     n_jobs, n_machines = y.shape
     ones = np.ones(n_machines)

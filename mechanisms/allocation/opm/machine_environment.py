@@ -41,7 +41,7 @@ PAPER_SPEEDS = ((0.7, 1.0), (0.0, 0.1))
 
 
 @dataclass(frozen=True, slots=True)
-class JobOutcomes:
+class _JobOutcomes:
     """What came of the jobs; arrays of shape (N,).
 
     Attributes
@@ -126,10 +126,10 @@ class MachineEnvironment:
         self._scratch = np.zeros((2, n))
         self._previous = np.full(self.prices.size, -1, dtype=np.int64)
 
-    def outcomes(self) -> JobOutcomes:
+    def outcomes(self) -> _JobOutcomes:
         """Return work, cost and utility of every job, up to the slot played last."""
         works, costs = self._totals.copy()
-        return JobOutcomes(works, costs, self.jobs.utilities(works))
+        return _JobOutcomes(works, costs, self.jobs.utilities(works))
 
     def observation(self, observes: str) -> tuple[Any, ...]:
         """Return the jobs that came in, as one tuple; to a policy that observes "state" the availability, too."""
@@ -160,7 +160,7 @@ class MachineEnvironment:
         taken = self._checked(decision)
         rates = self._draw_rates()
         work = np.zeros(self.prices.size)
-        measured = play_kernel(
+        measured = _play_kernel(
             self._slot, taken, self._previous, rates, self.prices, self._terms, self._totals, self._scratch, work
         )
         self._previous = taken
@@ -197,7 +197,7 @@ class MachineEnvironment:
                 f"shape {self.prices.shape}"
             )
         taken = given.astype(np.int64)  # a copy: nobody else can change it later
-        worst = check_kernel(taken, self._slot, self.jobs.arrivals, self.jobs.deadlines)
+        worst = _check_kernel(taken, self._slot, self.jobs.arrivals, self.jobs.deadlines)
         if worst >= 0:
             raise DecisionError(
                 f"machine {worst} is given to job {taken[worst]} in slot {self._slot}: expected -1 or a job that is "
@@ -207,7 +207,7 @@ class MachineEnvironment:
 
 
 @njit(cache=True)
-def check_kernel(decision, slot, arrivals, deadlines):  # type: ignore[no-untyped-def]
+def _check_kernel(decision, slot, arrivals, deadlines):  # type: ignore[no-untyped-def]
     """Return the first machine given to a job that is not there, or -1."""
     for i in range(decision.size):
         j = decision[i]
@@ -217,7 +217,7 @@ def check_kernel(decision, slot, arrivals, deadlines):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def play_kernel(slot, decision, previous, rates, prices, terms, totals, scratch, work):  # type: ignore[no-untyped-def]
+def _play_kernel(slot, decision, previous, rates, prices, terms, totals, scratch, work):  # type: ignore[no-untyped-def]
     """Charge and work machine by machine; return the slot's measures but the last.
 
     ``terms`` holds deadlines, budgets, weights and exponents; ``scratch`` is zeros before and after.

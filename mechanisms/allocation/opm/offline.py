@@ -38,7 +38,7 @@ FIRST_TANGENTS = np.geomspace(1e-4, 1.0, 13)  # at these parts of the most work 
 
 
 @dataclass(frozen=True, slots=True)
-class OfflineOptimum:
+class _OfflineOptimum:
     """A feasible plan and a bound that no plan exceeds.
 
     Attributes
@@ -78,7 +78,7 @@ def offline_optimum(
     tolerance: float = 1e-4,
     max_programs: int = 25,
     most_kinds: int | None = None,
-) -> OfflineOptimum:
+) -> _OfflineOptimum:
     """Return the best fractional plan with known rates.
 
     Parameters
@@ -116,7 +116,7 @@ def offline_optimum(
         raise InvalidParameterError(f"{jobs.size} jobs, highest rate {speed.max(initial=0.0)}: expected some of both")
     kinds = _like_rate(cost, speed, most_kinds)
     program = _Program(jobs, cost, speed, kinds, _amplitudes(jobs, objective))
-    best: OfflineOptimum | None = None
+    best: _OfflineOptimum | None = None
     bound, gap = np.inf, np.inf
     for _ in range(rounds):
         amounts, dual_bound = program.solve()
@@ -135,7 +135,7 @@ def offline_optimum(
     )
 
 
-def regret(jobs: MachineJobs, optimum: OfflineOptimum, works: ArrayLike) -> float:
+def regret(jobs: MachineJobs, optimum: _OfflineOptimum, works: ArrayLike) -> float:
     """Return Reg_T of OPM (6) for the work that the jobs got; ``works`` has shape (N,)."""
     got = float_array("works", works, (jobs.size,), lowest=0.0)
     return float((jobs.utilities_per_slot(optimum.works) - jobs.utilities_per_slot(got)).sum())
@@ -291,13 +291,13 @@ class _Program:
         """Return the objective of a feasible plan."""
         return float((self.amplitudes * self.works(plan) ** self.jobs.exponents).sum())
 
-    def result(self, plan: FLOATS, value: float) -> OfflineOptimum:
+    def result(self, plan: FLOATS, value: float) -> _OfflineOptimum:
         """Return a feasible plan as a result without a bound."""
         used = plan > 0.0
         amounts = (plan * self.amount)[used]
         spent = amounts * self.prices[self.kind[used]]
         costs = np.bincount(self.job[used], spent, minlength=self.jobs.size).astype(np.float64)
-        return OfflineOptimum(
+        return _OfflineOptimum(
             value, np.inf, self.works(plan), costs, self.kinds, self.breakpoints,
             (self.job[used], self.kind[used], self.interval[used], amounts),
         )  # fmt: skip
