@@ -62,7 +62,8 @@ class FromHistory:
     lags : sequence of int
         Rounds.
     earlier : int
-        Rounds before the first one of which ``past`` holds the arrivals (a log of yesterday).
+        Rounds before the first one of which ``past`` holds the arrivals (a log of yesterday). Where a lag reaches
+        into them, the round of the same time of day is taken.
     """
 
     steps, samples_the_past = 10, True
@@ -76,7 +77,7 @@ class FromHistory:
         if known < LEAST_HISTORY:
             return None
         found = [
-            past.recurring(now, last, min(lag, max(1, known * (k + 1) // n)), 1 - self._earlier)
+            past.recurring(now, last, min(lag, max(1, known * (k + 1) // n)), 1 - self._earlier, self._earlier)
             for k, lag in enumerate(self._lags)
         ]
         rows = np.concatenate([rows for rows, _ in found])

@@ -101,7 +101,9 @@ class TaskStore:
         low, high = np.searchsorted(self.arrivals, [first, last + 1])
         return np.arange(low, high), self.arrivals[low:high].copy()
 
-    def recurring(self, now: int, last: int, lag: int, earliest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def recurring(
+        self, now: int, last: int, lag: int, earliest: int, day: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """List what arrived in the past as if it came again.
 
         Round q of ``now .. last`` gets the arrivals of round q - lag, ``lag`` being taken off again
@@ -115,21 +117,27 @@ class TaskStore:
             Rounds, >= 1.
         earliest : int
             The first round there is a record of.
+        day : int
+            Rounds of yesterday's log. Where the lag reaches into it, its round of the same time of day is taken:
+            ``day`` instead of ``lag`` is taken off; 0: there is none.
 
         Returns
         -------
         tuple of two arrays of int, shape (m,)
             Rows, and the rounds in which they come again.
         """
-        counts = np.searchsorted(self.arrivals, np.arange(now - lag, now + 1))
-        per_period = int(counts[-1] - counts[0])
-        periods = -(-(last - now + 1) // lag)
-        rows, rounds = np.empty(per_period * periods, np.int64), np.empty(per_period * periods, np.int64)
-        m = _recurring_kernel(now, last, lag, earliest, counts, rows, rounds)
+        ahead = np.arange(now, last + 1)
+        sources = now - lag + (ahead - now) % lag
+        if day:
+            sources = np.where(sources < 1, now - day + (ahead - now) % day, sources)
+        sources = np.maximum(sources, earliest - 1)  # nothing came then
+        lows = np.searchsorted(self.arrivals, sources)
+        highs = np.searchsorted(self.arrivals, sources + 1)
+        rows, rounds = _recurring_kernel(lows, highs, now)
         if self._closed:
-            open_ = ~np.isin(rows[:m], np.fromiter(self._closed, np.int64, len(self._closed)))
-            return rows[:m][open_], rounds[:m][open_]
-        return rows[:m], rounds[:m]
+            open_ = ~np.isin(rows, np.fromiter(self._closed, np.int64, len(self._closed)))
+            return rows[open_], rounds[open_]
+        return rows, rounds
 
 
 def joined(first: Columns, second: Columns, rows: NDArray[np.int64]) -> Columns:
@@ -153,14 +161,15 @@ def _doubled(array: NDArray[N]) -> NDArray[N]:
 
 
 @njit(cache=True)
-def _recurring_kernel(now, last, lag, earliest, counts, rows, rounds):  # type: ignore[no-untyped-def]
-    """Fill ``rows`` and ``rounds``; ``counts[i]`` tasks arrived before round ``now - lag + i``."""
+def _recurring_kernel(lows, highs, now):  # type: ignore[no-untyped-def]
+    """Return rows ``lows[i] .. highs[i] - 1`` for every i, and ``now + i`` for each of them."""
     m = 0
-    for q in range(now, last + 1):
-        i = (q - now) % lag  # source round: now - lag + i
-        if now - lag + i < earliest:
-            continue
-        for j in range(counts[i], counts[i + 1]):
-            rows[m], rounds[m] = j, q
+    for i in range(lows.size):
+        m += highs[i] - lows[i]
+    rows, rounds = np.empty(m, np.int64), np.empty(m, np.int64)
+    m = 0
+    for i in range(lows.size):
+        for j in range(lows[i], highs[i]):
+            rows[m], rounds[m] = j, now + i
             m += 1
-    return m
+    return rows, rounds

@@ -3,99 +3,19 @@
 import numpy as np
 import pytest
 
+from bid_price_markets import RULES, SIZES, SmallJob, lies, loads, past_log, play, random_market, utility
 from marketsched.mechanisms import (
     DeadlineValue,
     EventError,
     EventKind,
     InvalidParameterError,
-    LinearValue,
     StatementOfWork,
     TableValue,
 )
+from marketsched.mechanisms.bid_price import bid_price
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
-from naive_bid_prices import NaiveBidPrices
-
-SIZES = {"max_concurrency": 3, "max_duration": 5, "max_value": 60.0, "max_delay": 14}
-RULES = {"lags": (3, 5), "ahead": 9, "steps": 6, "step": 0.3, "slack": 0.1}
-
-
-def random_curve(rng, first):
-    worth, deadline = int(rng.integers(1, 60)), first + int(rng.integers(1, 10))
-    kind = rng.integers(3)
-    if kind == 0:
-        return DeadlineValue(float(worth), deadline)
-    if kind == 1:
-        return LinearValue(float(worth), first + 1, float(rng.integers(1, 6)), deadline)
-    steps = np.sort(rng.integers(0, worth + 1, 4))[::-1]
-    return TableValue({deadline - 3 + i: float(v) for i, v in enumerate(steps) if deadline - 3 + i > 0})
-
-
-def random_market(rng, horizon=24, per_round=2.0, hidden=False):
-    """List jobs (name, truth, arrival, duration); all submitted in the round before they arrive, or in it."""
-    jobs = []
-    for birth in range(1, horizon - 3):
-        for _ in range(rng.poisson(per_round)):
-            arrival, durations = birth + int(rng.integers(0, 2)), sorted({*rng.integers(1, 6, 2).tolist()})
-            rows = [(arrival, d, 1 / len(durations), *([None] if hidden else [])) for d in durations]
-            truth = StatementOfWork(birth, int(rng.integers(1, 4)), random_curve(rng, arrival), rows)
-            jobs.append((len(jobs), truth, arrival, int(rng.choice(durations))))
-    return jobs
-
-
-def play(market, jobs, reports=None, hidden=False):
-    """Play all rounds; return starts, payments and every event. A report replaces the truth of its job."""
-    reports = reports or {}
-    starts, payments, events, ending = {}, {}, [], {}
-    for now in range(1, market.horizon + 1):
-        for name, truth, _, _ in jobs:
-            if truth.birth == now:
-                market.submit(name, reports.get(name, truth))
-        for name, _, arrival, duration in jobs:
-            if arrival == now:
-                market.arrive(name, None if hidden else duration)
-        for event in market.advance():
-            events.append(event)
-            if event.kind is EventKind.START:
-                starts[event.job] = now
-                _, truth, _, duration = jobs[event.job]
-                if reports.get(event.job, truth).concurrency >= truth.concurrency:  # else it never ends
-                    ending.setdefault(now + duration - 1, []).append(event.job)
-        for name in sorted(ending.pop(now, ())):
-            payments[name] = market.complete(name).payment
-    return starts, payments, events
-
-
-def utility(job, starts, payments):
-    name, truth, _, duration = job
-    return truth.value(starts[name] + duration) - payments[name] if name in payments else 0.0
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_decisions_are_those_of_the_rules(seed):
-    rng = np.random.default_rng(seed)
-    jobs, capacity = random_market(rng), int(rng.integers(3, 6))
-    market = BidPrice(capacity, 24, **SIZES, **RULES, slack_gain=0.02, slack_ramp=4)
-    starts, payments, events = play(market, jobs)
-    rules = NaiveBidPrices(
-        capacity, 24, SIZES["max_delay"], SIZES["max_duration"],
-        lags=RULES["lags"], ahead=9, steps=6, step=0.3, slack=0.1, gain=0.02, ramp=4,
-    )  # fmt: skip
-    entries = {}
-    for now in range(1, 25):
-        entries |= rules.serve(now, [(name, truth, d) for name, truth, a, d in jobs if a == now])
-    assert starts == {name: entry[0] for name, entry in entries.items() if entry}
-    for name, paid in payments.items():
-        assert paid == pytest.approx(entries[name][1], rel=1e-9, abs=1e-9)
-    assert {e.kind for e in events} <= {EventKind.START, EventKind.DROP}  # nobody is ever evicted
-    assert market.statistics()["slack"] == pytest.approx(rules.slack)
-
-
-def loads(jobs, starts, horizon):
-    busy = np.zeros(horizon + 2, int)
-    for name, start in starts.items():
-        _, truth, _, duration = jobs[name]
-        busy[start : start + duration] += truth.concurrency
-    return busy
+from marketsched.mechanisms.bid_price.forecast import FromHistory
+from marketsched.mechanisms.bid_price.queue import serve_queue
 
 
 @pytest.mark.parametrize("hidden", [False, True])
@@ -112,23 +32,6 @@ def test_no_round_is_oversold_and_nobody_pays_more_than_it_gains(seed, hidden):
     assert any(p > 0 for p in payments.values())
 
 
-def lies(truth, arrival):
-    """Other reports of the same job: values, deadlines, widths, laws that leave out what happens."""
-    rows = [(r.arrival, r.duration, r.probability) for r in truth.requirements]
-    for factor in (0.0, 0.3, 0.7, 1.3, 2.0):
-        times = range(arrival, truth.value.last + 1)
-        worth = np.maximum.accumulate([0.0, *(min(60.0, factor * truth.value(t)) for t in reversed(times))])[:0:-1]
-        table = dict(zip(times, worth, strict=True))
-        yield StatementOfWork(truth.birth, truth.concurrency, TableValue(table or {1: 0.0}), rows)
-    for shift in (-2, -1, 1, 3):
-        times = range(arrival, max(arrival, truth.value.last + shift) + 1)
-        worth = np.maximum.accumulate([truth.value(max(0, t - shift)) for t in reversed(times)])[::-1]
-        yield StatementOfWork(truth.birth, truth.concurrency, TableValue(dict(zip(times, worth, strict=True))), rows)
-    for width in (1, 2, 3):
-        yield StatementOfWork(truth.birth, width, truth.value, rows)
-    yield StatementOfWork(truth.birth, truth.concurrency, DeadlineValue(60.0, arrival + 12), [(arrival, 1, 0.5)])
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_no_report_pays_and_none_moves_the_menu(seed):
     """Every lie of every owner, played in full: gain at most 0, exactly, and the same menu bit for bit."""
@@ -142,7 +45,7 @@ def test_no_report_pays_and_none_moves_the_menu(seed):
     truth = play(honest, jobs)[:2]
     tried = 0
     for job in jobs:
-        name, sow, arrival, duration = job
+        name, sow, arrival, duration = job[:4]
         for report in lies(sow, arrival):
             liar = market()
             assert utility(job, *play(liar, jobs, {name: report})[:2]) <= utility(job, *truth)
@@ -170,37 +73,12 @@ def test_a_market_whose_prices_hear_the_current_round_is_caught():
     rng = np.random.default_rng(3)
     jobs = random_market(rng, 16, 2.5)
     moved = 0
-    for name, sow, arrival, _ in jobs[-12:]:
+    for name, sow, arrival, *_ in jobs[-12:]:
         honest, liar = (Eager(3, 16, **SIZES, **RULES, keep_menus=True) for _ in range(2))
         play(honest, jobs)
         play(liar, jobs, {name: StatementOfWork(sow.birth, 3, DeadlineValue(60.0, arrival + 12), [(arrival, 5, 1.0)])})
         moved += liar.menu_at_arrival(name) != honest.menu_at_arrival(name)
     assert moved > 0
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_hidden_durations_no_report_pays_in_expectation(seed):
-    """Worlds enumerated for the liar: its duration is one of its law's, everything else is fixed."""
-    rng = np.random.default_rng(300 + seed)
-    jobs, horizon = random_market(rng, 14, 1.0, hidden=True), 14
-
-    def expected(job, report=None):
-        name, sow, arrival, _ = job
-        total = 0.0
-        for row in sow.requirements:
-            world = [*jobs]
-            world[name] = (name, sow, arrival, row.duration)
-            found = play(BidPrice(3, horizon, **SIZES, **RULES), world, report and {name: report}, hidden=True)
-            total += row.probability * utility(world[name], *found[:2])
-        return total
-
-    for job in jobs[:6]:
-        _, sow, arrival, _ = job
-        honest = expected(job)
-        for lie in lies(sow, arrival):
-            rows = [(r.arrival, r.duration, r.probability, None) for r in lie.requirements]
-            report = StatementOfWork(lie.birth, lie.concurrency, lie.value, rows)
-            assert expected(job, report) <= honest + 1e-9
 
 
 def test_a_job_that_waits_is_charged_the_rate_of_its_arrival():
@@ -209,7 +87,8 @@ def test_a_job_that_waits_is_charged_the_rate_of_its_arrival():
     for birth in range(1, 12):
         for _ in range(2):
             rows = [(birth, 1, 0.5, None), (birth, 3, 0.5, None)]
-            jobs.append((len(jobs), StatementOfWork(birth, 1, DeadlineValue(20.0, birth + 8), rows), birth, 3))
+            sow = StatementOfWork(birth, 1, DeadlineValue(20.0, birth + 8), rows)
+            jobs.append(SmallJob(len(jobs), sow, birth, 3))
     rates = {}
     serve = market._serve_hidden
 
@@ -236,6 +115,12 @@ def test_bad_parameters_and_missing_menus():
         ({"forecast": "laws", "laws": [1]}, r"laws\[0\]"),
         ({"forecast": "laws"}, "no laws: expected laws, one for each job"),
         ({"laws": []}, "and laws: expected"),
+        ({"lags": (3,), "lag_hours": (4.0,)}, r"lags = \(3,\) and lag_hours = \(4.0,\): expected one of them"),
+        ({"lag_hours": (0.0,)}, "lag_hours = .*a finite number > 0"),
+        ({"round_seconds": 0}, "round_seconds = 0"),
+        ({"buckets": 0}, "buckets = 0: expected a whole number in"),
+        ({"hidden_order": "loose"}, "hidden_order = 'loose': expected 'strict' or 'sealed'"),
+        ({"history": "runs/a"}, "history = 'runs/a': expected a PastLog"),
     ):
         with pytest.raises(InvalidParameterError, match=message):
             BidPrice(2, 9, **{**SIZES, "max_concurrency": 2}, **wrong)
@@ -247,7 +132,7 @@ def test_laws_take_the_place_of_the_past():
     """A wave that laws announce is priced before it comes; the past alone cannot know of it."""
     sows = [StatementOfWork(8, 1, DeadlineValue(30.0, 11), [(8, 2, 1.0)]) for _ in range(12)]
     early = StatementOfWork(6, 1, DeadlineValue(2.0, 14), [(6, 4, 1.0)])
-    jobs = [(0, early, 6, 4), *((1 + i, sow, 8, 2) for i, sow in enumerate(sows))]
+    jobs = [SmallJob(0, early, 6, 4), *(SmallJob(1 + i, sow, 8, 2) for i, sow in enumerate(sows))]
     for laws, worth in ((None, 1), ([early, *sows], 2)):
         kind = {"forecast": "history" if laws is None else "laws", "laws": laws}
         market = BidPrice(2, 20, **{**SIZES, "max_concurrency": 2}, **kind, ahead=10, rng=1, slack=0.0)
@@ -255,3 +140,141 @@ def test_laws_take_the_place_of_the_past():
         assert sum(name > 0 for name in starts) == worth
         if laws is not None:
             assert starts.get(0, 20) >= 10  # the cheap job waits until the wave is over
+
+
+def test_lags_in_hours_follow_the_length_of_a_round(monkeypatch):
+    seen = []
+    monkeypatch.setattr(bid_price, "FromHistory", lambda lags, _: seen.append(list(lags)) or FromHistory(lags))
+    for given in (
+        {}, {"lag_hours": (4, 10)}, {"lag_hours": (4, 10), "round_seconds": 600.0}, {"round_seconds": 600.0},
+        {"lag_hours": (0.01,), "round_seconds": 3600.0},
+    ):  # fmt: skip
+        BidPrice(3, 9, **SIZES, **given)
+    assert seen == [[48, 72, 96, 120], [48, 120], [24, 60], [48, 72, 96, 120], [1]]
+
+
+def later_menus(market, jobs, owner, after):
+    return [market.menu_at_arrival(job.name) for job in jobs if job.owner == owner and job.arrival > after]
+
+
+@pytest.mark.parametrize(("buckets", "own_reports_teach"), [(1, True), (3, False)])
+def test_past_reports_move_ones_later_prices_through_the_calendar_alone(buckets, own_reports_teach):
+    """Where a lie leaves the calendar as it was, menus of the owner's later jobs are the same, bit for bit."""
+    same_calendar = moved = 0
+    chosen = {"buckets": buckets, "bucket_seed": 7, "keep_menus": True}
+    for seed in range(2):
+        rng = np.random.default_rng(400 + seed)
+        jobs = random_market(rng, 24, 1.5, owners=6)
+        honest = BidPrice(4, 24, **SIZES, **RULES, **chosen)
+        starts = play(honest, jobs)[0]
+        for job in jobs[:8]:
+            for report in lies(job.truth, job.arrival):
+                liar = BidPrice(4, 24, **SIZES, **RULES, **chosen)
+                same_width = report.concurrency == job.truth.concurrency
+                if same_width and play(liar, jobs, {job.name: report})[0] == starts:
+                    same_calendar += 1
+                    pair = [later_menus(each, jobs, job.owner, job.arrival) for each in (honest, liar)]
+                    moved += pair[0] != pair[1]
+    assert same_calendar > 50
+    assert (moved > 0) == own_reports_teach
+
+
+def test_buckets_are_dealt_by_name_and_seed_alone():
+    market = BidPrice(3, 9, **SIZES, buckets=4, bucket_seed=1)
+    dealt = [market.bucket_of(f"owner-{i}") for i in range(400)]
+    assert all(60 < dealt.count(b) < 140 for b in range(4))
+    assert dealt == [BidPrice(5, 99, **SIZES, buckets=4, bucket_seed=1).bucket_of(f"owner-{i}") for i in range(400)]
+    assert dealt != [BidPrice(3, 9, **SIZES, buckets=4, bucket_seed=2).bucket_of(f"owner-{i}") for i in range(400)]
+
+
+class Watched(BidPrice):
+    """Notes the nodes that are free at the turn of one job, in each round in which it is in the queue, and its rate."""
+
+    watched = None
+
+    def _serve_hidden(self, queue):
+        before = self._free.copy()
+        starts = super()._serve_hidden(queue)
+        for place, x in enumerate(queue):
+            if x.job == self.watched:
+                serve_queue(queue[:place], before, self.round, self._order)
+                self.turns.append((self.round, int(before[self.round - 1]), x.agreed.rate))
+        return starts
+
+
+class Unsealed(Watched):
+    """The negative control: whoever waits may be passed, and teaches all the same."""
+
+    def _learn(self, arrived):
+        self._order, order = "strict", self._order
+        super()._learn(arrived)
+        self._order = order
+
+
+def turns_moved(kind, seed, per_market=2, **chosen):
+    """Return how many lies were tried, and how many moved the liar's own turns or rate while it waits either way."""
+    rng = np.random.default_rng([seed, 500])
+    jobs, capacity = random_market(rng, 26, 2.0, hidden=True), int(rng.integers(3, 5))
+
+    def turns(name, reports):
+        market = kind(capacity, 26, **SIZES, **RULES, **chosen)
+        market.watched, market.turns = name, []
+        play(market, jobs, reports, hidden=True)
+        return market.turns
+
+    tried = moved = 0
+    starts = play(kind(capacity, 26, **SIZES, **RULES, **chosen), jobs, hidden=True)[0]
+    waited = [job for job in jobs if starts.get(job.name, 0) > job.arrival]
+    for job in waited[:: max(1, len(waited) // per_market)]:
+        honest = turns(job.name, {})
+        for report in lies(job.truth, job.arrival, hidden=True):
+            if report.concurrency >= job.truth.concurrency:  # with fewer nodes it would never end
+                lied = turns(job.name, {job.name: report})
+                both = min(len(honest), len(lied))
+                tried += 1
+                moved += honest[:both] != lied[:both]
+    return tried, moved
+
+
+@pytest.mark.parametrize("chosen", [{}, {"buckets": 2}], ids=["", "buckets"])
+def test_sealed_no_report_moves_ones_own_turn(chosen):
+    found = np.sum([turns_moved(Watched, seed, hidden_order="sealed", **chosen) for seed in range(4)], axis=0)
+    assert found[0] > 50 and found[1] == 0
+
+
+def test_a_queue_that_is_not_sealed_is_caught():
+    assert sum(turns_moved(Unsealed, seed, hidden_order="sealed")[1] for seed in range(4)) > 0
+
+
+@pytest.mark.slow
+def test_sealed_in_many_markets():
+    found = np.sum([turns_moved(Watched, seed, hidden_order="sealed") for seed in range(4, 150)], axis=0)
+    assert found[0] > 3_000 and found[1] == 0
+
+
+def test_a_job_worth_more_later_keeps_the_nodes_of_its_first_turn():
+    """Its curve has nothing before time 6: at its turn it books the start it likes best."""
+    market = BidPrice(2, 20, **{**SIZES, "max_concurrency": 2})
+    late = StatementOfWork(1, 1, TableValue({6: 9.0, 7: 9.0}), [(1, 2, 1.0, None)])
+    now = StatementOfWork(1, 1, DeadlineValue(5.0, 9), [(1, 2, 1.0, None)])
+    jobs = [(0, late, 1, 2, ""), (1, now, 1, 2, ""), (2, now, 1, 2, "")]
+    jobs = [SmallJob(*job) for job in jobs]
+    starts, payments, _ = play(market, jobs, hidden=True)
+    assert starts == {0: 4, 1: 1, 2: 3} and payments == {0: 0.0, 1: 0.0, 2: 0.0}
+
+
+def test_yesterday_teaches_from_the_first_round():
+    """With a log prices are there in round 1, from lags that reach into it; another market's log is refused."""
+    rng = np.random.default_rng(9)
+    log = past_log(rng, 3)
+    jobs = random_market(rng, 24, 3.0)
+    fresh, taught = (BidPrice(3, 24, **SIZES, **RULES, history=each) for each in (None, log))
+    for market in (fresh, taught):
+        play(market, jobs, until=3)
+    assert fresh.slot_prices(3, 9).sum() == 0.0 and taught.slot_prices(3, 9).sum() > 0.0
+    with pytest.raises(InvalidParameterError, match=r"history.capacity = 3: expected 4, the nodes of this market"):
+        BidPrice(4, 24, **SIZES, history=log)
+    with pytest.raises(InvalidParameterError, match=r"arrivals\[\d+\]\.value = .*: expected values in \[0, 1.0\]"):
+        BidPrice(3, 24, **{**SIZES, "max_value": 1.0}, history=log)
+    with pytest.raises(InvalidParameterError, match=r"history = .*: expected none with forecast 'laws'"):
+        BidPrice(3, 24, **SIZES, history=log, forecast="laws", laws=[jobs[0].truth])

@@ -86,10 +86,10 @@ def test_shapes_are_checked():
 
 @settings(max_examples=60)
 @given(
-    rounds=st.lists(st.integers(1, 9), max_size=12), now=st.integers(2, 10), ahead=st.integers(0, 25),
-    lag=st.integers(1, 12), earliest=st.integers(-3, 3),
+    rounds=st.lists(st.integers(-5, 9), max_size=12), now=st.integers(2, 10), ahead=st.integers(0, 25),
+    lag=st.integers(1, 12), earliest=st.integers(-3, 3), day=st.integers(0, 9),
 )  # fmt: skip
-def test_the_past_comes_again(rounds, now, ahead, lag, earliest):
+def test_the_past_comes_again(rounds, now, ahead, lag, earliest, day):
     store = TaskStore()
     for arrival in sorted(r for r in rounds if r < now):
         store.add(arrival, 1, 1, np.ones(1))
@@ -98,9 +98,13 @@ def test_the_past_comes_again(rounds, now, ahead, lag, earliest):
         source = q - lag
         while source >= now:
             source -= lag
+        if source < 1 and day:
+            source = q - day
+            while source >= now:
+                source -= day
         if source >= earliest:
             wanted += [(j, q) for j, a in enumerate(store.arrivals) if a == source]
-    rows, again = store.recurring(now, now + ahead, lag, earliest)
+    rows, again = store.recurring(now, now + ahead, lag, earliest, day)
     assert list(zip(rows.tolist(), again.tolist(), strict=True)) == wanted
 
 

@@ -1,0 +1,125 @@
+"""No report pays: every owner of a small random market tries all reports of a grid, everybody else being as they are.
+
+Durations revealed: ex post, to the last bit. Hidden: in expectation over the owner's own duration, its worlds being
+enumerated, for each fate of the others.
+"""
+
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from bid_price_markets import SmallJob, play, utility
+from marketsched.mechanisms import StatementOfWork, TableValue
+from marketsched.mechanisms.bid_price.bid_price import BidPrice
+from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
+from marketsched.mechanisms.limits import MarketLimits
+
+HORIZON, CAPACITY = 11, 2
+SIZES = {"max_concurrency": 2, "max_duration": 2, "max_value": 20.0, "max_delay": 8}
+RULES = {"lags": (2, 3), "ahead": 5, "steps": 6, "step": 0.5, "slack": 0.1, "slack_gain": 0.02, "slack_ramp": 2}
+VALUES = (0.0, 3.0, 8.0, 20.0)
+MODES = ({}, {"buckets": 2}, {"log": True}, {"buckets": 2, "log": True})
+
+
+def curves(first, values):
+    """List every curve of three times, those before the first listed one being worth nothing."""
+    found = []
+    for skipped in range(3):
+        for worth in combinations_with_replacement(sorted(values, reverse=True), 3 - skipped):
+            found.append(TableValue({first + skipped + i: v for i, v in enumerate(worth)}))
+    return found
+
+
+def random_jobs(rng, horizon, hidden, per_round):
+    jobs = []
+    for now in range(1, horizon - 4):
+        for _ in range(rng.poisson(per_round)):
+            durations = (1, 2) if rng.random() < 0.7 else (int(rng.integers(1, 3)),)
+            rows = [(now, d, 1 / len(durations), *([None] if hidden else [])) for d in durations]
+            worth = curves(now + int(rng.integers(1, 4)), VALUES[1:])
+            sow = StatementOfWork(now, int(rng.integers(1, 3)), worth[int(rng.integers(len(worth)))], rows)
+            jobs.append(SmallJob(len(jobs), sow, now, int(rng.choice(durations)), f"owner-{len(jobs)}"))
+    return jobs
+
+
+def reports(sow, hidden):
+    """List widths x curves, and with hidden durations x laws."""
+    now, values = sow.birth, VALUES if not hidden else VALUES[::3] + VALUES[1:2]
+    laws = [[(now, 1, 0.5), (now, 2, 0.5)]] if not hidden else [[(now, 1, 1.0, None)], [(now, 2, 1.0, None)]]
+    laws += [[(now, 1, 0.5, None), (now, 2, 0.5, None)]] if hidden else []
+    for first in (now + 1, now + 3):
+        for worth in curves(first, values):
+            for width in range(sow.concurrency, 3):  # with fewer nodes it would never end, and be worth nothing
+                for law in laws:
+                    yield StatementOfWork(now, width, worth, law)
+
+
+def largest_gain(seed, hidden, order="strict"):
+    """Return the most that any owner of one market gains over the truth by any report, and how many were tried."""
+    rng = np.random.default_rng([seed, hidden])
+    mode = dict(MODES[seed % len(MODES)])
+    log = None
+    if mode.pop("log", False):
+        past = [PastArrival(j.owner, j.truth, j.arrival, None if hidden else j.duration)
+                for j in random_jobs(rng, 10, hidden, 1.5)]  # fmt: skip
+        log = PastLog(tuple(past), 5, MarketLimits(CAPACITY, 10, **SIZES)) if past else None
+    jobs = random_jobs(rng, HORIZON, hidden, 1.2)
+
+    def expected(job, report):
+        cases = [(row.duration, row.probability) for row in job.truth.requirements] if hidden else [(job.duration, 1.0)]
+        total = 0.0
+        for duration, share in cases:
+            world = [*jobs]
+            world[job.name] = job._replace(duration=duration)
+            market = BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, **mode, history=log, hidden_order=order)
+            found = play(market, world, {job.name: report}, hidden)
+            total += share * utility(world[job.name], *found[:2])
+        return total
+
+    most, tried = -np.inf, 0
+    for job in [job for job in jobs if job.arrival > 2][-4:]:  # there is a history to be priced by
+        honest = expected(job, job.truth)
+        for report in reports(job.truth, hidden):
+            most = max(most, expected(job, report) - honest)
+            tried += 1
+    return most, tried
+
+
+def over_markets(seeds, hidden, order="strict"):
+    found = [largest_gain(seed, hidden, order) for seed in seeds]
+    return max(gain for gain, _ in found), sum(tried for _, tried in found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_revealed_no_report_gains(seed):
+    assert largest_gain(seed, hidden=False)[0] <= 0.0
+
+
+@pytest.mark.parametrize("order", ["strict", "sealed"])
+@pytest.mark.parametrize("seed", range(2))
+def test_hidden_no_report_gains_in_expectation(seed, order):
+    assert largest_gain(seed, True, order)[0] <= 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hidden", "order", "markets"), [(False, "strict", 60), (True, "strict", 20), (True, "sealed", 20)]
+)
+def test_many_markets(hidden, order, markets):
+    assert over_markets(range(markets), hidden, order)[0] <= (1e-9 if hidden else 0.0)
+
+
+def test_a_charge_that_follows_the_report_is_caught(monkeypatch):
+    """The negative control: half of what was reported is charged on top."""
+    charge = BidPrice.charge
+    monkeypatch.setattr(BidPrice, "charge", lambda self, x: charge(self, x) + 0.5 * x.sow.value(self.round))
+    assert max(largest_gain(seed, hidden=False)[0] for seed in range(2)) > 0.0
+
+
+if __name__ == "__main__":  # python tests/mechanisms/bid_price/test_brute_force.py revealed|strict|sealed FIRST LAST
+    import sys
+
+    which, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    gain, tried = over_markets(range(first, last), which != "revealed", "strict" if which == "revealed" else which)
+    print(f"{which}: markets {first} to {last - 1}, {tried} reports tried, largest gain {gain!r}")

@@ -1,0 +1,61 @@
+"""Decisions and charges of bid prices are those of an independent reference, in thousands of rounds."""
+
+import numpy as np
+import pytest
+
+from bid_price_markets import loads, market_and_rules, past_log, play, played_by_the_rules, random_market
+from marketsched.mechanisms import EventKind
+
+MODES = {
+    "one curve": {},
+    "buckets": {"buckets": 3, "bucket_seed": 5},
+    "hidden, strict": {"hidden": True},
+    "hidden, sealed": {"hidden": True, "hidden_order": "sealed"},
+    "hidden, sealed, buckets": {"hidden": True, "hidden_order": "sealed", "buckets": 2},
+}
+
+
+def compare(rng, horizon, per_round, *, log=False, hidden=False, **chosen):
+    """Play a market and its reference side by side; return how many jobs were given a start."""
+    capacity = int(rng.integers(3, 6))
+    yesterday = past_log(rng, capacity, hidden=hidden) if log else None
+    jobs = random_market(rng, horizon, per_round, hidden, owners=7)
+    market, rules = market_and_rules(capacity, horizon, log=yesterday, hidden=hidden, **chosen)
+    starts, payments, events = play(market, jobs, hidden=hidden)
+    given, owed = played_by_the_rules(rules, jobs, horizon, hidden)
+    assert starts == {name: start for name, (start, _) in given.items()}
+    assert payments == pytest.approx(owed, rel=1e-9, abs=1e-9)  # nothing but what was quoted
+    assert {e.kind for e in events} <= {EventKind.START, EventKind.DROP}  # nobody is ever evicted
+    assert loads(jobs, starts, horizon).max() <= capacity
+    assert market.statistics()["slack"] == pytest.approx(rules.slack)
+    return len(starts)
+
+
+@pytest.mark.parametrize("log", [False, True], ids=["", "yesterday"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seed", range(6))
+def test_decisions_are_those_of_the_rules(seed, mode, log):
+    assert compare(np.random.default_rng([seed, log]), 24, 2.0, log=log, **MODES[mode]) > 5
+
+
+def fuzz(seed, rounds):
+    """Play so many rounds in markets of all modes, with few and with many arrivals; return the jobs started."""
+    rng, modes, done, started = np.random.default_rng(seed), list(MODES.values()), 0, 0
+    while done < rounds:
+        horizon = int(rng.integers(20, 120))
+        mode = modes[int(rng.integers(len(modes)))]
+        started += compare(rng, horizon, float(rng.choice([0.3, 1.0, 2.0])), log=bool(rng.integers(2)), **mode)
+        done += horizon
+    return started
+
+
+@pytest.mark.slow
+def test_rounds_of_fuzzing():
+    assert fuzz(0, 8_000) > 2_000
+
+
+if __name__ == "__main__":  # python tests/mechanisms/bid_price/test_reference.py SEED ROUNDS
+    import sys
+
+    seed, rounds = map(int, sys.argv[1:])
+    print(f"seed {seed}: {rounds} rounds, {fuzz(seed, rounds)} jobs started, every decision and charge as by the rules")
