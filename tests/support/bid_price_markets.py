@@ -135,6 +135,19 @@ def market_and_rules(capacity, horizon, *, log=None, hidden=False, gain=0.02, ra
     return market, rules
 
 
+def noting_prices(market):
+    """Return what will hold the prices that a market announces, by (round, curve)."""
+    announced, make = {}, market._make_prices
+
+    def noted(queue):
+        make(queue)
+        for b, curve in enumerate(market._curves):
+            announced[market.round, b] = {curve.first + i: float(p) for i, p in enumerate(curve.prices)}
+
+    market._make_prices = noted
+    return announced
+
+
 def played_by_the_rules(rules, jobs, horizon, hidden=False):
     """Play the reference; return {name: (start, price or rate)} of those that were given a start, and payments."""
     given, payments = {}, {}

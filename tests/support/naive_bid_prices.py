@@ -5,6 +5,7 @@ order of a sum. A duration of None: hidden. Owners are dealt to buckets by whoev
 """
 
 import math
+import random
 from types import SimpleNamespace
 
 
@@ -16,7 +17,7 @@ class NaiveCurve:
         self.past = []  # tasks: arrival, duration, width, values of starts, density, sealed
         self.left = []  # (rounds waited, task) of sealed jobs, the last to leave first
         self.tasks = {}  # of jobs in the queue, by name
-        self.iterate = {}  # round: price where the next descent begins
+        self.iterate = self.begin = {}  # round: price where the next descent begins, and where the last one began
         self.price = {}  # round: price announced
         self.blocked = self.idle = 0.0
 
@@ -35,6 +36,8 @@ class NaiveBidPrices:
         self.curves = [NaiveCurve(slack) for _ in range(buckets)]
         self.queue, self.running = [], {}
         self.seen, self.earlier = 0, rounds_of_yesterday
+        self.made = {}  # prices, by (round, curve)
+        self.announced, self.ties = {}, 0  # by (round, curve): prices of somebody else, to settle ties by
         for owner, sow, arrival, duration in sorted(yesterday, key=lambda each: each[2]):
             if arrival <= rounds_of_yesterday:
                 job = self.job(None, owner, sow, duration, arrival, horizon)
@@ -82,8 +85,10 @@ class NaiveBidPrices:
         """
         jobs = [self.job(name, owner, sow, duration, now, self.horizon) for name, owner, sow, duration in arrivals]
         if jobs:
-            for curve in self.curves:
+            for b, curve in enumerate(self.curves):
                 self.make_prices(now, curve)
+                self.settle_ties(now, curve, self.announced.get((now, b)))
+                self.made[now, b] = dict(curve.price)
         found, lost = {}, [0.0] * len(self.curves)
         for job in jobs:
             if not job.hidden:
@@ -228,12 +233,28 @@ class NaiveBidPrices:
                     found[t] += job.width * (booked - min(1.0, max(0.0, left - (t - now))))
         return found
 
+    def settle_ties(self, now, curve, announced):
+        """Where prices are not those announced, look whether rounding alone, in the last digits, tells them apart.
+
+        Two starts of a task may be equally good; which one rounding prefers says nothing about the rules. Prices
+        that no change of the iterate by 1e-12 of itself makes equal are left as they are, and fail the comparison.
+        """
+        begin, rng = curve.begin, random.Random(now)
+        for _ in range(100):
+            if announced is None or all(abs(curve.price[t] - p) <= 1e-9 * max(1.0, p) for t, p in announced.items()):
+                return
+            self.ties += 1
+            size = 10 ** rng.uniform(-15, -12)
+            curve.iterate = {t: p * (1 + size * rng.uniform(-1, 1)) for t, p in begin.items()}
+            self.make_prices(now, curve)
+
     def make_prices(self, now, curve):
         """Subgradient steps on one vector of prices for all scenarios."""
         last, n_scenarios = min(self.horizon, now + self.ahead), len(self.lags)
         window = range(now, last + 1)
         curve.price = {t: 0.0 for t in window}
         p = {t: curve.iterate.get(t, 0.0) for t in window}
+        curve.begin = dict(p)
         known = now - 1 + self.earlier
         if known >= 4:
             tasks = []

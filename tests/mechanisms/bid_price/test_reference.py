@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bid_price_markets import loads, market_and_rules, past_log, play, played_by_the_rules, random_market
+from bid_price_markets import loads, market_and_rules, noting_prices, past_log, play, played_by_the_rules, random_market
 from marketsched.mechanisms import EventKind
 
 MODES = {
@@ -21,6 +21,7 @@ def compare(rng, horizon, per_round, *, log=False, hidden=False, **chosen):
     yesterday = past_log(rng, capacity, hidden=hidden) if log else None
     jobs = random_market(rng, horizon, per_round, hidden, owners=7)
     market, rules = market_and_rules(capacity, horizon, log=yesterday, hidden=hidden, **chosen)
+    rules.announced = noting_prices(market)
     starts, payments, events = play(market, jobs, hidden=hidden)
     given, owed = played_by_the_rules(rules, jobs, horizon, hidden)
     assert starts == {name: start for name, (start, _) in given.items()}
@@ -28,6 +29,8 @@ def compare(rng, horizon, per_round, *, log=False, hidden=False, **chosen):
     assert {e.kind for e in events} <= {EventKind.START, EventKind.DROP}  # nobody is ever evicted
     assert loads(jobs, starts, horizon).max() <= capacity
     assert market.statistics()["slack"] == pytest.approx(rules.slack)
+    for (now, b), prices in rules.announced.items():
+        assert rules.made[now, b] == pytest.approx(prices, rel=1e-9, abs=1e-9)
     return len(starts)
 
 
