@@ -48,6 +48,8 @@ class Statement:
         Name of the statement after whose completion it becomes ready.
     counts : bool
         False: the job is done without it.
+    identity : str
+        What is appended to the owner's name where another identity submits it.
     """
 
     round: int
@@ -57,6 +59,7 @@ class Statement:
     part: Callable[[Fate], Fate | None] = whole
     after: str | None = None
     counts: bool = True
+    identity: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,8 @@ class Attempt:
             if statement.after is not None:
                 fate = Fate(None, fate.duration, fate.signal)  # not ready before the other one is done
             name = self._job_name + statement.name
-            self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, owner=self._owner, own=True)
+            owner = self._owner + statement.identity
+            self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, owner=owner, own=True)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Take note of what has left the market in the round just played."""

@@ -89,6 +89,7 @@ def kind_names() -> tuple[str, ...]:
 _BUILT_IN = {
     "market": "market_kind",
     "audit": "audit_kind",
+    "conduct": "conduct_kind",
     "learning": "learning_kind",
     "hard": "hard_kind",
     "experiment": "experiment_kind",

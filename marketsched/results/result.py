@@ -47,7 +47,7 @@ class Result:
     ----------
     kind : str
         What it is of: ``market``, ``cluster``, ``mechanisms``, ``loads``, ``policies``, ``over``, ``audit``,
-        ``learning``, ``hard``, ``sweep``, ``experiment``, ``reproduced``; see `marketsched.results.kinds`.
+        ``conduct``, ``learning``, ``hard``, ``sweep``, ``experiment``, ``reproduced``; see `marketsched.results.kinds`.
     tables : mapping of str to DataFrame
         By name; each becomes a file.
     summary : dict or DataFrame

@@ -8,7 +8,6 @@ once, and each report goes on from a copy of the market, up to the round in whic
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -18,8 +17,7 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
-from marketsched.agents.loop import Fate, MarketLoop, play
-from marketsched.agents.resubmission import second_statement
+from marketsched.agents.loop import MarketLoop, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
@@ -28,6 +26,7 @@ from marketsched.mechanisms.mechanism import Event, EventKind, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.families import default_families
 from marketsched.truthfulness.guarded_market import GuardedMarket, snapshot
+from marketsched.truthfulness.true_owners import TrueOwners, born_by_round
 
 Lie = tuple[str, StatementOfWork]  # in words, and what is reported
 
@@ -198,58 +197,13 @@ def play_menus(
     return everybody.served, everybody.check()
 
 
-class _Truthful:
-    """All owners, who report truly and come back as in `Market`, from some job of the current round on."""
-
-    over = False
-
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int = 0) -> None:
-        self._setup, self._born, self._entered = setup, born, entered
-        self._jobs: dict[str, Job] = {}
-
-    def act(self, market: Any) -> None:
-        """Submit the jobs born in this round, then those that come back."""
-        for place, job in enumerate(self._born.get(market.now, ())):
-            if place >= self._entered:
-                self.submit(job, market, place)
-        self._entered = 0
-        for name, sow, fate in market.again:
-            market.submit(name, sow, fate, sow.concurrency, owner=self.by_name[name.removesuffix("+")].owner)
-        market.again.clear()
-
-    def submit(self, job: Job, market: Any, place: int) -> None:
-        """Submit one job."""
-        market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
-
-    def hear(self, events: Sequence[Event], market: Any) -> None:
-        """Let those come back whose own law excludes what happened."""
-        if not self._setup.resubmit:
-            return
-        for event in events:
-            if event.kind is EventKind.DROP and event.job in self.by_name:
-                job = self.by_name[event.job]
-                known = second_statement(job, market.now, self._setup.public)
-                if known is not None:
-                    market.again.append((f"{job.name}+", known, Fate(market.now, job.duration, job.signal)))
-
-    @property
-    def by_name(self) -> dict[str, Job]:
-        """All jobs by name."""
-        if not self._jobs:
-            self._jobs = {job.name: job for job in self._setup.jobs}
-        return self._jobs
-
-
-class _Everybody(_Truthful):
+class _Everybody(TrueOwners):
     """The same, who look at some jobs and at what other reports would make of their menus."""
 
     def __init__(
         self, setup: MarketSetup, lies: Mapping[str, Sequence[Lie]], progress: Callable[[int], None] | None
     ) -> None:
-        born: defaultdict[int, list[Job]] = defaultdict(list)
-        for job in setup.jobs:
-            born[job.truth.birth].append(job)
-        super().__init__(setup, born)
+        super().__init__(setup, born_by_round(setup.jobs))
         self._lies, self._progress = lies, progress
         self._open = {name for name in lies if self.by_name[name].arrival is not None}
         self._faced: dict[str, list[Any]] = {}  # under each lie
@@ -302,7 +256,7 @@ class _Everybody(_Truthful):
         for _, report in self._lies[job.name]:
             copy = kept.copy()
             copy.submit(job.name, report, job, job.truth.concurrency, owner=job.owner, own=True)
-            others = _Truthful(self._setup, self._born, place + 1)
+            others = TrueOwners(self._setup, self._born, place + 1)
             play(copy, others, min(job.arrival or 0, self._setup.horizon))
             found.append(menu_of(copy, job.name))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -19,6 +19,9 @@ from marketsched.show.commands.tools import (
     progress_bar,
     target_folder,
 )
+
+if TYPE_CHECKING:
+    from marketsched.config.scenario import Scenario
 
 PROFITABLE = 3  # exit status: a lie pays
 
@@ -42,6 +45,13 @@ def audit(
     menu_lies: Annotated[
         int, typer.Option(help="Menus at arrival: reports that are asked whether they move the menu they face.", min=1)
     ] = 24,
+    conduct: Annotated[
+        bool,
+        typer.Option("--conduct", help="Instead: what delays, identities, ghosts and an owner's past gain, measured."),
+    ] = False,
+    past_owners: Annotated[
+        int, typer.Option(help="With --conduct: owners whose jobs are all reported at other values.", min=0)
+    ] = 10,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -70,6 +80,9 @@ def audit(
 
         content, source = read_scenario(scenario)
         base = Scenario.from_dict(with_changes(content, changes or []), source=source)
+        if conduct:
+            _conduct(base, mechanism, owners, past_owners, seed, out, force, data, as_json)
+            return
         if base.kind != "market":
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
@@ -103,6 +116,34 @@ def audit(
         finish(found.result(), folder, force, as_json)
     if found.profitable:
         raise typer.Exit(PROFITABLE)
+
+
+def _conduct(
+    base: Scenario,
+    mechanisms: list[str] | None,
+    owners: int,
+    past_owners: int,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure conduct outside the model; that it pays breaks no promise."""
+    from marketsched.truthfulness.conduct_audit import audit_conduct
+
+    folder = target_folder(out, f"{file_name(base.name)}-conduct", force)
+    with progress_bar() as tell:
+        found = audit_conduct(
+            base,
+            mechanisms or ["scenario"],
+            owners=owners,
+            past_owners=past_owners,
+            seed=seed,
+            data=data,
+            progress=lambda what, share: tell(share, 1.0, what),
+        )
+    finish(found, folder, force, as_json)
 
 
 def _published(

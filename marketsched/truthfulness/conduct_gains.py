@@ -1,0 +1,317 @@
+"""What conduct gains of which no theorem speaks: when to arrive, as how many, with what company, after which past.
+
+One market of true reports is played; wherever an owner is looked at, copies of it go on under each conduct of
+that owner, everything else being the same:
+
+* *delay*: the arrival is declared so many rounds late, under the same report (where that excludes such an
+  arrival, a mechanism may drop the job);
+* *split*: a job of c nodes is submitted by several identities, each with its share of nodes and value; the
+  work is done, and worth anything, when all parts are;
+* *ghost*: a further job arrives before the own one, and runs and pays if it is started;
+* *past*: all jobs of an owner are reported at so many times their value. Where the truth is best for each job
+  alone, what this gains is what reports of the past do to later prices.
+
+The best of several conducts is chosen in hindsight, which no owner can do; a fixed one is a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from marketsched.agents.conduct import Attempt, Conduct, Statement
+from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation, ScaleValue
+from marketsched.agents.loop import Fate, play
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
+from marketsched.truthfulness.guarded_market import GuardedMarket, Snapshot, snapshot
+from marketsched.truthfulness.true_owners import TrueOwners, born_by_round
+
+DELAYS = tuple(range(1, 13))  # rounds
+FACTORS = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the value of all jobs of an owner
+GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, so many rounds before it
+
+
+@dataclass(slots=True)
+class Gains:
+    """What each conduct brought, in rows ``job, owner, family, conduct, truth, utility, highest_value``, credits."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    worth: dict[str, float] = field(default_factory=dict)  # utility of every job under the truth
+
+
+def play_conducts(
+    setup: MarketSetup,
+    looked_at: Sequence[str],
+    past_of: Sequence[str] = (),
+    *,
+    delays: Sequence[int] = DELAYS,
+    factors: Sequence[float] = FACTORS,
+    progress: Callable[[int], None] | None = None,
+) -> Gains:
+    """Play a market of true reports, and some owners' other conducts in copies of it.
+
+    Parameters
+    ----------
+    setup : MarketSetup
+        Fresh; it is used up.
+    looked_at : sequence of str
+        Jobs whose delays, splits and ghosts are played.
+    past_of : sequence of str
+        Owners all of whose jobs are reported at other values.
+    delays, factors : sequences
+        Rounds, and multiples of the value.
+    progress : function of int, optional
+        Called after each round with its number.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the mechanism cannot be pickled.
+    MechanismFault
+        If it breaks the protocol.
+    """
+    market = GuardedMarket(lambda rng: setup.mechanism, np.random.default_rng(0), setup.capacity)
+    owners = _Measured(setup, frozenset(looked_at), frozenset(past_of), tuple(delays), tuple(factors), progress)
+    play(market, owners, setup.horizon)
+    return owners.finished()
+
+
+def identities(truth: StatementOfWork, parts: int) -> Conduct:
+    """Return one job as ``parts`` jobs of as many identities, nodes and value shared as evenly as can be.
+
+    Raises
+    ------
+    InvalidReportError
+        If there are fewer nodes than parts.
+
+    Examples
+    --------
+    >>> whole = StatementOfWork(1, 3, DeadlineValue(6.0, 4), [(1, 2, 1.0)])
+    >>> [(each.report.concurrency, each.report.value.highest) for each in identities(whole, 2).statements]
+    [(2, 4.0), (1, 2.0)]
+    """
+    nodes = truth.concurrency
+    if not 2 <= parts <= nodes:
+        raise InvalidReportError(f"{parts} identities for {nodes} nodes: expected a number in [2, {nodes}]")
+    statements = []
+    for k in range(parts):
+        width = nodes // parts + (k < nodes % parts)
+        value = ScaleValue(width / nodes).report(truth, PublicInformation(nodes, truth.birth + 1, 1)).value
+        report = StatementOfWork(truth.birth, width, value, truth.requirements)
+        name = f"/{k + 1}" if k else ""
+        statements.append(Statement(truth.birth, report, width, name, identity=name))
+    return Conduct(tuple(statements), ("identities", parts, truth))
+
+
+def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, highest: float) -> Conduct:
+    """Return the truth with a further job of its size that arrives ``early`` rounds before, worth ``share`` of it.
+
+    Parameters
+    ----------
+    truth : StatementOfWork
+        The owner's own job.
+    job : Fate
+        What happens to it; it arrives.
+    share : float
+        Of its highest value, at most ``highest`` credits.
+    early : int
+        Rounds; it arrives at its birth at the earliest.
+    highest : float
+        The largest value that may be reported.
+    """
+    arrival = max(truth.birth, (job.arrival or truth.birth) - early)
+    worth = DeadlineValue(min(highest, share * truth.value.highest), truth.value.last)
+    signal = () if job.signal == job.duration else (job.signal,)
+    ghost = StatementOfWork(truth.birth, truth.concurrency, worth, [Requirement(arrival, job.duration, 1.0, *signal)])
+    fate = Fate(arrival, job.duration, job.signal)
+    return Conduct(
+        (
+            Statement(truth.birth, ghost, truth.concurrency, "/ghost", part=lambda _: fate, counts=False),
+            Statement(truth.birth, truth, truth.concurrency),
+        ),
+        ("ghost", share, early, truth),
+    )
+
+
+class _OneOwner(TrueOwners):
+    """Everybody as before, and one owner by its conduct, until all it has submitted has left the market."""
+
+    def __init__(self, setup: MarketSetup, born: Any, entered: int, attempt: Attempt) -> None:
+        super().__init__(setup, born, entered)
+        self._attempt = attempt
+        self._names: tuple[str, ...] = ()
+        self._left = False
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        """True once nothing of the owner is in the market."""
+        return self._left
+
+    def act(self, market: Any) -> None:
+        """Submit what the owner submits, then what the others do."""
+        before = set(market.entries)
+        self._attempt.act(market)
+        self._names = (*self._names, *(name for name in market.entries if name not in before))
+        super().act(market)
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        """Tell the owner; its own statements do not come back."""
+        self._attempt.hear(events, market)
+        super().hear([event for event in events if event.job not in self._names], market)
+        self._left = self._attempt.over and not any(name in market.entries for name in self._names)
+
+
+class _Sums(TrueOwners):
+    """Everybody as before, but jobs of one owner are reported at so many times their value; its utility is added up."""
+
+    def __init__(
+        self, setup: MarketSetup, born: Any, entered: int, reports: Mapping[str, StatementOfWork], open_: set[str]
+    ) -> None:
+        super().__init__(setup, born, entered)
+        self._reports, self._open = reports, open_
+        self.utility = 0.0
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        """True once all these jobs have left the market."""
+        return not self._open
+
+    def submit(self, job: Job, market: Any, place: int) -> None:
+        """Submit one job, at another value if it is the owner's."""
+        report = self._reports.get(job.name, job.truth)
+        market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        """Add up what the owner gains."""
+        super().hear(events, market)
+        for event in events:
+            if event.job in self._open and event.kind is not EventKind.START:
+                self._open.discard(event.job)
+                self.utility += _utility(self.by_name[event.job], event, self._setup)
+
+
+class _Measured(TrueOwners):
+    """Everybody as before; where somebody is looked at, copies of the market are played on."""
+
+    def __init__(
+        self,
+        setup: MarketSetup,
+        looked_at: frozenset[str],
+        past_of: frozenset[str],
+        delays: tuple[int, ...],
+        factors: tuple[float, ...],
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        super().__init__(setup, born_by_round(setup.jobs))
+        self._public = setup.public
+        self._looked_at = {n for n in looked_at if self.by_name[n].arrival is not None}
+        self._past_of, self._delays, self._factors, self._progress = set(past_of), delays, factors, progress
+        self._gains = Gains()
+        self._arriving: dict[int, list[Job]] = {}
+        for name in sorted(self._looked_at):
+            self._arriving.setdefault(self.by_name[name].arrival or 0, []).append(self.by_name[name])
+
+    def finished(self) -> Gains:
+        """Return the rows, each with the utility of the truth."""
+        worth = self._gains.worth
+        for row in self._gains.rows:
+            mine = [row["job"]] if row["job"] else [x.name for x in self._setup.jobs if x.owner == row["owner"]]
+            row["truth"] = sum(worth.get(name, 0.0) for name in mine)
+        return self._gains
+
+    def act(self, market: Any) -> None:
+        """Submit; then play on with the later arrivals of those that arrive now."""
+        super().act(market)
+        for job in self._arriving.get(market.now, ()):
+            self._play_delays(job, market)
+
+    def submit(self, job: Job, market: Any, place: int) -> None:
+        """Submit one job, after playing on with what its owner might submit in place of it."""
+        if job.name in self._looked_at:
+            self._play_statements(job, market, place)
+        if job.owner in self._past_of:
+            self._past_of.discard(job.owner)
+            self._play_past(job, market, place)
+        super().submit(job, market, place)
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        """Note what the truth is worth."""
+        super().hear(events, market)
+        for event in events:
+            if event.kind is EventKind.COMPLETE and event.job in self.by_name:
+                self._gains.worth[event.job] = _utility(self.by_name[event.job], event, self._setup)
+        if self._progress is not None:
+            self._progress(market.now - 1)
+
+    def _note(self, job: Job, family: str, conduct: str, utility: float, *, whole: bool = False) -> None:
+        names = {"job": "" if whole else job.name, "owner": job.owner}
+        told = {"family": family, "conduct": conduct, "utility": utility}
+        self._gains.rows.append({**names, **told, "highest_value": job.truth.value.highest})
+
+    def _play_statements(self, job: Job, market: GuardedMarket, place: int) -> None:
+        """Play splits and ghosts, from the turn to submit on."""
+        fate = Fate(job.arrival, job.duration, job.signal)
+        highest = np.inf if self._public.max_value is None else self._public.max_value
+        nodes = job.truth.concurrency
+        conducts = [("split", f"into {k}", identities(job.truth, k)) for k in sorted({2, nodes}) if 2 <= k <= nodes]
+        for share, early in GHOSTS:
+            conduct = arriving_ghost(job.truth, fate, share, early, highest)
+            conducts.append(("ghost", f"worth {share:g} of it, {early} rounds before", conduct))
+        kept = _copied(market)
+        for family, words, conduct in conducts:
+            attempt = Attempt(conduct, job.name, fate, job.owner)
+            play(kept.copy(), _OneOwner(self._setup, self._born, place + 1, attempt), self._setup.horizon)
+            self._note(job, family, words, _value(job, attempt.completion, self._setup) - attempt.payment)
+
+    def _play_delays(self, job: Job, market: GuardedMarket) -> None:
+        """Play later arrivals, from the round of the arrival on."""
+        if job.name not in market.entries:
+            return
+        kept = _copied(market)
+        for k in self._delays:
+            copy = kept.copy()
+            copy.foretell({job.name: Fate((job.arrival or 0) + k, job.duration, job.signal)})
+            sums = _Sums(self._setup, self._born, 1 << 60, {}, {job.name})
+            play(copy, sums, self._setup.horizon)
+            self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", sums.utility)
+
+    def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
+        """Play the owner's jobs at other values, from its first job on."""
+        mine = [each for each in self._setup.jobs if each.owner == job.owner]
+        kept = _copied(market)
+        for factor in self._factors:
+            lie = ScaleValue(factor)
+            reports = {each.name: lie.report(each.truth, self._public) for each in mine}
+            open_ = {each.name for each in mine if each.arrival is not None}
+            sums = _Sums(self._setup, self._born, place, reports, open_)
+            play(kept.copy(), sums, self._setup.horizon)
+            self._note(job, "past", f"values times {factor:g}", sums.utility, whole=True)
+
+
+def _copied(market: GuardedMarket) -> Snapshot:
+    kept = snapshot(market)
+    if kept is None:
+        raise InvalidParameterError(
+            f"mechanism = {type(market.mechanism).__name__}: it cannot be pickled: expected one that can, to play on "
+            "from the middle of a market"
+        )
+    return kept
+
+
+def _value(job: Job, completion: int | None, setup: MarketSetup) -> float:
+    """Return the true value of a completion, credits."""
+    if completion is None or completion >= job.truth.birth + setup.max_delay:
+        return 0.0
+    return float(job.truth.value(completion))
+
+
+def _utility(job: Job, event: Event, setup: MarketSetup) -> float:
+    return _value(job, event.completion if event.kind is EventKind.COMPLETE else None, setup) - event.payment

@@ -1,0 +1,73 @@
+"""Owners who report truly, in a market that is copied in the middle of a round and played on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import Fate
+from marketsched.agents.resubmission import second_statement
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.mechanism import Event, EventKind
+
+
+def born_by_round(jobs: Iterable[Job]) -> dict[int, list[Job]]:
+    """Return the jobs born in each round, in order of submission."""
+    found: defaultdict[int, list[Job]] = defaultdict(list)
+    for job in jobs:
+        found[job.truth.birth].append(job)
+    return found
+
+
+class TrueOwners:
+    """All owners, who report truly and come back as in `Market`.
+
+    Parameters
+    ----------
+    setup : MarketSetup
+        The market; its mechanism is not looked at.
+    born : mapping of int to a sequence of Job
+        As `born_by_round` returns them.
+    entered : int
+        How many of those born in the current round are in the market already.
+    """
+
+    over = False
+
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int = 0) -> None:
+        self._setup, self._born, self._entered = setup, born, entered
+        self._jobs: dict[str, Job] = {}
+
+    def act(self, market: Any) -> None:
+        """Submit the jobs born in this round, then those that come back."""
+        for place, job in enumerate(self._born.get(market.now, ())):
+            if place >= self._entered:
+                self.submit(job, market, place)
+        self._entered = 0
+        for name, sow, fate in market.again:
+            market.submit(name, sow, fate, sow.concurrency, owner=self.by_name[name.removesuffix("+")].owner)
+        market.again.clear()
+
+    def submit(self, job: Job, market: Any, place: int) -> None:
+        """Submit one job."""
+        market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        """Let those come back whose own law excludes what happened."""
+        if not self._setup.resubmit:
+            return
+        for event in events:
+            if event.kind is EventKind.DROP and event.job in self.by_name:
+                job = self.by_name[event.job]
+                known = second_statement(job, market.now, self._setup.public)
+                if known is not None:
+                    market.again.append((f"{job.name}+", known, Fate(market.now, job.duration, job.signal)))
+
+    @property
+    def by_name(self) -> dict[str, Job]:
+        """All jobs by name."""
+        if not self._jobs:
+            self._jobs = {job.name: job for job in self._setup.jobs}
+        return self._jobs

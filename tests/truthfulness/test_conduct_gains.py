@@ -1,0 +1,135 @@
+"""Conduct outside the model, in markets so small that its gains are known by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import Fate
+from marketsched.agents.setup import MarketSetup
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms import DeadlineValue, InvalidReportError, LinearValue, StatementOfWork
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.registry import get_mechanism
+from marketsched.results.result import load
+from marketsched.results.views import parts_of_view
+from marketsched.show.cli import app
+from marketsched.truthfulness.conduct_audit import BEST, audit_conduct, conduct_table
+from marketsched.truthfulness.conduct_gains import arriving_ghost, identities, play_conducts
+
+SIZES = {"capacity": 2, "horizon": 16, "max_concurrency": 2, "max_duration": 3, "max_value": 20.0, "max_delay": 12}
+
+
+def job(name, value, arrival=1, duration=1, nodes=1, owner=None):
+    truth = StatementOfWork(1, nodes, value, [(arrival, duration, 1.0)])
+    return Job(name, owner or name, truth, arrival, duration, duration)
+
+
+def gains(jobs, looked_at=(), past_of=(), mechanism="first-come", **more):
+    rules = {key: more.pop(key) for key in ("price",) if key in more}
+    setup = MarketSetup("small", jobs, get_mechanism(mechanism, **SIZES, **rules), 2, 16, 12)
+    return pd.DataFrame(play_conducts(setup, looked_at, past_of, **more).rows)
+
+
+def of(rows, family):
+    own = rows[rows["family"] == family]
+    return dict(zip(own["conduct"], own["utility"] - own["truth"], strict=True))
+
+
+def test_a_delay_costs_what_the_curve_says_and_pays_where_prices_wait_for_nobody():
+    falling = gains([job("A", LinearValue(10.0, 2, 1.0, 12))], ["A"], delays=(1, 2, 5))
+    assert of(falling, "delay") == {"1 round": -1.0, "2 rounds": -2.0, "5 rounds": -5.0}
+    # Two nodes, two rivals who cannot wait: the auction of a later round asks nothing of A, whose law allows for it.
+    law = [(arrival, 1, 0.25) for arrival in (1, 2, 5, 6)]
+    own = Job("A", "A", StatementOfWork(1, 1, DeadlineValue(10.0, 6), law), 1, 1, 1)
+    rows = gains(
+        [own, *(job(f"B{i}", DeadlineValue(8.0, 2)) for i in range(2))], ["A"], mechanism="vcg", delays=(1, 4, 5)
+    )
+    assert rows["truth"].unique().tolist() == [2.0]  # it pays what the second rival would have been worth
+    assert of(rows, "delay") == {"1 round": 8.0, "4 rounds": 8.0, "5 rounds": -2.0}
+
+
+def test_two_identities_find_nodes_one_after_the_other():
+    """One node is busy in rounds 1 and 2: both are free in 3, one of them twice before."""
+    jobs = [job("X", DeadlineValue(9.0, 12), duration=2), job("A", LinearValue(10.0, 3, 4.0, 12), nodes=2)]
+    assert of(gains(jobs, ["A"], delays=()), "split") == {"into 2": 4.0}  # done at 3, not at 4
+
+
+def test_identities_share_nodes_and_value():
+    conduct = identities(StatementOfWork(1, 3, DeadlineValue(9.0, 4), [(1, 1, 1.0)]), 3)
+    assert [each.identity for each in conduct.statements] == ["", "/2", "/3"]
+    assert [each.report.value.highest for each in conduct.statements] == [3.0] * 3
+    with pytest.raises(InvalidReportError, match="2 identities for 1 nodes"):
+        identities(StatementOfWork(1, 1, DeadlineValue(9.0, 4), [(1, 1, 1.0)]), 2)
+
+
+def test_a_ghost_that_is_served_pays():
+    rows = of(gains([job("A", DeadlineValue(10.0, 12), arrival=3)], ["A"], price=0.75, delays=()), "ghost")
+    assert set(rows.values()) == {-0.75} and len(rows) == 4
+    too_cheap = of(gains([job("A", DeadlineValue(1.25, 12), arrival=3)], ["A"], price=0.75, delays=()), "ghost")
+    assert sorted(too_cheap.values()) == [-0.75, -0.75, 0.0, 0.0]  # worth half of it, nobody serves it
+    ghost = arriving_ghost(job("A", DeadlineValue(15.0, 12), arrival=3).truth, Fate(3, 1, 1), 2.0, 6, 20.0).statements[
+        0
+    ]
+    assert (ghost.report.value.highest, ghost.part(Fate(3, 1, 1)).arrival) == (20.0, 1)
+
+
+def test_all_jobs_of_an_owner_at_other_values():
+    jobs = [job(f"A{i}", DeadlineValue(3.0, 12), arrival=1 + i, owner="ann") for i in range(4)]
+    kept_out = of(gains(jobs, past_of=["ann"], price=2.0, factors=(0.5, 0.8, 2.0)), "past")
+    assert kept_out == {"values times 0.5": -4.0, "values times 0.8": 0.0, "values times 2": 0.0}
+    shaded = of(gains(jobs, past_of=["ann"], mechanism="pay-as-bid", factors=(0.5, 0.8)), "past")
+    assert shaded == {"values times 0.5": pytest.approx(6.0), "values times 0.8": pytest.approx(2.4)}
+
+
+def test_what_is_played_leaves_the_market_of_the_truth_alone():
+    jobs = [job(f"A{i}", DeadlineValue(4.0 + i, 12), arrival=1 + i // 2, duration=2) for i in range(8)]
+    setup = MarketSetup("small", jobs, FirstCome(price=0.5, **SIZES), 2, 16, 12)
+    watched = play_conducts(setup, [x.name for x in jobs], ["A3"])
+    alone = play_conducts(MarketSetup("small", jobs, FirstCome(price=0.5, **SIZES), 2, 16, 12), [])
+    assert watched.worth == alone.worth and len(watched.rows) == 8 * 16 + 5
+
+
+def test_the_table_by_hand():
+    rows = [
+        ("d", "1", "A", 4.0, 1.0),
+        ("d", "1", "B", 6.0, -1.0),
+        ("d", "2", "A", 4.0, -2.0),
+        ("d", "2", "B", 6.0, -3.0),
+    ]
+    frame = pd.DataFrame(rows, columns=["family", "conduct", "job", "truth", "gain"]).assign(
+        mechanism="m", owner="x", highest_value=10.0
+    )
+    table = conduct_table(frame, ["m"]).set_index("conduct")
+    assert table.loc[BEST, ["gain", "paying", "largest"]].tolist() == [0.1, 0.5, 1.0]  # .5 of 5; B does nothing
+    assert table.loc["1", ["gain", "paying", "looked_at"]].tolist() == [0.0, 0.5, 2]
+    half = 12.706204736432095 * 1.0 / 5.0
+    assert table.loc["1", "gain_high"] == pytest.approx(half)
+    assert table.loc["2", "gain"] == -0.5
+
+
+MARKET = {
+    "name": "recurring",
+    "workload": {
+        "kind": "synthetic-pipelines", "recurring_jobs": 6, "birth_rounds": 60, "utilisation": 0.9,
+    },
+    "mechanism": {"name": "bid-price"},
+}  # fmt: skip
+
+
+def test_the_command_measures_and_its_folder_comes_back(tmp_path):
+    from marketsched.config.strict_yaml import dump_yaml
+
+    (tmp_path / "market.yaml").write_text(dump_yaml(MARKET))
+    call = ["audit", str(tmp_path / "market.yaml"), "--conduct", "--owners", "3", "--past-owners", "1"]
+    call += ["--mechanism", "bid-price", "--mechanism", "bid-price:buckets=2"]
+    done = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.stderr
+    kept = load(tmp_path / "out")
+    found = audit_conduct(Scenario.from_dict(MARKET), ["bid-price", "bid-price:buckets=2"], owners=3, past_owners=1)
+    pd.testing.assert_frame_equal(kept.gains, found.gains)
+    assert parts_of_view(kept.view()) == parts_of_view(found.view())
+    assert max(map(len, done.stdout.splitlines())) <= 110
+    assert set(kept.summary["family"]) >= {"delay", "ghost", "past"}
+    assert np.isfinite(kept.summary["gain"]).all()
