@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from marketsched.mechanisms import DeadlineValue, StatementOfWork
+from marketsched.mechanisms import (
+    DeadlineValue,
+    ExactOracle,
+    ExponentialPricing,
+    PostedPriceMechanism,
+    StatementOfWork,
+)
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness import Situation
@@ -123,3 +129,24 @@ def rivals(*laws):
 
 def auction(rule, *laws):
     return Situation(lambda rng: HighestBid(rule), BIDDER, rivals(*laws), **ONE_ROUND)
+
+
+def small_market(seed):
+    """Return a random market of a few jobs, durations revealed, exact oracle; its worlds can be gone through."""
+    rng = np.random.default_rng(seed)
+
+    def statement(birth):
+        n = int(rng.integers(1, 3))
+        arrivals = birth + rng.choice(3, size=n, replace=False)
+        rows = [(int(a), int(rng.integers(1, 3)), 1 / n) for a in arrivals]
+        value = DeadlineValue(float(rng.integers(2, 11)), int(birth + rng.integers(2, 6)))
+        return StatementOfWork(birth, int(rng.integers(1, 3)), value, rows)
+
+    others = [statement(int(b)) for b in np.sort(rng.integers(1, 4, 4))]
+    truth = statement(int(rng.integers(1, 4)))
+    limits = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0, "max_delay": 7}
+
+    def market(rng):
+        return PostedPriceMechanism(4, 12, ExponentialPricing(), ExactOracle(), epsilon=-0.25, **limits)
+
+    return Situation(market, truth, others, capacity=4, horizon=12, max_delay=7)
