@@ -94,7 +94,7 @@ class BidPrice(ArrivalMarket):
     ahead : int
         H: prices are made for the current round and H more; later ones are free.
     steps : int, optional
-        Subgradient steps in a round; by default 10 from history, 5 from laws.
+        Subgradient steps in a round; by default 20 from history, 10 from laws.
     step : float
         Length of the first step, in mean values per node-round.
     slack, slack_gain, slack_ramp : float, float, int
@@ -142,10 +142,10 @@ class BidPrice(ArrivalMarket):
         scenarios: Count = 4,
         ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 96,
         steps: Annotated[int | None, Maybe(Whole(1))] = None,
-        step: Positive = 0.2,
+        step: Positive = 0.4,
         slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
         slack_gain: Amount = 0.003,
-        slack_ramp: Annotated[int, Whole(0)] = 24,
+        slack_ramp: Annotated[int, Whole(0)] = 8,
         hidden_order: Literal["strict", "sealed"] = "strict",
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,

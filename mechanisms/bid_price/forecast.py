@@ -66,7 +66,7 @@ class FromHistory:
         into them, the round of the same time of day is taken.
     """
 
-    steps, samples_the_past = 10, True
+    steps, samples_the_past = 20, True
 
     def __init__(self, lags: Sequence[int], earlier: int = 0) -> None:
         self._lags, self._earlier = tuple(lags), earlier
@@ -102,7 +102,7 @@ class FromLaws:
         For each law in turn: one number for the statement, one for its arrival and duration.
     """
 
-    steps, samples_the_past = 5, False
+    steps, samples_the_past = 10, False
 
     def __init__(
         self,
