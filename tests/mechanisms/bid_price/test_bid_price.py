@@ -175,7 +175,7 @@ def test_past_reports_move_ones_later_prices_through_the_calendar_alone(buckets,
                     same_calendar += 1
                     pair = [later_menus(each, jobs, job.owner, job.arrival) for each in (honest, liar)]
                     moved += pair[0] != pair[1]
-    assert same_calendar > 50
+    assert same_calendar > 30  # else the comparison shows nothing
     assert (moved > 0) == own_reports_teach
 
 
