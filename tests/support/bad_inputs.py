@@ -18,7 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -381,10 +381,19 @@ def crash(case: Case, ending: Ending) -> str:
 
 
 def as_it_stands(kind: str) -> Ending:
-    """Run the command on a file of this kind as it is, with time to compile."""
-    if kind == "events":
-        return attempt(Case(kind, "", "", json.dumps(EVENTS[0])), 200)
-    return attempt(Case(kind, "", "", yaml.safe_dump(KINDS[kind], sort_keys=False)), 200)
+    """Run the command on a file of this kind as it is, with time to compile.
+
+    Here first: what is loaded and compiled here need not be in every child.
+    """
+    from marketsched.show.cli import app
+
+    text = json.dumps(EVENTS[0]) if kind == "events" else yaml.safe_dump(KINDS[kind], sort_keys=False)
+    case = Case(kind, "", "", text)
+    if kind != "sweep":  # which plays in processes of its own
+        with tempfile.TemporaryDirectory() as name, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            with suppress(SystemExit):
+                app(_arguments(case, Path(name)), standalone_mode=True)
+    return attempt(case, 200)
 
 
 def main() -> None:
