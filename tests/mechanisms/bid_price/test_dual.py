@@ -91,7 +91,7 @@ def test_shapes_are_checked():
 )  # fmt: skip
 def test_the_past_comes_again(rounds, now, ahead, lag, earliest, day):
     store = TaskStore()
-    for arrival in sorted(r for r in rounds if r < now):
+    for arrival in sorted(r for r in rounds if earliest <= r < now):
         store.add(arrival, 1, 1, np.ones(1))
     wanted = []
     for q in range(now, now + ahead + 1):
