@@ -17,16 +17,15 @@ from copy import deepcopy
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.cluster_games import OwnersSlot, all_reports, one_of
+from marketsched.agents.cluster_games import OwnersSlot, all_reports
 from marketsched.agents.cluster_reports import ChannelReport, CorePublic
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
-from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.payments import displaced_utilities
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, one_of, whole_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.randomness import checked_seed
 

@@ -10,7 +10,7 @@ tells what a lie changes. Owners not named report the truth. The three kinds are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from marketsched.agents.cluster_reports import CorePublic, Report
 from marketsched.mechanisms.checks import whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError
 
 
 class OwnersSlot(NamedTuple):
@@ -112,17 +111,3 @@ def all_reports(game: CoreGame, reports: Mapping[int, Any]) -> list[Any]:
     for owner in reports:
         whole_parameter("owner", owner, 0, game.n_owners - 1)
     return [reports[owner] if owner in reports else game.truth(owner) for owner in range(game.n_owners)]
-
-
-def one_of(name: str, word: str, legal: Iterable[str]) -> str:
-    """Return ``word`` if it is legal.
-
-    Raises
-    ------
-    InvalidParameterError
-        Otherwise.
-    """
-    words = tuple(legal)
-    if word not in words:
-        raise InvalidParameterError(f"{name} = {word!r}: expected one of {', '.join(words)}")
-    return word

@@ -23,14 +23,14 @@ from copy import deepcopy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.agents.cluster_games import OwnersSlot, all_reports, one_of
+from marketsched.agents.cluster_games import OwnersSlot, all_reports
 from marketsched.agents.cluster_reports import CorePublic, JobReport
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEEDS, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.payments import displaced_work, spent_prices
 from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
-from marketsched.mechanisms.checks import count_array, float_array
+from marketsched.mechanisms.checks import count_array, float_array, one_of
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.randomness import checked_seed
 

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.cluster_games import OwnersSlot, all_reports, one_of
+from marketsched.agents.cluster_games import OwnersSlot, all_reports
 from marketsched.agents.cluster_reports import CorePublic, PortReport
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
@@ -44,7 +44,7 @@ from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnv
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.allocation.payments import CapacityPrices
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
-from marketsched.mechanisms.checks import bool_array, finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.checks import bool_array, finite_parameter, float_array, one_of, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 
 PAYMENTS = ("none", "capacity prices")

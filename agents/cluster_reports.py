@@ -21,8 +21,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.checks import finite_parameter, one_of, whole_parameter
+from marketsched.mechanisms.errors import InvalidReportError
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,45 +144,47 @@ class Honest(CoreLie):
 
 @dataclass(frozen=True)
 class _Scaling(CoreLie):
-    """A lie with one number, by which something is multiplied."""
+    """A lie with one number, by which one field of a report is multiplied, up to ``most``."""
 
     factor: float
+    field: ClassVar[str]
+    kind: ClassVar[type[PortReport] | type[JobReport]]
+    most: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", finite_parameter("factor", self.factor, "(0, inf)"))
+
+    def report(self, truth: Report, public: CorePublic) -> Report:
+        """Return the report, of the OPM core that of every job, with the field multiplied."""
+        if self.kind is JobReport:
+            return tuple(self._scaled(job) for job in _jobs(truth, self))
+        return self._scaled(_expect(truth, PortReport, self))
+
+    def _scaled(self, report: Any) -> Any:
+        told = getattr(report, self.field) * self.factor
+        return replace(report, **{self.field: told if self.most == math.inf else min(self.most, told)})
 
 
 class ScaledRequirements(_Scaling):
     """Needs ``factor`` times as much of every type as it really does (OgaSched)."""
 
-    family = "requirements"
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return scaled requirements."""
-        port = _expect(truth, PortReport, self)
-        return replace(port, requirements=port.requirements * self.factor)
+    family, field, kind = "requirements", "requirements", PortReport
 
 
 class ScaledWorth(_Scaling):
     """Says that its utility is ``factor`` times what it is (OgaSched: of every job; ESDP: of every use)."""
 
-    family = "utility"
+    family, field, kind = "utility", "worth", PortReport
 
     def report(self, truth: Report, public: CorePublic) -> Report:
         """Return a scaled worth."""
-        if isinstance(truth, ChannelReport):
-            return replace(truth, worth=self.factor)
-        return replace(_expect(truth, PortReport, self), worth=self.factor)
+        return self._scaled(truth) if isinstance(truth, ChannelReport) else super().report(truth, public)
 
 
 class ScaledCoefficient(_Scaling):
     """Reports ``factor`` times the true coefficients alpha (OgaSched, which pools what ports report)."""
 
-    family = "alpha"
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return a scaled coefficient."""
-        return replace(_expect(truth, PortReport, self), coefficient=self.factor)
+    family, field, kind = "alpha", "coefficient", PortReport
 
 
 @dataclass(frozen=True)
@@ -259,11 +261,7 @@ class ShiftedRequests(CoreLie):
 class ScaledBudget(_Scaling):
     """Claims ``factor`` times its budget (OPM)."""
 
-    family = "budget"
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return scaled budgets."""
-        return tuple(replace(job, budget=job.budget * self.factor) for job in _jobs(truth, self))
+    family, field, kind = "budget", "budget", JobReport
 
 
 class ScaledDeadline(_Scaling):
@@ -272,32 +270,23 @@ class ScaledDeadline(_Scaling):
     Work after the true deadline is worth nothing.
     """
 
-    family = "deadline"
+    family, field, kind = "deadline", "deadline", JobReport
 
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return other deadlines."""
-        stays = [(job, max(1, round((job.deadline - job.arrival) * self.factor))) for job in _jobs(truth, self)]
-        return tuple(replace(job, deadline=job.arrival + stay) for job, stay in stays)
+    def _scaled(self, report: Any) -> Any:
+        stay = max(1, round((report.deadline - report.arrival) * self.factor))
+        return replace(report, deadline=report.arrival + stay)
 
 
 class ScaledWeight(_Scaling):
     """Claims a utility ``factor`` times as high (OPM)."""
 
-    family = "weight"
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return scaled weights."""
-        return tuple(replace(job, weight=job.weight * self.factor) for job in _jobs(truth, self))
+    family, field, kind = "weight", "weight", JobReport
 
 
 class ScaledExponent(_Scaling):
     """Claims a utility with ``factor`` times the exponent, at most 1 (OPM): less curved, if ``factor`` > 1."""
 
-    family = "exponent"
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return other exponents."""
-        return tuple(replace(job, exponent=min(1.0, job.exponent * self.factor)) for job in _jobs(truth, self))
+    family, field, kind, most = "exponent", "exponent", JobReport, 1.0
 
 
 @dataclass(frozen=True)
@@ -344,9 +333,7 @@ def lies_for(core: str) -> list[CoreLie]:
     InvalidParameterError
         If there is no such core.
     """
-    if core not in _LIES:
-        raise InvalidParameterError(f"core = {core!r}: expected one of {', '.join(_LIES)}")
-    return list(_LIES[core])
+    return list(_LIES[one_of("core", core, _LIES)])
 
 
 def _scalings(kind: type[_Scaling], *factors: float) -> list[CoreLie]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from typing import Any, TypeGuard
 
@@ -137,6 +137,20 @@ def is_hashable(x: object) -> bool:
     return True
 
 
+def one_of(name: str, x: str, legal: Iterable[str]) -> str:
+    """Return ``x`` if it is one of the ``legal`` words.
+
+    Raises
+    ------
+    InvalidParameterError
+        Otherwise.
+    """
+    words = tuple(legal)
+    if x not in words:
+        raise InvalidParameterError(place=name, value=x, legal=f"one of {', '.join(words)}")
+    return x
+
+
 def float_array(
     name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
 ) -> NDArray[np.float64]:
@@ -196,8 +210,8 @@ def bool_array(name: str, x: ArrayLike, shape: tuple[int | None, ...]) -> NDArra
     return np.ascontiguousarray(raw, dtype=np.bool_)
 
 
-def count_array(name: str, x: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Return ``x`` as int64 of shape ``(size,)`` with entries >= 0; 1.0 and True count as 1.
+def count_array(name: str, x: ArrayLike, shape: int | tuple[int | None, ...]) -> NDArray[np.int64]:
+    """Return ``x`` as int64 of ``shape`` (a size: one dimension), entries >= 0; 1.0 and True count as 1.
 
     Raises
     ------
@@ -210,21 +224,29 @@ def count_array(name: str, x: ArrayLike, size: int) -> NDArray[np.int64]:
     array([1, 0])
     """
     raw = _numeric(name, x, "an array of counts")
-    check_shape(name, raw.shape, (size,))
+    check_shape(name, raw.shape, (shape,) if isinstance(shape, int) else shape)
     return _whole_entries(name, raw, 0, LARGEST, "a whole number >= 0")
 
 
-def whole_array(name: str, x: ArrayLike, lowest: int, highest: int) -> NDArray[np.int64]:
-    """Return a copy of ``x`` as int64 of shape ``(n,)`` with entries in ``[lowest, highest]``; truth values are none.
+def whole_array(
+    name: str, x: ArrayLike, shape: tuple[int | None, ...] = (None,), lowest: int = 0, highest: int = LARGEST
+) -> NDArray[np.int64]:
+    """Return a C-ordered copy of ``x`` as int64 of ``shape``, entries in ``[lowest, highest]``; truth values are none.
 
     Raises
     ------
     InvalidParameterError
-        If it is not an array of numbers in one dimension, or an entry is out of range or not whole.
+        If the shape is another one, or an entry is out of range or not a whole number; 2.0 counts as 2.
+
+    Examples
+    --------
+    >>> whole_array("capacities", [2.0, 3])
+    array([2, 3])
     """
     raw = _numeric(name, x, "an array of whole numbers", kinds="iuf")
-    check_shape(name, raw.shape, (None,))
-    return _whole_entries(name, raw, lowest, highest, f"a whole number in [{lowest}, {highest}]").copy()
+    check_shape(name, raw.shape, shape)
+    legal = f"a whole number in [{lowest}, {'2**53' if highest == LARGEST else highest}]"
+    return _whole_entries(name, raw, lowest, highest, legal).copy()
 
 
 def _whole_entries(name: str, raw: NDArray[Any], lowest: int, highest: int, legal: str) -> NDArray[np.int64]:
@@ -232,8 +254,8 @@ def _whole_entries(name: str, raw: NDArray[Any], lowest: int, highest: int, lega
     if raw.dtype.kind == "f":
         inside &= np.floor(raw) == raw
     if not inside.all():
-        place = int(np.flatnonzero(~inside)[0])
-        raise InvalidParameterError(place=f"{name}[{place}]", value=raw[place].item(), legal=legal)
+        place = [int(i) for i in np.argwhere(~inside)[0]]
+        raise InvalidParameterError(place=f"{name}{place}", value=raw[tuple(place)].item(), legal=legal)
     return np.ascontiguousarray(raw, dtype=np.int64)
 
 

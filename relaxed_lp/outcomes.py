@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import LARGEST, float_array, whole_array
+from marketsched.mechanisms.checks import float_array, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 MAX_BUNDLES = 10_000_000  # what all weights together may fill
@@ -34,9 +34,9 @@ def checked_outcomes(
 ) -> Outcomes:
     """Return our own copies of the arrays, or say what is wrong."""
     outcomes = Outcomes(
-        whole_array("first", first, 1, LARGEST),
-        whole_array("last", last, 1, LARGEST),
-        whole_array("width", width, 1, max_concurrency),
+        whole_array("first", first, lowest=1),
+        whole_array("last", last, lowest=1),
+        whole_array("width", width, lowest=1, highest=max_concurrency),
         float_array("weight", weight, (None,), lowest=0.0).copy(),
         float_array("value", value, (None,), lowest=0.0).copy(),
     )

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.checks import count_array, finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import Rng, own_stream
 
@@ -222,7 +222,7 @@ def count_arrivals(
     """
     length = finite_parameter("slot_length", slot_length, "(0, inf)")
     n_ports = whole_parameter("n_ports", n_ports, 1)
-    where = _counts("ports", ports, 1, allow_empty=True)
+    where = count_array("ports", ports, (None,))
     when = float_array("times", times, where.shape, lowest=0.0)
     if len(where) and where.max() >= n_ports:
         raise InvalidParameterError(f"ports has {where.max()}: expected port numbers below {n_ports}")
@@ -235,19 +235,12 @@ def count_arrivals(
     return np.asarray(counts.reshape(total, n_ports), dtype=np.int64)
 
 
-def _counts(name: str, x: ArrayLike, n_axes: int, *, allow_empty: bool = False) -> NDArray[np.int64]:
-    """Return whole numbers >= 0 as a read-only copy with ``n_axes`` axes, or say what is wrong."""
-    given = np.asarray(x)
-    if given.size == 0 and allow_empty:
-        given = given.astype(np.int64)
-    if given.ndim != n_axes or (given.size == 0 and not allow_empty):
-        raise InvalidParameterError(f"{name} has shape {given.shape}: expected {n_axes} axes, none of them empty")
-    if given.dtype.kind not in "biuf":
-        raise InvalidParameterError(f"{name} has dtype {given.dtype}: expected whole numbers >= 0")
-    bad = np.argwhere(~(np.isfinite(given) & (given >= 0) & (given == np.floor(given))))
-    if len(bad):
-        raise InvalidParameterError(f"{name}{bad[0].tolist()} = {given[tuple(bad[0])]}: expected a whole number >= 0")
-    return _read_only(np.array(given, dtype=np.int64))
+def _counts(name: str, x: ArrayLike, n_axes: int) -> NDArray[np.int64]:
+    """Return whole numbers >= 0 as a read-only copy with ``n_axes`` axes, none of them empty."""
+    counts = count_array(name, x, (None,) * n_axes).copy()
+    if not counts.size:
+        raise InvalidParameterError(f"has shape {counts.shape}", place=name, legal="no empty axis")
+    return _read_only(counts)
 
 
 def _probabilities(x: ArrayLike, n_ports: int) -> NDArray[np.float64]:

@@ -164,11 +164,6 @@ class SlotRecord:
         """Return the sum of a measure over all slots."""
         return float(self.measures[measure].sum())
 
-    def running_mean(self, measure: str) -> NDArray[np.float64]:
-        """Return the mean of a measure over slots 1 to t, for every t; shape (T,)."""
-        values = self.measures[measure]
-        return np.asarray(np.cumsum(values) / np.arange(1, len(values) + 1))
-
 
 def play_slots(
     policy: Policy,

@@ -2,11 +2,13 @@
 
 One job for the whole horizon, budgets kept by the multipliers alone, machines that finish a unit
 of work in a slot with probability theta_i: independent over slots, as Assumption 1 asks. The budget
-per slot is the same at every horizon.
+per slot is the same at every horizon. Constants that the paper hides in O(.) are not made up: `fit_bound` leaves out
+the O(1) of OPM (23), and `regret_scale` is the function inside O(.) of OPM (24) and (101).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum, regret
 from marketsched.mechanisms.allocation.opm.opm import Ops
-from marketsched.mechanisms.allocation.opm.theory import fit_bound, regret_scale
 from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
 
 FLOATS = NDArray[np.float64]
 
@@ -44,6 +46,50 @@ class SingleJobGrowth:
     fits: FLOATS
     regret_scales: FLOATS
     fit_bounds: FLOATS
+
+
+def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confidence: float) -> float:
+    """Return the bound OPM (74) on Fit_T, for prices of at most 1.
+
+    Parameters
+    ----------
+    budgets, durations : array_like of float, shape (N,)
+        B_j and d_j - a_j (slots).
+    n_machines : int
+        M.
+    confidence : float
+        delta: the bound holds with probability 1 - delta.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an array or parameter is out of range.
+    """
+    total = float_array("budgets", budgets, (None,), lowest=0.0)
+    per_slot = total / float_array("durations", durations, total.shape, lowest=1.0)
+    m = whole_parameter("n_machines", n_machines, 1)
+    chance = math.log(1.0 / finite_parameter("confidence", confidence, "(0, 1)")) * math.sqrt(total.sum())
+    largest, smallest, root = float(per_slot.max()), float(per_slot.min()), math.sqrt(total.size)
+    if smallest <= 0.0:
+        raise InvalidParameterError("budgets: expected every one > 0")
+    return chance + root * m * (m + largest) / smallest
+
+
+def regret_scale(
+    horizons: ArrayLike, n_machines: int, confidence: float
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return M sqrt(T ln(M T / delta)) for every T: how the regret may grow by OPM (24) and Corollary 1.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an array or parameter is out of range.
+    """
+    slots = float_array("horizons", horizons, (None,), lowest=1.0)
+    delta = finite_parameter("confidence", confidence, "(0, 1)")
+    m = whole_parameter("n_machines", n_machines, 1)
+    scale: np.ndarray[tuple[int], np.dtype[np.float64]] = m * np.sqrt(slots * np.log(m * slots / delta))
+    return scale
 
 
 def single_job_growth(

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.cluster_channels import ChannelGame
-from marketsched.agents.cluster_games import CoreGame, one_of
+from marketsched.agents.cluster_games import CoreGame
 from marketsched.agents.cluster_jobs import JobGame
 from marketsched.agents.cluster_ports import PortGame
 from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
@@ -47,6 +47,7 @@ from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvai
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.allocation.slot_loop import Policy
+from marketsched.mechanisms.checks import one_of
 from marketsched.mechanisms.randomness import checked_seed
 
 PORT_POLICIES: Mapping[str, Callable[[BipartiteCluster, int], Policy]] = MappingProxyType(

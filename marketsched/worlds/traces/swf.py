@@ -81,23 +81,6 @@ def stream_swf(path: Path, rows: int = BLOCK_ROWS) -> Iterator[pd.DataFrame]:
             raise TraceError(f"{path}: the file is empty: expected lines of {len(FIELDS)} numbers")
 
 
-def read_header(path: Path) -> dict[str, str]:
-    """Return the header of a log: label to text, repeated labels and further lines joined by a blank."""
-    header: dict[str, str] = {}
-    label = ""
-    with open_lines(path) as file:
-        for raw in file:
-            if not raw.startswith(b";"):
-                break
-            text = raw.decode("utf-8", "replace").lstrip(";").strip()
-            name, colon, rest = text.partition(": ")
-            if colon and " " not in name:
-                label, text = name, rest.strip()
-            if label and text:
-                header[label] = f"{header[label]} {text}" if label in header else text
-    return header
-
-
 def _is_data(line: bytes) -> bool:
     return not line.startswith(b";") and not line.isspace()
 

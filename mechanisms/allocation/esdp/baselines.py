@@ -21,8 +21,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
-from marketsched.mechanisms.checks import float_array
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.checks import float_array, one_of
 
 
 class _GreedyPolicy(ChannelPolicy):
@@ -39,10 +38,7 @@ class _GreedyPolicy(ChannelPolicy):
         n_ports: int | None = None,
     ) -> None:
         super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
-        for label, given, legal in (("rank", rank, ("port", "channel")), ("fill", fill, ("skip", "stop"))):
-            if given not in legal:
-                raise InvalidParameterError(f"{label} = {given!r}: expected one of {', '.join(legal)}")
-        self.rank, self.fill = rank, fill
+        self.rank, self.fill = one_of("rank", rank, ("port", "channel")), one_of("fill", fill, ("skip", "stop"))
 
     def _fill(self, present: NDArray[np.bool_], *keys: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Use present channels in ascending order of the keys, the first being the weightiest."""

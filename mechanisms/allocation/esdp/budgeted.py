@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
-from marketsched.mechanisms.allocation.esdp.channel_checks import LARGEST, whole_array
-from marketsched.mechanisms.checks import float_array, whole_parameter
+from marketsched.mechanisms.checks import LARGEST, float_array, whole_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

@@ -6,6 +6,7 @@ See `budgeted` for the problem itself and for the function to call from outside.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +17,7 @@ from marketsched.mechanisms.allocation.esdp.budgeted_kernels import (
     _select_kernel,
     _table_kernel,
 )
-from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import whole_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
 from marketsched.mechanisms.memory import readable_size
 
@@ -124,8 +124,8 @@ class BudgetedProblem:
         return _BudgetedTable(s_max, best[-1].copy(), counts, channels, counted, requests, self, decisions)
 
 
-class _BudgetedTable:
-    """The optima of all budgets, and the decision bits that lead to their selections.
+class SelectionTable(ABC):
+    """The optima of all budgets, and how to read back the selections that attain them.
 
     Attributes
     ----------
@@ -134,6 +134,23 @@ class _BudgetedTable:
     unseen : array of int, shape (s_max + 1,)
         Unseen channels in the optimum; -1 where no selection reaches s.
     """
+
+    def __init__(self, s_max: int, finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> None:
+        beyond = s_max + 1 - len(finite)
+        self.unseen = np.concatenate((unseen, np.full(beyond, -1, dtype=np.int64)))
+        self.finite = np.where(self.unseen >= 0, np.concatenate((finite, np.zeros(beyond))), -np.inf)
+
+    def choice(self) -> int:
+        """Return the budget s of ESDP (21); see `choose_budget`."""
+        return choose_budget(self.finite, self.unseen)
+
+    @abstractmethod
+    def selection(self, s: int) -> NDArray[np.bool_]:
+        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
+
+
+class _BudgetedTable(SelectionTable):
+    """Selections are read back from the decision bits."""
 
     def __init__(
         self,
@@ -146,15 +163,13 @@ class _BudgetedTable:
         problem: BudgetedProblem,
         decisions: NDArray[np.uint8],
     ) -> None:
+        super().__init__(s_max, finite, unseen)
         self.n_feasible = len(finite)
-        beyond = s_max + 1 - self.n_feasible
-        self.finite = np.concatenate((finite, np.full(beyond, -np.inf)))
-        self.unseen = np.concatenate((unseen, np.full(beyond, -1, dtype=np.int64)))
         self._channels, self._values, self._requests = channels, values, requests
         self._problem, self._decisions = problem, decisions
 
     def selection(self, s: int) -> NDArray[np.bool_]:
-        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
+        """Return one selection."""
         selection: NDArray[np.bool_] = self._select(np.array([s], dtype=np.int64))[0]
         return selection
 
@@ -174,10 +189,6 @@ class _BudgetedTable:
                 "s_max"
             )
         return self._select(np.arange(len(self.finite)))
-
-    def choice(self) -> int:
-        """Return the budget s of ESDP (21); see `choose_budget`."""
-        return choose_budget(self.finite, self.unseen)
 
     def _select(self, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
         chosen = np.zeros((len(sums), self._problem.n_channels), dtype=np.bool_)

@@ -8,23 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
-from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem, SelectionTable
 from marketsched.mechanisms.allocation.esdp.channel_statistics import ChannelStatistics
-from marketsched.mechanisms.checks import bool_array, whole_parameter
+from marketsched.mechanisms.checks import bool_array, whole_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-
-
-class _SelectionTable(Protocol):
-    """The optima of all budgets, and the selections that attain them."""
-
-    def choice(self) -> int:
-        """Return the budget s of ESDP (21)."""
-        ...
-
-    def selection(self, s: int) -> NDArray[np.bool_]:
-        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
-        ...
 
 
 class _SelectionProblem(Protocol):
@@ -38,7 +25,7 @@ class _SelectionProblem(Protocol):
         *,
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
-    ) -> _SelectionTable:
+    ) -> SelectionTable:
         """Return the table for s = 0 .. s_max; see `BudgetedProblem.solve`."""
         ...
 

@@ -33,8 +33,7 @@ from marketsched.mechanisms.allocation.esdp.schedules import (
     scale_of,
     slack_sequence,
 )
-from marketsched.mechanisms.checks import finite_parameter
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.checks import finite_parameter, one_of
 from marketsched.mechanisms.ranges import PositiveShare
 
 ARRIVALS = ("zero", "plan")
@@ -63,9 +62,7 @@ class EsdpPolicy(ChannelPolicy):
     ) -> None:
         super().__init__(channels)
         self.alpha = finite_parameter("alpha", alpha, "(0, 1]")
-        if arrivals not in ARRIVALS:
-            raise InvalidParameterError(f"arrivals = {arrivals!r}: expected one of {', '.join(ARRIVALS)}")
-        self.arrivals = arrivals
+        self.arrivals = one_of("arrivals", arrivals, ARRIVALS)
         self.largest = self.alpha * channels.n_channels
         self.slack = slack_sequence(slack)
         self.exploration = exploration_sequence(exploration, self.largest)

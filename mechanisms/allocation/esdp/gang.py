@@ -21,13 +21,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, check_table, choose_budget
-from marketsched.mechanisms.allocation.esdp.channel_checks import whole_array
+from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, SelectionTable, check_table
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.esdp import EsdpPolicy
 from marketsched.mechanisms.allocation.esdp.gang_kernels import _gang_select_kernel, _gang_table_kernel
 from marketsched.mechanisms.allocation.esdp.schedules import Sequence
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import whole_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 
@@ -195,37 +194,23 @@ class GangProblem:
         space = (requests, servers, offsets, self._sizes, self._strides)
         _gang_table_kernel(counted, hidden, gains, *space, edges, jobs, self._caps, counts, best, decisions)
         path = (counted, offsets, edges, jobs, self._caps, decisions)
-        return _GangTable(counts[0, -1].astype(np.int64), best[0, -1].copy(), s_max, self._n_channels, channels, path)
+        return _GangTable(s_max, best[0, -1].copy(), counts[0, -1].astype(np.int64), self._n_channels, channels, path)
 
 
-class _GangTable:
-    """The optima of all budgets, and the decisions that lead to their selections.
-
-    Attributes
-    ----------
-    finite : array of float, shape (s_max + 1,)
-        Sum of finite variances of the optimum; -inf where no selection reaches s.
-    unseen : array of int, shape (s_max + 1,)
-        Unseen placements in the optimum; -1 where no selection reaches s.
-    """
+class _GangTable(SelectionTable):
+    """Selections are read back from the decisions, task by task."""
 
     def __init__(
         self,
-        unseen: NDArray[np.int64],
-        finite: NDArray[np.float64],
         s_max: int,
+        finite: NDArray[np.float64],
+        unseen: NDArray[np.int64],
         n_channels: int,
         channels: NDArray[np.intp],
         path: tuple[NDArray[np.generic], ...],
     ) -> None:
-        beyond = s_max + 1 - len(unseen)
-        self.unseen = np.concatenate((unseen, np.full(beyond, -1, dtype=np.int64)))
-        self.finite = np.where(self.unseen >= 0, np.concatenate((finite, np.zeros(beyond))), -np.inf)
+        super().__init__(s_max, finite, unseen)
         self._n_channels, self._channels, self._path = n_channels, channels, path
-
-    def choice(self) -> int:
-        """Return the budget s of ESDP (21); see `choose_budget`."""
-        return choose_budget(self.finite, self.unseen)
 
     def selection(self, s: int) -> NDArray[np.bool_]:
         """Return the selection that attains the optimum of ``s``, shape (N,); none if s is infeasible."""

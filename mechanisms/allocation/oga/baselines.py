@@ -30,8 +30,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.checks import count_array
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.checks import count_array, one_of
 
 Demand = Literal["per-node", "total"]
 ShareOver = Literal["arrived", "all"]
@@ -100,7 +99,7 @@ class Fairness(_Baseline):
     """
 
     def __init__(self, cluster: BipartiteCluster, share_over: ShareOver = "arrived") -> None:
-        self.share_over = _one_of("share_over", share_over, ("arrived", "all"))
+        self.share_over = one_of("share_over", share_over, ("arrived", "all"))
         self.name = "fairness" if share_over == "arrived" else "fairness (share over all)"
         super().__init__(cluster)
 
@@ -117,7 +116,7 @@ class _InTurn(_Baseline):
     _instance_order = _IN_ORDER
 
     def __init__(self, cluster: BipartiteCluster, demand: Demand = "per-node") -> None:
-        self.demand = _one_of("demand", demand, ("per-node", "total"))
+        self.demand = one_of("demand", demand, ("per-node", "total"))
         self.name = type(self).__name__.lower() + ("" if demand == "per-node" else " (total demand)")
         super().__init__(cluster)
         layout = cluster.layout
@@ -218,12 +217,6 @@ class Spreading(_InTurn):
     """
 
     _instance_order = _EMPTIEST
-
-
-def _one_of(name: str, word: str, legal: tuple[str, ...]) -> str:
-    if word not in legal:
-        raise InvalidParameterError(f"{name} = {word!r}: expected one of {', '.join(legal)}")
-    return word
 
 
 @njit(cache=True, nogil=True)

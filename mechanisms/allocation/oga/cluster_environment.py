@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, RecordedArrivals
+from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
-from marketsched.mechanisms.checks import float_array, whole_parameter
+from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
@@ -150,39 +150,6 @@ class ClusterEnvironment(ArrivalStage):
         gain, overhead = float(gains.sum()), float(overheads.sum())
         measures = {"reward": gain - overhead, "gain": gain, "overhead": overhead, "jobs": float(counts.sum())}
         return SlotOutcome(measures, (counts,))
-
-
-def twin_environments(
-    cluster: BipartiteCluster, counts: ArrayLike, common_slots: int
-) -> tuple[ClusterEnvironment, ClusterEnvironment]:
-    """Return two environments that differ in one slot alone, for `find_peeking`.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    counts : array_like of int, shape (T, L)
-        Zeros and ones: the arrivals of the first environment. In the slot after the common ones the
-        second has a job wherever the first has none, and none wherever it has one.
-    common_slots : int
-        In [0, T - 1].
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms.allocation import Fairness, find_peeking
-    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
-    >>> worlds = twin_environments(cluster, [[1], [0], [1]], 2)
-    >>> find_peeking(*((Fairness(cluster), world) for world in worlds), 2)
-    """
-    first = RecordedArrivals(counts)
-    common = whole_parameter("common_slots", common_slots, 0, len(first.counts) - 1)
-    changed = first.counts.copy()
-    changed[common] = 1 - changed[common]
-    return ClusterEnvironment(cluster, first), ClusterEnvironment(cluster, RecordedArrivals(changed))
 
 
 def checked_channels(cluster: BipartiteCluster, decision: Any, slot: int) -> NDArray[np.float64]:

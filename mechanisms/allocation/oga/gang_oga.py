@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import check_shape, count_array, finite_number, float_array, whole_parameter
+from marketsched.mechanisms.checks import check_shape, count_array, finite_number, float_array, one_of, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
 GEOMETRIES = ("euclidean", "entropy")
@@ -74,9 +74,7 @@ class GangOga:
     ) -> None:
         self.gang = gang
         self.horizon = whole_parameter("horizon", horizon, 1)
-        if geometry not in GEOMETRIES:
-            raise InvalidParameterError(f"geometry = {geometry!r}: expected one of {', '.join(GEOMETRIES)}")
-        self.geometry = geometry
+        self.geometry = one_of("geometry", geometry, GEOMETRIES)
         self.name = "gang-oga" if geometry == "euclidean" else "gang-mirror"
         if isinstance(step, str) and step != "theory":
             raise InvalidParameterError(f"step = {step!r}: expected 'theory', a number > 0, or a function of the slot")

@@ -64,18 +64,6 @@ def geometric_step(first: float = 25.0, decay: float = 0.9999, horizon: int | No
     return step
 
 
-def root_step(first: float) -> Schedule:
-    r"""Return :math:`\eta_t = \eta_0 / \sqrt{t}`, which needs no horizon.
-
-    Raises
-    ------
-    InvalidParameterError
-        Unless ``first`` >= 0.
-    """
-    start = finite_parameter("first", first)
-    return lambda t: start / float(t) ** 0.5
-
-
 def step_schedule(step: str | float | Schedule) -> Schedule | None:
     """Return a step as a schedule; None stands for the theory step.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, float_array, one_of, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import generator_of
@@ -250,8 +250,7 @@ def availability_from_periods(
     """
     m, n_slots = whole_parameter("n_machines", n_machines, 1), whole_parameter("slots", slots, 1)
     length = finite_parameter("slot_length", slot_length, "(0, inf)")
-    if periods_are not in ("outages", "presence"):
-        raise InvalidParameterError(f"periods_are = {periods_are!r}: expected 'outages' or 'presence'")
+    one_of("periods_are", periods_are, ("outages", "presence"))
     begin, end = float_array("starts", starts, (None,)), float_array("ends", ends, (None,))
     which = float_array("machines", machines, begin.shape, lowest=0.0, highest=m - 1.0)
     float_array("ends", end, begin.shape)

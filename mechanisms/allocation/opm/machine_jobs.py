@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.utilities import PowerUtility, power_utilities
-from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
+from marketsched.mechanisms.checks import finite_parameter, float_array, read_only, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
 
@@ -51,9 +51,9 @@ class MachineJobs:
     limits: NDArray[np.int64] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        arrivals = _whole("arrivals", self.arrivals, (None,), 0)
+        arrivals = whole_array("arrivals", self.arrivals)
         shape = arrivals.shape
-        deadlines = _whole("deadlines", self.deadlines, shape, 1)
+        deadlines = whole_array("deadlines", self.deadlines, shape, 1)
         late = np.flatnonzero(deadlines <= arrivals)
         if late.size:
             j = int(late[0])
@@ -70,7 +70,7 @@ class MachineJobs:
         if self.demands is not None:
             arrays["demands"] = _positive("demands", self.demands, shape)
         if self.limits is not None:
-            arrays["limits"] = _whole("limits", self.limits, shape, 1)
+            arrays["limits"] = whole_array("limits", self.limits, shape, 1)
         for name, array in arrays.items():
             read_only(array)
             object.__setattr__(self, name, array)
@@ -128,7 +128,7 @@ def published_jobs(
         If an array or parameter is out of range.
     """
     budgets_rng, weights_rng = generator_of(rng).spawn(2)
-    begin, end = _whole("arrivals", arrivals, (None,), 0), _whole("deadlines", deadlines, (None,), 1)
+    begin, end = whole_array("arrivals", arrivals), whole_array("deadlines", deadlines, lowest=1)
     if begin.shape != end.shape:
         raise InvalidParameterError(f"deadlines has shape {end.shape}: expected {begin.shape}")
     n = begin.size
@@ -136,14 +136,6 @@ def published_jobs(
     weights = weights_rng.uniform(1.0, 5.0, n)
     beta = finite_parameter("exponent", exponent, "(0, 1]")
     return MachineJobs(begin, end, np.maximum(budgets, np.finfo(float).tiny), weights, np.full(n, beta))
-
-
-def _whole(name: str, x: ArrayLike, shape: tuple[int | None, ...], lowest: int) -> NDArray[np.int64]:
-    array = float_array(name, x, shape, lowest=float(lowest), highest=2.0**53)
-    odd = np.flatnonzero(array != np.floor(array))
-    if odd.size:
-        raise InvalidParameterError(f"{name}[{int(odd[0])}] = {array[odd[0]]}: expected a whole number")
-    return array.astype(np.int64)
 
 
 def _positive(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms import EventError, InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster, OgaSched
-from marketsched.mechanisms.allocation.oga.step_sizes import geometric_step, root_step, step_of
+from marketsched.mechanisms.allocation.oga.step_sizes import geometric_step, step_of
 from naive_allocation import naive_gradient, naive_slot, random_cluster
 
 SEEDS = st.integers(0, 2**32)
@@ -181,7 +181,7 @@ def test_schedules_are_asked_for_slots_counted_from_one():
     for _ in range(3):
         policy.update([1])
     assert asked == [1, 2, 3] and policy.allocate().item() == 0.75
-    assert geometric_step(8.0, 0.5)(3) == 1.0 and root_step(6.0)(9) == 2.0
+    assert geometric_step(8.0, 0.5)(3) == 1.0
     assert geometric_step(8.0, 1.5, horizon=100)(2) == 18.0
 
 

@@ -7,13 +7,12 @@ from marketsched.mechanisms.allocation import Opm, Ops, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.theory import (
     exploration,
-    fit_bound,
-    regret_scale,
     theory_slack,
     theory_steps,
 )
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, TooLargeError
 from naive_opm import NaiveOpm, estimate
+from opm_growth import fit_bound, regret_scale
 
 
 def play(opm, rng, slots, on_slot=lambda decision, work: None):

@@ -15,9 +15,17 @@ from marketsched.mechanisms.allocation import (
     find_peeking,
     play_slots,
 )
-from marketsched.mechanisms.allocation.oga.cluster_environment import twin_environments
 from marketsched.mechanisms.allocation.slot_loop import sealed
 from slot_policies import COUNTS, Blind, Sighted, SpiedArrivals, cluster_of
+
+
+def twin_environments(cluster, counts, common):
+    """Return two environments that differ in the slot after the common ones alone: a job where the first has none."""
+    first = RecordedArrivals(counts)
+    changed = first.counts.copy()
+    changed[common] = 1 - changed[common]
+    return ClusterEnvironment(cluster, first), ClusterEnvironment(cluster, RecordedArrivals(changed))
+
 
 # -- nobody looks ------------------------------------------------------------------------------------------
 
