@@ -111,7 +111,7 @@ def test_no_jobs_in_known_slots():
         (lambda rng: RecordedArrivals([1, 0]), "counts has shape"),
         (lambda rng: RecordedArrivals(np.zeros((0, 3))), "counts has shape"),
         (lambda rng: RecordedArrivals([[1, np.inf]]), r"counts\[0, 1\] = inf"),
-        (lambda rng: RecordedArrivals([["a"]]), "dtype"),
+        (lambda rng: RecordedArrivals([["a"]]), "entries of type"),
         (lambda rng: count_arrivals([1.0], [0, 1], slot_length=1.0, n_ports=2), "times has shape"),
         (lambda rng: count_arrivals([1.0], [2], slot_length=1.0, n_ports=2), "port numbers below 2"),
         (lambda rng: count_arrivals([-1.0], [1], slot_length=1.0, n_ports=2), r"times\[0\] = -1.0"),
