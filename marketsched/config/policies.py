@@ -58,7 +58,7 @@ class OgaSchedPolicy:
     def build(self, cluster: BipartiteCluster, horizon: int) -> OgaSched:
         """Return the policy in its first slot."""
         from marketsched.mechanisms.allocation import OgaSched
-        from marketsched.mechanisms.allocation.oga.step_sizes import geometric_step
+        from marketsched.mechanisms.allocation.oga.oga import geometric_step
 
         step: Any = self.step
         if not isinstance(self.step, str) and self.decay != 1.0:

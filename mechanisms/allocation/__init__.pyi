@@ -26,12 +26,12 @@ from .oga.baselines import Fairness as Fairness
 from .oga.baselines import Spreading as Spreading
 from .oga.cluster import BipartiteCluster as BipartiteCluster
 from .oga.cluster_environment import ClusterEnvironment as ClusterEnvironment
+from .oga.cluster_environment import GangEnvironment as GangEnvironment
+from .oga.cluster_environment import GangRepaired as GangRepaired
 from .oga.fixed_allocation import FixedAllocation as FixedAllocation
 from .oga.fixed_allocation import best_fixed_allocation as best_fixed_allocation
 from .oga.fixed_allocation import fixed_allocation_bound as fixed_allocation_bound
 from .oga.gang_cluster import GangCluster as GangCluster
-from .oga.gang_environment import GangEnvironment as GangEnvironment
-from .oga.gang_environment import GangRepaired as GangRepaired
 from .oga.gang_oga import GangOga as GangOga
 from .oga.instances import pai_like_instance as pai_like_instance
 from .oga.instances import published_instance as published_instance
@@ -44,6 +44,7 @@ from .opm.baselines import StateSeeingFair as StateSeeingFair
 from .opm.general_environment import GeneralEnvironment as GeneralEnvironment
 from .opm.general_opm import GeneralOpm as GeneralOpm
 from .opm.jobs import JobOffer as JobOffer
+from .opm.jobs import PowerUtility as PowerUtility
 from .opm.machine_availability import GammaAvailability as GammaAvailability
 from .opm.machine_availability import RecordedAvailability as RecordedAvailability
 from .opm.machine_availability import availability_from_periods as availability_from_periods
@@ -53,7 +54,6 @@ from .opm.machine_jobs import published_jobs as published_jobs
 from .opm.offline import offline_optimum as offline_optimum
 from .opm.opm import Opm as Opm
 from .opm.opm import Ops as Ops
-from .opm.utilities import PowerUtility as PowerUtility
 from .regret import GrowthFit as GrowthFit
 from .regret import fitted_growth as fitted_growth
 from .regret import regret_growth as regret_growth

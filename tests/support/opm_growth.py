@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum, regret
 from marketsched.mechanisms.allocation.opm.opm import Ops
-from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
 from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from marketsched.agents.cluster_ports import PAYMENTS, PortGame
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
-from marketsched.mechanisms.allocation.oga.gang_environment import GangEnvironment, GangRepaired
+from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangEnvironment, GangRepaired
 from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.errors import InvalidParameterError

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT
+from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.checks import finite_parameter, float_array
 from marketsched.mechanisms.randomness import generator_of

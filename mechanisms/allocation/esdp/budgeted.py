@@ -18,14 +18,242 @@ compared in that order, which is what the limit of ever larger variances means.
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT, BudgetedProblem
+from marketsched.mechanisms.allocation.esdp.budgeted_kernels import (
+    _lexicographic_table_kernel,
+    _reach_kernel,
+    _select_kernel,
+    _table_kernel,
+)
 from marketsched.mechanisms.checks import LARGEST, float_array, whole_array, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.memory import readable_size
+
+MEMORY_LIMIT = 2**30
+"""Bytes a table may take unless the caller says otherwise."""
+
+
+class BudgetedProblem:
+    """The constraints of a budgeted selection, prepared once for many values and variances.
+
+    Parameters
+    ----------
+    requests : array_like of int, shape (E, K)
+        Units a channel takes, >= 0.
+    capacities : array_like of int, shape (K,)
+        Units there are, >= 0.
+    memory_limit : int
+        Bytes a table may take.
+
+    Raises
+    ------
+    InvalidParameterError
+        If shapes disagree or an entry is negative.
+    TooLargeError
+        If there are too many capacity vectors for a table of any size.
+    """
+
+    def __init__(self, requests: ArrayLike, capacities: ArrayLike, *, memory_limit: int = MEMORY_LIMIT) -> None:
+        asked = whole_array("requests", requests, (None, None))
+        if asked.shape[1] == 0:
+            raise InvalidParameterError("requests has no column: expected one per resource type, at least one")
+        there = whole_array("capacities", capacities, (asked.shape[1],))
+        self.memory_limit = whole_parameter("memory_limit", memory_limit, 1)
+        fit = (asked <= there).all(axis=1)
+        unit = np.maximum(np.gcd.reduce(asked[fit], axis=0), 1)
+        asked[fit] //= unit
+        self.n_channels = len(asked)
+        self._requests = asked
+        self._fit = fit
+        self._capacities = np.minimum(there // unit, asked[fit].sum(axis=0))
+        sizes = [int(c) + 1 for c in self._capacities]
+        self.n_cells = math.prod(sizes)
+        least = self.n_cells * 16  # a gain and a reach per capacity vector
+        check_table(least, self.memory_limit, 1, self._capacities)
+        self._strides = np.array([math.prod(sizes[k + 1 :]) for k in range(len(sizes))], dtype=np.int64)
+
+    def solve(
+        self,
+        values: NDArray[np.int64],
+        variances: NDArray[np.float64],
+        s_max: int,
+        *,
+        unseen: NDArray[np.bool_] | None = None,
+        among: NDArray[np.bool_] | None = None,
+    ) -> _BudgetedTable:
+        """Return the table for s = 0 .. s_max.
+
+        Parameters
+        ----------
+        values : array of int64, shape (E,)
+            What counts towards s, >= 0 (checked by the caller).
+        variances : array of float64, shape (E,)
+            What is maximised, finite and >= 0; ignored where unseen.
+        s_max : int
+            Largest budget.
+        unseen : array of bool, shape (E,), optional
+            Channels of variance +inf; none by default.
+        among : array of bool, shape (E,), optional
+            Channels that may be selected; all by default.
+
+        Raises
+        ------
+        TooLargeError
+            If the table would not fit into ``memory_limit``.
+        """
+        check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._capacities[:0])  # the optima themselves
+        usable = self._fit if among is None else self._fit & among
+        channels = np.flatnonzero(usable)
+        # A value beyond s_max counts as s_max: a budget is used up either way.
+        counted = np.minimum(values[channels], s_max)
+        requests = self._requests[channels]
+        reach = np.zeros(self.n_cells, dtype=np.int64)
+        _reach_kernel(counted, requests, self._capacities, self._strides, reach)
+        n_sums = min(s_max, int(reach[-1])) + 1
+        hidden = None if unseen is None or not unseen[channels].any() else unseen[channels]
+        groups = -(-self.n_cells // 8)
+        cell_bytes = 8 if hidden is None else 12
+        needed = n_sums * (len(channels) * groups + self.n_cells * cell_bytes)
+        check_table(needed, self.memory_limit, n_sums, self._capacities)
+        decisions = np.zeros((len(channels), groups, n_sums), dtype=np.uint8)
+        best = np.empty((self.n_cells, n_sums))
+        best[:, 0] = 0.0
+        reach[:] = 0
+        shape = (self._capacities, self._strides)
+        if hidden is None:
+            _table_kernel(counted, variances[channels], requests, *shape, best, reach, decisions)
+            counts = np.zeros(n_sums, dtype=np.int64)
+        else:
+            gains = np.where(hidden, 0.0, variances[channels])
+            table = np.empty(best.shape, dtype=np.int32)
+            table[:, 0] = 0
+            _lexicographic_table_kernel(counted, hidden, gains, requests, *shape, table, best, reach, decisions)
+            counts = table[-1].astype(np.int64)
+        return _BudgetedTable(s_max, best[-1].copy(), counts, channels, counted, requests, self, decisions)
+
+
+class SelectionTable(ABC):
+    """The optima of all budgets, and how to read back the selections that attain them.
+
+    Attributes
+    ----------
+    finite : array of float, shape (s_max + 1,)
+        Sum of finite variances of the optimum; -inf where no selection reaches s.
+    unseen : array of int, shape (s_max + 1,)
+        Unseen channels in the optimum; -1 where no selection reaches s.
+    """
+
+    def __init__(self, s_max: int, finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> None:
+        beyond = s_max + 1 - len(finite)
+        self.unseen = np.concatenate((unseen, np.full(beyond, -1, dtype=np.int64)))
+        self.finite = np.where(self.unseen >= 0, np.concatenate((finite, np.zeros(beyond))), -np.inf)
+
+    def choice(self) -> int:
+        """Return the budget s of ESDP (21); see `choose_budget`."""
+        return choose_budget(self.finite, self.unseen)
+
+    @abstractmethod
+    def selection(self, s: int) -> NDArray[np.bool_]:
+        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
+
+
+class _BudgetedTable(SelectionTable):
+    """Selections are read back from the decision bits."""
+
+    def __init__(
+        self,
+        s_max: int,
+        finite: NDArray[np.float64],
+        unseen: NDArray[np.int64],
+        channels: NDArray[np.intp],
+        values: NDArray[np.int64],
+        requests: NDArray[np.int64],
+        problem: BudgetedProblem,
+        decisions: NDArray[np.uint8],
+    ) -> None:
+        super().__init__(s_max, finite, unseen)
+        self.n_feasible = len(finite)
+        self._channels, self._values, self._requests = channels, values, requests
+        self._problem, self._decisions = problem, decisions
+
+    def selection(self, s: int) -> NDArray[np.bool_]:
+        """Return one selection."""
+        selection: NDArray[np.bool_] = self._select(np.array([s], dtype=np.int64))[0]
+        return selection
+
+    def selections(self) -> NDArray[np.bool_]:
+        """Return the selections of all s, shape (s_max + 1, E); no channel where s is infeasible.
+
+        Raises
+        ------
+        TooLargeError
+            If they would not fit into the problem's memory limit.
+        """
+        size = len(self.finite) * self._problem.n_channels
+        if size > self._problem.memory_limit:
+            raise TooLargeError(
+                f"selections of {len(self.finite)} budgets over {self._problem.n_channels} channels take "
+                f"{readable_size(size)}, the limit is {readable_size(self._problem.memory_limit)}: expected a smaller "
+                "s_max"
+            )
+        return self._select(np.arange(len(self.finite)))
+
+    def _select(self, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
+        chosen = np.zeros((len(sums), self._problem.n_channels), dtype=np.bool_)
+        feasible = np.flatnonzero(sums < self.n_feasible)
+        marked = np.zeros((len(feasible), len(self._channels)), dtype=np.bool_)
+        strides, last = self._problem._strides, self._problem.n_cells - 1
+        _select_kernel(self._values, self._requests, strides, self._decisions, last, sums[feasible], marked)
+        chosen[np.ix_(feasible, self._channels)] = marked
+        return chosen
+
+
+def choose_budget(finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> int:
+    """Return s of ESDP (21): most unseen channels, then the largest ``s + sqrt(best[s])``, then the smallest s.
+
+    Parameters
+    ----------
+    finite : array of float, shape (s_max + 1,)
+        Sums of finite variances of the optima; -inf where infeasible.
+    unseen : array of int, shape (s_max + 1,)
+        Unseen channels in the optima; -1 where infeasible. Never rising in s: the first is the largest.
+    """
+    candidates = np.flatnonzero(unseen == unseen[0])
+    return int(candidates[np.argmax(candidates + np.sqrt(finite[candidates]))])
+
+
+def check_table(needed: int, limit: int, n_sums: int, capacities: NDArray[np.int64]) -> None:
+    """Refuse a table before memory is taken for it.
+
+    Parameters
+    ----------
+    needed, limit : int
+        Bytes.
+    n_sums : int
+        Sums of values the table runs over.
+    capacities : array of int64
+        Capacities it runs over, after division by common units.
+
+    Raises
+    ------
+    TooLargeError
+        If ``needed`` is above ``limit``.
+    """
+    if needed <= limit:
+        return
+    sizes = capacities.tolist()
+    shown = ", ".join(map(str, sizes[:8])) + (", ..." if len(sizes) > 8 else "")
+    raise TooLargeError(
+        f"the table over {n_sums} sums of values and {math.prod(c + 1 for c in sizes)} capacity vectors (capacities "
+        f"{shown}) takes {readable_size(needed)}, the limit is {readable_size(limit)}: expected coarser units or "
+        "fewer resources, a larger slack delta(t) or smaller alpha (fewer sums), or a larger memory_limit"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import MEMORY_LIMIT
-from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
-from marketsched.mechanisms.allocation.esdp.channel_statistics import ScaledStatistics
+from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT
+from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels, ScaledStatistics
 from marketsched.mechanisms.allocation.esdp.schedules import (
     Exploration,
     Sequence,

@@ -18,14 +18,15 @@ References
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
-from marketsched.mechanisms.allocation.oga.cluster_kernels import channel_rewards_kernel
 from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes, steepest_slopes
 from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.checks import count_array, float_array, read_only, whole_parameter
@@ -33,6 +34,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation
+
 
 LARGEST = 1e100  # requirement or capacity, so that no sum or square overflows
 ALPHAS = (1e-50, 1e50)  # legal, for the same reason
@@ -306,3 +308,33 @@ def _spread(name: str, x: ArrayLike, shape: tuple[int, ...], lowest: float, high
     """Return a coefficient, one number for all or one for each, as an array of ``shape``."""
     given = float_array(name, x, shape if np.ndim(x) else (), lowest=lowest, highest=highest)
     return np.broadcast_to(given, shape).copy()
+
+
+@njit(cache=True, nogil=True)
+def channel_rewards_kernel(counts, flat, ports, offsets, codes, alphas, betas, gain, overhead):  # type: ignore[no-untyped-def]
+    """Fill gain and overhead per port (OgaSched (5)); codes of gains as in ``gains``."""
+    n_types = betas.size
+    totals = np.zeros((n_types, counts.size))
+    gain[:] = 0.0
+    for r in range(offsets.size - 1):
+        first, n = offsets[r], offsets[r + 1] - offsets[r]
+        for k in range(n_types):
+            start, code, alpha = first * n_types + k * n, codes[r, k], alphas[r, k]
+            for i in range(n):
+                port, y = ports[first + i], flat[start + i]
+                if counts[port] > 0 and y > 0.0:
+                    totals[k, port] += y
+                    if code == 0:
+                        gain[port] += alpha * y
+                    elif code == 1:
+                        gain[port] += alpha * math.log(y + 1.0)
+                    elif code == 2:
+                        gain[port] += 1.0 / alpha - 1.0 / (y + alpha)
+                    else:
+                        gain[port] += alpha * math.sqrt(y + 1.0) - alpha
+    for port in range(counts.size):
+        largest = 0.0
+        for k in range(n_types):
+            largest = max(largest, betas[k] * totals[k, port])
+        gain[port] *= counts[port]
+        overhead[port] = counts[port] * largest

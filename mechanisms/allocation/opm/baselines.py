@@ -29,7 +29,7 @@ class FairScheduler(MachineScheduler):
 
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
+    >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
     >>> fair = FairScheduler([1.0, 1.0, 1.0, 1.0])
     >>> for job in (3, 7):
     ...     fair.add_job(job, deadline=9, budget=5.0, utility=PowerUtility(1.0, 0.5))

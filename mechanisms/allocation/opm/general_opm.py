@@ -2,7 +2,7 @@ r"""OPM in the general setting of Section V-C: demands, capacities, and limits o
 
 A machine of capacity ``C_i`` holds several tasks, of demand ``r_j`` each, OPM (102); a job runs at most
 ``u_j`` tasks at once, OPM (103), and at most one on a machine. Dual and primal steps are those of
-`Opm`; shares are then projected (P5, `general_projection`) and rounded (`dependent_rounding`).
+`Opm`; shares are then projected (P5, `project_general`) and rounded (`dependent_rounding`).
 
 P5 as printed is too large a set: some of its points cannot be rounded with the right expectations
 by anybody (see `dependent_rounding`). Shares are therefore kept, on every machine, within the
@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.dependent_rounding import TOLERANCE, round_kernel
-from marketsched.mechanisms.allocation.opm.general_projection import project_general
-from marketsched.mechanisms.allocation.opm.jobs import JobOffer
+from marketsched.mechanisms.allocation.opm.jobs import FLOOR, JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
     COST_BEFORE,
@@ -33,7 +32,7 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     pay_kernel,
 )
 from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
-from marketsched.mechanisms.allocation.opm.utilities import FLOOR
+from marketsched.mechanisms.allocation.opm.projections import project_general
 from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
@@ -91,7 +90,7 @@ class GeneralOpm(PrimalDual):
 
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
+    >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
     >>> opm = GeneralOpm([0.5, 0.5], [2.0, 1.0], horizon=100, primal_step=1.0, rng=1)
     >>> for job in (0, 1):
     ...     opm.add_job(job, 100, budget=60.0, utility=PowerUtility(2.0, 0.5), demand=1.0, limit=2)

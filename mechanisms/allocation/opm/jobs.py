@@ -1,4 +1,8 @@
-"""Jobs of the OPM model: what a job states when it arrives, and the table of jobs still in the cluster."""
+"""Jobs of the OPM model: their utility, what a job states when it arrives, and the jobs still in the cluster.
+
+A job may be executed in part: its utility is concave in the work done by the deadline. The paper has
+``f_j(X) = v_j X^beta``, with beta in [0.5, 1) in its evaluation; any exponent in (0, 1] is allowed here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.kernels import (
     ARRIVAL,
@@ -23,9 +27,60 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     SPENT,
     WEIGHT,
 )
-from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+
+FLOOR = 1e-2  # work per slot; where the slope of a job that has done next to nothing is taken
+
+
+@dataclass(frozen=True, slots=True)
+class PowerUtility:
+    """``f(X) = weight * X ** exponent`` for work ``X >= 0``.
+
+    Parameters
+    ----------
+    weight : float
+        v, credits for one unit of work; > 0.
+    exponent : float
+        beta, in (0, 1].
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> f = PowerUtility(3.0, 0.5)
+    >>> f(4.0), f.slope(4.0), f.per_slot(64.0, 16)
+    (6.0, 0.75, 96.0)
+    """
+
+    weight: float
+    exponent: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", finite_parameter("weight", self.weight, "(0, inf)"))
+        object.__setattr__(self, "exponent", finite_parameter("exponent", self.exponent, "(0, 1]"))
+
+    def __call__(self, work: float) -> float:
+        """Return the utility of ``work`` units, in credits."""
+        return float(self.weight * finite_parameter("work", work) ** self.exponent)
+
+    def slope(self, work: float, floor: float = FLOOR) -> float:
+        """Return the slope at ``work``, or at ``floor`` if that is larger: at 0 it would be infinite."""
+        at = max(finite_parameter("work", work), finite_parameter("floor", floor, "(0, inf)"))
+        return float(self.weight * self.exponent * at ** (self.exponent - 1.0))
+
+    def per_slot(self, work: float, slots: int) -> float:
+        """Return ``slots * f(work / slots)``: the utility as OPM (6) counts it, over ``slots`` = d - a."""
+        return slots * self(finite_parameter("work", work) / slots)
+
+
+def power_utilities(weights: ArrayLike, exponents: ArrayLike, works: ArrayLike) -> NDArray[np.float64]:
+    """Return ``weights * works ** exponents``, element by element; shapes as NumPy broadcasts them."""
+    return np.asarray(np.asarray(weights) * np.asarray(works, dtype=np.float64) ** np.asarray(exponents))
+
 
 LARGEST_LABEL = 2**53  # labels and slots lie in a table of float64
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.opm.jobs import JobOffer
-from marketsched.mechanisms.allocation.opm.utilities import PowerUtility, power_utilities
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility, power_utilities
 from marketsched.mechanisms.checks import finite_parameter, float_array, read_only, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of

@@ -8,9 +8,8 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.opm.jobs import JobOffer, OpenJobs
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer, OpenJobs, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import SPENT
-from marketsched.mechanisms.allocation.opm.utilities import PowerUtility
 from marketsched.mechanisms.checks import float_array, read_only, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 

@@ -26,7 +26,7 @@ from threading import Thread
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.opm.jobs import JobOffer
+from marketsched.mechanisms.allocation.opm.jobs import FLOOR, JobOffer, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
     COST_BEFORE,
@@ -39,10 +39,8 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     step_kernel,
     upper_rates_kernel,
 )
-from marketsched.mechanisms.allocation.opm.machine_projection import from_blocks, lanes_of
-from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
-from marketsched.mechanisms.allocation.opm.theory import theory_slack
-from marketsched.mechanisms.allocation.opm.utilities import FLOOR, PowerUtility
+from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual, theory_slack
+from marketsched.mechanisms.allocation.opm.projections import from_blocks, lanes_of
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import TooLargeError
 

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from draws import many
 from marketsched.mechanisms import InvalidParameterError, MarketschedError, TooLargeError
 from marketsched.mechanisms.allocation import solve_budgeted
-from marketsched.mechanisms.allocation.esdp.budgeted_problem import BudgetedProblem, choose_budget
+from marketsched.mechanisms.allocation.esdp.budgeted import BudgetedProblem, choose_budget
 
 
 def draw_instance(rng, most_channels, *, unseen=False, whole=True):

@@ -8,7 +8,7 @@ import pytest
 
 from marketsched.mechanisms import InvalidParameterError, TooLargeError, UnknownNameError
 from marketsched.mechanisms.allocation import Esdp
-from marketsched.mechanisms.allocation.esdp.channel_statistics import ChannelStatistics
+from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelStatistics
 from marketsched.mechanisms.allocation.esdp.schedules import (
     EXPLORATIONS,
     SLACKS,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
-from marketsched.mechanisms.allocation.opm.general_projection import project_general
-from marketsched.mechanisms.allocation.opm.machine_projection import from_blocks, project_machines, to_blocks
+from marketsched.mechanisms.allocation.opm.projections import from_blocks, project_general, project_machines, to_blocks
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 
 WHOLE = st.integers(-3, 3).map(float)  # ties are common

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms import EventError, InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster, OgaSched
-from marketsched.mechanisms.allocation.oga.step_sizes import geometric_step, step_of
+from marketsched.mechanisms.allocation.oga.oga import geometric_step, step_of
 from naive_allocation import naive_gradient, naive_slot, random_cluster
 
 SEEDS = st.integers(0, 2**32)

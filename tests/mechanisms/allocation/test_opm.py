@@ -5,7 +5,7 @@ import pytest
 
 from marketsched.mechanisms.allocation import Opm, Ops, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
-from marketsched.mechanisms.allocation.opm.theory import (
+from marketsched.mechanisms.allocation.opm.primal_dual import (
     exploration,
     theory_slack,
     theory_steps,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from draws import many
 from marketsched.mechanisms.allocation.opm.dependent_rounding import place_demands, round_dependently, round_kernel
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
-from marketsched.mechanisms.allocation.opm.general_projection import project_general
+from marketsched.mechanisms.allocation.opm.projections import project_general
 from marketsched.mechanisms.errors import InvalidParameterError
 
 
