@@ -158,7 +158,8 @@ class _Scaling(CoreLie):
         """Return the report, of the OPM core that of every job, with the field multiplied."""
         if self.kind is JobReport:
             return tuple(self._scaled(job) for job in _jobs(truth, self))
-        return self._scaled(_expect(truth, PortReport, self))
+        told: PortReport = self._scaled(_expect(truth, PortReport, self))
+        return told
 
     def _scaled(self, report: Any) -> Any:
         told = getattr(report, self.field) * self.factor
