@@ -245,8 +245,7 @@ def whole_array(
     """
     raw = _numeric(name, x, "an array of whole numbers", kinds="iuf")
     check_shape(name, raw.shape, shape)
-    legal = f"a whole number in [{lowest}, {'2**53' if highest == LARGEST else highest}]"
-    return _whole_entries(name, raw, lowest, highest, legal).copy()
+    return _whole_entries(name, raw, lowest, highest, f"a whole number in [{lowest}, {highest}]").copy()
 
 
 def _whole_entries(name: str, raw: NDArray[Any], lowest: int, highest: int, legal: str) -> NDArray[np.int64]:

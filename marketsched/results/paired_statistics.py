@@ -156,7 +156,8 @@ def _ends(pairs: NDArray[np.float64], ratio: float, confidence: float) -> tuple[
     n_runs = pairs.shape[1]
     quantile = float(stats.t.ppf((1.0 + confidence) / 2.0, n_runs - 1))
     low, high = _fieller(pairs, quantile)
-    skew = _skewness(pairs[0] - ratio * pairs[1]) / np.sqrt(n_runs)
+    differences = pairs[0] - ratio * pairs[1]
+    skew = _skewness(differences) / np.sqrt(n_runs) if _differ(pairs, ratio).any() else 0.0  # rounding has none
     downwards, upwards = (max(1.0, abs(_untransformed(y, skew)) / quantile) for y in (quantile, -quantile))
     return ratio - (ratio - low) * downwards, ratio + (high - ratio) * upwards
 
