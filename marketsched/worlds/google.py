@@ -28,7 +28,7 @@ from marketsched.worlds.owners import HIGHEST_DENSITY, Owners, value_densities
 from marketsched.worlds.prediction import History, Prediction, PredictionRule, predict
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.derived import regularity
-from marketsched.worlds.traces.folder import Source
+from marketsched.worlds.traces.trace import Source
 from marketsched.worlds.workload import Workload, require
 
 DAY_S = 86_400

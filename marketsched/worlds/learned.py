@@ -29,7 +29,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.google import DAY_S, GoogleParameters, born_in_window, google_recurring, recurring_jobs
 from marketsched.worlds.prediction import History, Prediction, PredictionRule
-from marketsched.worlds.traces.folder import Source
+from marketsched.worlds.traces.trace import Source
 from marketsched.worlds.workload import Workload, require
 
 

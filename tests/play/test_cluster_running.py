@@ -13,8 +13,7 @@ from marketsched.play.policies import with_ratios
 from marketsched.play.running import run as run_scenario
 from marketsched.results.paired_statistics import ratio, spread
 from marketsched.study.comparisons.comparing import compare
-from marketsched.study.comparisons.growth import growth_table, horizons_of
-from marketsched.study.comparisons.policies import curve_points, policies_table
+from marketsched.study.comparisons.policies import curve_points, growth_table, horizons_of, policies_table
 
 FAMILY = {"kind": "published", "ports": 4, "instances": 6, "contention": 1, "overhead": [0.1, 0.2]}
 SMALL = {"name": "small", "cluster": {"slots": 60, "instance": FAMILY, "policies": ["ogasched", "drf", "fairness"]}}

@@ -11,21 +11,22 @@ import base64
 import fnmatch
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.results.experiment_kind import COLOURS as VERDICTS
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
 from marketsched.results.result import Result, load, read_text
 from marketsched.results.views import Shown, frame_table, pairs_table, parts_of_view, summary_table, told
-from marketsched.show.reports.reproduced import overview
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 TEMPLATE, STYLE = "report.jinja", "report.css"
 OPEN_LINES = 40  # a longer document is folded
@@ -286,3 +287,31 @@ def _files(path: Path) -> Iterable[tuple[str, str, str]]:
         if not name.endswith(".html"):
             rows = f"{pq.read_metadata(path / name).num_rows:,}" if name.endswith(".parquet") else ""
             yield name, rows, f"{(path / name).stat().st_size:,}"
+
+
+def overview(experiments: Sequence[Result]) -> list[Shown]:
+    """Return the counts of verdicts: of every paper and of all, then of every experiment."""
+    papers: dict[str, list[int]] = {}
+    lines = []
+    for found in experiments:
+        verdicts = found.table["verdict"].tolist()
+        counts = [verdicts.count(word) for word in VERDICTS]
+        meta = found.meta
+        sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
+        figures = (len(verdicts), *counts)
+        lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(told, (meta["runs"], *figures))))
+        total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * (2 + len(VERDICTS)))
+        papers[str(meta["place"]).partition(",")[0]] = [x + y for x, y in zip(total, (1, *figures), strict=True)]
+    if len(papers) > 1:
+        papers["all"] = [sum(column) for column in zip(*papers.values(), strict=True)]
+    words = ("claims", *VERDICTS)
+    above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
+    return [
+        Shown("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
+        Shown(
+            "Experiments",
+            ("", "shows", "sizes", "seeds", *words),
+            (*[False] * 3, *[True] * (1 + len(words))),
+            tuple(lines),
+        ),
+    ]

@@ -1,5 +1,5 @@
 from .catalogue import TRACES as TRACES
 from .catalogue import get_trace as get_trace
 from .catalogue import verify as verify
-from .folder import data_folder as data_folder
 from .trace import Trace as Trace
+from .trace import data_folder as data_folder

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from marketsched.mechanisms.errors import UnknownNameError
 from marketsched.mechanisms.registry import get, names, register
-from marketsched.worlds.traces.folder import Source
-from marketsched.worlds.traces.trace import MINUTES, Column, Trace, seconds, whole
+from marketsched.worlds.traces.trace import MINUTES, Column, Source, Trace, seconds, whole
 
 if TYPE_CHECKING:
     import pandas as pd
