@@ -50,5 +50,7 @@ class _Conduct(Kind):
             f"± is half of a {meta['confidence']:.0%} interval over those looked at; the best in hindsight is no plan "
             "that an owner could have, a fixed conduct is one",
         ]
-        head = Text(f"{meta['scenario']}, seed {meta['seed']}: what conduct outside the model gains", style="bold")
+        last = meta["seed"] + meta["runs"] - 1
+        seeds = f"seeds {meta['seed']} to {last}" if meta["runs"] > 1 else f"seed {last}"
+        head = Text(f"{meta['scenario']}, {seeds}: what conduct outside the model gains", style="bold")
         return Group(head, table, *(Text(f"- {note}") for note in notes))

@@ -1,3 +1,4 @@
+from .arrival_certificate import certify_served as certify_served
 from .audited import Audit as Audit
 from .certificate import Certificate as Certificate
 from .certificate import certify as certify
@@ -5,10 +6,14 @@ from .checks import CheckReport as CheckReport
 from .checks import MechanismCheckError as MechanismCheckError
 from .checks import check_mechanism as check_mechanism
 from .checks import mechanism_checks as mechanism_checks
+from .conduct_audit import audit_conduct as audit_conduct
 from .families import Family as Family
 from .families import default_families as default_families
 from .findings import Deviation as Deviation
 from .findings import Deviations as Deviations
+from .menus import MenuCheck as MenuCheck
+from .menus import Served as Served
+from .menus import play_menus as play_menus
 from .own_lies import Misreport as Misreport
 from .own_lies import misreport_from as misreport_from
 from .owners import certify_owners as certify_owners

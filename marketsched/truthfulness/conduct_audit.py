@@ -20,6 +20,7 @@ from marketsched.truthfulness.conduct_gains import play_conducts
 
 OWN_STREAM = 0xC0D7  # keeps what is drawn here apart from the run's own randomness
 BEST = "best of these in hindsight"
+BEST_OF_DAYS = "best response over all runs"
 NEGLIGIBLE = 1e-9  # of the largest value: smaller gains are rounding
 
 
@@ -29,6 +30,7 @@ def audit_conduct(
     *,
     owners: int = 100,
     past_owners: int = 10,
+    runs: int = 1,
     seed: int = 0,
     data: str | PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -45,9 +47,11 @@ def audit_conduct(
         Jobs, drawn from those that arrive, whose arrival is delayed and so on.
     past_owners : int
         Owners, drawn from those with several jobs, whose jobs are all reported at other values. Each costs five
-        times the rest of a market.
+        times the rest of a market. Those of the first run are looked at in all.
+    runs : int
+        Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
     seed : int
-        Root of all randomness.
+        The first one.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (str, float), optional
@@ -69,34 +73,39 @@ def audit_conduct(
     base = Scenario.of(scenario, kind="market")
     entrants = named_mechanisms(base, mechanisms)
     n_jobs, n_owners = whole_parameter("owners", owners, 1), whole_parameter("past_owners", past_owners, 0)
-    seed = checked_seed(seed)
-    workload = base.workload_of(seed, data)
-    draws = np.random.default_rng([OWN_STREAM, seed])
-    arriving = [job.name for job in workload.jobs if job.arrival is not None]
-    jobs = [arriving[i] for i in draws.permutation(len(arriving))[:n_jobs].tolist()]
-    several = pd.Series([job.owner for job in workload.jobs]).value_counts()
-    recurring = sorted(str(owner) for owner in several[several > 1].index)
-    past = [recurring[i] for i in draws.permutation(len(recurring))[:n_owners].tolist()]
-    found = []
-    for place, each in enumerate(entrants):
-        rng = np.random.default_rng(np.random.SeedSequence(seed))
-        setup = each.scenario.setup(rng, data=data, workload=workload)
+    days = whole_parameter("runs", runs, 1)
+    first = checked_seed(seed, days)
+    found, past, step = [], None, 1 / (days * len(entrants))
+    for day in range(days):
+        workload = base.workload_of(first + day, data)
+        draws = np.random.default_rng([OWN_STREAM, first + day])
+        arriving = [job.name for job in workload.jobs if job.arrival is not None]
+        jobs = [arriving[i] for i in draws.permutation(len(arriving))[:n_jobs].tolist()]
+        if past is None:
+            several = pd.Series([job.owner for job in workload.jobs]).value_counts()
+            recurring = sorted(str(owner) for owner in several[several > 1].index)
+            past = [recurring[i] for i in draws.permutation(len(recurring))[:n_owners].tolist()]
+        for place, each in enumerate(entrants):
+            rng = np.random.default_rng(np.random.SeedSequence(first + day))
+            setup = each.scenario.setup(rng, data=data, workload=workload)
+            done = day * len(entrants) + place
 
-        def told(now: int, label: str = each.label, place: int = place, last: int = setup.horizon) -> None:
-            if progress is not None:
-                progress(label, (place + now / last) / len(entrants))
+            def told(now: int, label: str = each.label, done: int = done, last: int = setup.horizon) -> None:
+                if progress is not None:
+                    progress(label, (done + now / last) * step)
 
-        rows = play_conducts(setup, jobs, past, progress=told).rows
-        found.append(pd.DataFrame(rows).assign(mechanism=each.label))
+            rows = play_conducts(setup, jobs, past, progress=told).rows
+            found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
     gains["gain"] = gains["utility"] - gains["truth"]
     labels = [each.label for each in entrants]
     meta = {
         "scenario": base.name,
         "mechanisms": labels,
-        "owners": len(jobs),
-        "past_owners": len(past),
-        "seed": seed,
+        "owners": n_jobs,
+        "past_owners": len(past or ()),
+        "seed": first,
+        "runs": days,
         "confidence": CONFIDENCE,
         "versions": versions(),
         "complete": True,
@@ -107,10 +116,13 @@ def audit_conduct(
 def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:
     """Return one row per mechanism and conduct, and one for the best of a family, chosen in hindsight.
 
+    Of several runs there is one more row for the past: the factor that was best for an owner over all runs
+    together, the best response to days that are alike.
+
     Parameters
     ----------
     gains : DataFrame
-        ``mechanism, family, conduct, job, owner, truth, utility, gain, highest_value``.
+        ``mechanism, seed, family, conduct, job, owner, truth, utility, gain, highest_value``.
     mechanisms : sequence of str
         In the order of the rows.
     confidence : float
@@ -126,14 +138,21 @@ def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: fl
     rows = []
     for name in mechanisms:
         for family, own in gains[gains["mechanism"] == name].groupby("family", sort=False):
-            best = own.groupby(["job", "owner"], sort=False).agg(
-                {"gain": "max", "truth": "first", "highest_value": "first"}
-            )
             about = {"mechanism": name, "family": family}
-            rows.append({**about, "conduct": BEST, **_row(best.assign(gain=best["gain"].clip(lower=0)), confidence)})
+            rows.append({**about, "conduct": BEST, **_row(_best_of(own, ["seed", "job", "owner"]), confidence)})
+            if family == "past" and own["seed"].nunique() > 1:
+                of_days = {"gain": "mean", "truth": "mean", "highest_value": "first"}
+                fixed = own.groupby(["owner", "job", "conduct"], sort=False).agg(of_days).reset_index()
+                rows.append({**about, "conduct": BEST_OF_DAYS, **_row(_best_of(fixed, ["job", "owner"]), confidence)})
             for conduct, each in own.groupby("conduct", sort=False):
                 rows.append({**about, "conduct": conduct, **_row(each, confidence)})
     return pd.DataFrame(rows)
+
+
+def _best_of(own: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the largest gain of each, 0 where all lose."""
+    best = own.groupby(by, sort=False).agg({"gain": "max", "truth": "first", "highest_value": "first"})
+    return best.assign(gain=best["gain"].clip(lower=0))
 
 
 def _row(own: pd.DataFrame, confidence: float) -> dict[str, Any]:

@@ -4,7 +4,8 @@ One market of true reports is played; wherever an owner is looked at, copies of 
 that owner, everything else being the same:
 
 * *delay*: the arrival is declared so many rounds late, under the same report (where that excludes such an
-  arrival, a mechanism may drop the job);
+  arrival, a mechanism may drop the job); where menus are posted at arrival what that brings is read off the
+  menu, whose best entry a job gets;
 * *split*: a job of c nodes is submitted by several identities, each with its share of nodes and value; the
   work is done, and worth anything, when all parts are;
 * *ghost*: a further job arrives before the own one, and runs and pays if it is started;
@@ -16,7 +17,7 @@ The best of several conducts is chosen in hindsight, which no owner can do; a fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,17 +26,20 @@ import numpy as np
 from marketsched.agents.conduct import Attempt, Conduct, Statement
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, ScaleValue
-from marketsched.agents.loop import Fate, play
+from marketsched.agents.loop import NEVER, Fate, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
+from marketsched.truthfulness.arrival_certificate import best_entry_of
 from marketsched.truthfulness.guarded_market import GuardedMarket, Snapshot, snapshot
+from marketsched.truthfulness.menus import menu_of, posts_menus_at_arrival
 from marketsched.truthfulness.true_owners import TrueOwners, born_by_round
 
 DELAYS = tuple(range(1, 13))  # rounds
 FACTORS = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the value of all jobs of an owner
+ENTERED = 1 << 60  # all that are born in the round are in the market
 GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, so many rounds before it
 
 
@@ -275,13 +279,10 @@ class _Measured(TrueOwners):
         """Play later arrivals, from the round of the arrival on."""
         if job.name not in market.entries:
             return
-        kept = _copied(market)
-        for k in self._delays:
-            copy = kept.copy()
-            copy.foretell({job.name: Fate((job.arrival or 0) + k, job.duration, job.signal)})
-            sums = _Sums(self._setup, self._born, 1 << 60, {}, {job.name})
-            play(copy, sums, self._setup.horizon)
-            self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", sums.utility)
+        revealed = job.signal == job.duration
+        played = _best_entries if revealed and posts_menus_at_arrival(market.mechanism) else _delayed
+        for k, utility in played(job, _copied(market), self._delays, self._setup, self._born):
+            self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
     def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
         """Play the owner's jobs at other values, from its first job on."""
@@ -294,6 +295,40 @@ class _Measured(TrueOwners):
             sums = _Sums(self._setup, self._born, place, reports, open_)
             play(kept.copy(), sums, self._setup.horizon)
             self._note(job, "past", f"values times {factor:g}", sums.utility, whole=True)
+
+
+def _delayed(
+    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any
+) -> Iterator[tuple[int, float]]:
+    """Play each later arrival until the job has left."""
+    for k in delays:
+        copy = kept.copy()
+        copy.foretell({job.name: Fate((job.arrival or 0) + k, job.duration, job.signal)})
+        sums = _Sums(setup, born, ENTERED, {}, {job.name})
+        play(copy, sums, setup.horizon)
+        yield k, sums.utility
+
+
+def _best_entries(
+    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any
+) -> Iterator[tuple[int, float]]:
+    """Read off the menu that each later arrival would face what it gets: the best entry, by the certificate."""
+    waiting = kept.copy()
+    waiting.foretell({job.name: NEVER})
+    entered = ENTERED
+    for k in range(1, max(delays, default=0) + 1):
+        if waiting.now >= setup.horizon:
+            yield from ((late, 0.0) for late in delays if late >= k)
+            return
+        play(waiting, TrueOwners(setup, born, entered), waiting.now)
+        entered = 0
+        if k in delays:
+            copy = _copied(waiting).copy()
+            copy.mechanism.keep_menus([job.name])  # type: ignore[attr-defined]
+            copy.foretell({job.name: Fate(copy.now, job.duration, job.signal)})
+            play(copy, TrueOwners(setup, born), copy.now)
+            menu = menu_of(copy, job.name)
+            yield k, 0.0 if menu is None else best_entry_of(menu, job.truth, job.duration, setup.public)[0]
 
 
 def _copied(market: GuardedMarket) -> Snapshot:

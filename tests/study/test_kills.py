@@ -24,6 +24,8 @@ def command(name, folder):
         return ["sweep", spec, *out]
     if name == "reproduce":
         return ["reproduce", "--all", "--slots", 400, *out]
+    if name == "compare":
+        return ["compare", "stochastic-mix", "--mechanisms", "bid-price", "--loads", "1,2", "--runs", 60, *out]
     return ["learn", *out]
 
 
@@ -71,9 +73,9 @@ def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [KILL, TERM, INT], ids=["KILL", "TERM", "INT"])
-@pytest.mark.parametrize("name", ["sweep", "reproduce", "learn"])
+@pytest.mark.parametrize("name", ["sweep", "reproduce", "learn", "compare"])
 def test_twenty_times_at_any_moment(name, number, tmp_path):
-    for turn in range(20):
+    for turn in range(4 if name == "compare" else 20):
         folder = tmp_path / str(turn)
         folder.mkdir()
         kill(name, number, folder, random.SystemRandom().uniform(0.0, 4.0))

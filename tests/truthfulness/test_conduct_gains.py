@@ -15,7 +15,8 @@ from marketsched.mechanisms.registry import get_mechanism
 from marketsched.results.result import load
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
-from marketsched.truthfulness.conduct_audit import BEST, audit_conduct, conduct_table
+from marketsched.truthfulness import conduct_gains
+from marketsched.truthfulness.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
 from marketsched.truthfulness.conduct_gains import arriving_ghost, identities, play_conducts
 
 SIZES = {"capacity": 2, "horizon": 16, "max_concurrency": 2, "max_duration": 3, "max_value": 20.0, "max_delay": 12}
@@ -48,6 +49,22 @@ def test_a_delay_costs_what_the_curve_says_and_pays_where_prices_wait_for_nobody
     )
     assert rows["truth"].unique().tolist() == [2.0]  # it pays what the second rival would have been worth
     assert of(rows, "delay") == {"1 round": 8.0, "4 rounds": 8.0, "5 rounds": -2.0}
+
+
+def test_what_a_menu_says_of_a_delay_is_what_playing_it_brings(monkeypatch):
+    base = Scenario.from_dict({**MARKET, "workload": {**MARKET["workload"], "recurring_jobs": 60}})
+    jobs = [x.name for x in base.workload_of(4).jobs if x.arrival is not None][20:60:8]
+    found = []
+    for read_off in (True, False):
+        setup = base.setup(np.random.default_rng(np.random.SeedSequence(4)))
+        monkeypatch.setattr(conduct_gains, "posts_menus_at_arrival", lambda mechanism, seen=read_off: seen)
+        found.append(of_all(play_conducts(setup, jobs, delays=(1, 2, 5, 9)).rows))
+    assert len(found[0]) == 20 and any(found[0].values())
+    assert found[0] == pytest.approx(found[1])
+
+
+def of_all(rows):
+    return {(row["job"], row["conduct"]): row["utility"] for row in rows if row["family"] == "delay"}
 
 
 def test_two_identities_find_nodes_one_after_the_other():
@@ -99,7 +116,7 @@ def test_the_table_by_hand():
         ("d", "2", "B", 6.0, -3.0),
     ]
     frame = pd.DataFrame(rows, columns=["family", "conduct", "job", "truth", "gain"]).assign(
-        mechanism="m", owner="x", highest_value=10.0
+        mechanism="m", owner="x", highest_value=10.0, seed=0
     )
     table = conduct_table(frame, ["m"]).set_index("conduct")
     assert table.loc[BEST, ["gain", "paying", "largest"]].tolist() == [0.1, 0.5, 1.0]  # .5 of 5; B does nothing
@@ -107,6 +124,17 @@ def test_the_table_by_hand():
     half = 12.706204736432095 * 1.0 / 5.0
     assert table.loc["1", "gain_high"] == pytest.approx(half)
     assert table.loc["2", "gain"] == -0.5
+
+
+def test_the_best_response_to_days_is_one_factor_for_all_of_them():
+    rows = [(0, "a", "x1", 3.0), (0, "a", "x2", -1.0), (1, "a", "x1", -2.0), (1, "a", "x2", 4.0),
+            (0, "b", "x1", 1.0), (0, "b", "x2", -9.0), (1, "b", "x1", -4.0), (1, "b", "x2", 1.0)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["seed", "owner", "conduct", "gain"]).assign(
+        mechanism="m", family="past", job="", truth=10.0, highest_value=10.0
+    )
+    table = conduct_table(frame, ["m"]).set_index("conduct")
+    assert table.loc[BEST, "gain"] == pytest.approx((3 + 4 + 1 + 1) / 4 / 10)
+    assert table.loc[BEST_OF_DAYS, "gain"] == pytest.approx((1.5 + 0) / 2 / 10)  # b does best with the truth
 
 
 MARKET = {

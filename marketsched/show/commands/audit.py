@@ -52,6 +52,7 @@ def audit(
     past_owners: Annotated[
         int, typer.Option(help="With --conduct: owners whose jobs are all reported at other values.", min=0)
     ] = 10,
+    runs: Annotated[int, typer.Option(help="With --conduct: markets, with seeds from --seed on.", min=1)] = 1,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -81,7 +82,7 @@ def audit(
         content, source = read_scenario(scenario)
         base = Scenario.from_dict(with_changes(content, changes or []), source=source)
         if conduct:
-            _conduct(base, mechanism, owners, past_owners, seed, out, force, data, as_json)
+            _conduct(base, mechanism, owners, past_owners, runs, seed, out, force, data, as_json)
             return
         if base.kind != "market":
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
@@ -123,6 +124,7 @@ def _conduct(
     mechanisms: list[str] | None,
     owners: int,
     past_owners: int,
+    runs: int,
     seed: int,
     out: Path | None,
     force: bool,
@@ -139,6 +141,7 @@ def _conduct(
             mechanisms or ["scenario"],
             owners=owners,
             past_owners=past_owners,
+            runs=runs,
             seed=seed,
             data=data,
             progress=lambda what, share: tell(share, 1.0, what),
