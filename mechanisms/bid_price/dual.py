@@ -82,14 +82,17 @@ def dual_prices(
 
 
 @njit(cache=True)
-def _window_kernel(prefix, length, costs, lowest):  # type: ignore[no-untyped-def]
-    """Fill ``costs[s]``, the price of ``length`` rounds from s, and ``lowest[k, s]``, the first cheapest of 2^k."""
+def _window_kernel(prefix, length, top, costs, lowest):  # type: ignore[no-untyped-def]
+    """Fill ``costs[s]``, the price of ``length`` rounds from s, and ``lowest[k, s]``, the first cheapest of 2^k.
+
+    Only k up to ``top`` is wanted.
+    """
     n = prefix.size - length  # windows that end inside
     for s in range(n):
         costs[s] = np.rint((prefix[s + length] - prefix[s]) * 1e9) * 1e-9
         lowest[0, s] = s
     k, span = 0, 1
-    while 2 * span <= n:
+    while k < top and 2 * span <= n:
         for s in range(n - 2 * span + 1):
             i, j = lowest[k, s], lowest[k, s + span]
             lowest[k + 1, s] = i if costs[i] <= costs[j] else j
@@ -118,11 +121,12 @@ def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best,
 
 
 @njit(cache=True)
-def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, kinds):  # type: ignore[no-untyped-def]
+def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops):  # type: ignore[no-untyped-def]
     """Lay the tasks that fit into ``n`` rounds side by side, those of one duration together.
 
-    Returns their number, and for each: place, last start of the first value, last start, where its values begin,
-    nodes, weighted nodes, first value. ``kinds[d]`` receives where those of duration d begin.
+    Returns for each: place, last start of the first value, last start, where its values begin; and nodes, weighted
+    nodes, first value. ``kinds[d]`` receives where those of duration d begin, and ``tops[d]`` the logarithm of the
+    longest stretch of starts that one of them asks about.
     """
     counts = np.zeros(n + 2, np.int64)
     for q in range(rows.size):
@@ -144,6 +148,7 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
             last = min(place + offsets[j + 1] - begin, n - d + 1) - 1
             whole[x, 0], whole[x, 2], whole[x, 3] = place, last, begin
             whole[x, 1] = min(place + max(1, flats[j] - gone) - 1, last)
+            tops[d] = max(tops[d], logs[last - place + 1])
             real[x, 0], real[x, 1], real[x, 2] = widths[j], widths[j] * weights[q], values[begin]
     return whole, real
 
@@ -160,8 +165,8 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
     for i in range(2, n + 2):
         logs[i] = logs[i // 2] + 1
     costs, lowest = np.zeros(n), np.zeros((logs[n] + 1, n), np.int32)
-    kinds = np.zeros(n + 2, np.int64)
-    whole, real = _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, kinds)
+    kinds, tops = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
+    whole, real = _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops)
     counted = 0
     for i in range(steps):
         for t in range(n):
@@ -170,9 +175,14 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
         for d in range(1, n + 1):
             if kinds[d] == kinds[d + 1]:
                 continue
-            _window_kernel(prefix, d, costs, lowest)
+            _window_kernel(prefix, d, tops[d], costs, lowest)
             for x in range(kinds[d], kinds[d + 1]):
                 place, flat, last, width = whole[x, 0], whole[x, 1], whole[x, 2], real[x, 0]
+                if costs[place] == 0.0:  # nothing is cheaper, and nothing is worth more
+                    if real[x, 2] > 0.0:
+                        change[place] += real[x, 1]
+                        change[place + d] -= real[x, 1]
+                    continue
                 k = logs[flat - place + 1]
                 a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
                 s = a if costs[a] <= costs[b] else b
@@ -185,10 +195,14 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                 if s >= 0:
                     change[s] += real[x, 1]
                     change[s + d] -= real[x, 1]
-        demand, length = 0.0, step / np.sqrt(1.0 + i)
+        demand, length, highest = 0.0, step / np.sqrt(1.0 + i), 0.0
         for t in range(n):
             demand += change[t]
             prices[t] = max(0.0, prices[t] - length * (supply[t] - demand) / capacity)
+            highest = max(highest, prices[t])
+        if highest == 0.0 and prefix[n] == 0.0:  # no step leads away from here: the demand stays below the supply
+            counted += max(1, steps - max(i, steps // 2))
+            break
         if i >= steps // 2:
             counted += 1
             for t in range(n):

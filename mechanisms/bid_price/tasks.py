@@ -130,9 +130,8 @@ class TaskStore:
         sources = now - lag + (ahead - now) % lag
         if day:
             sources = np.where(sources < 1, now - day + (ahead - now) % day, sources)
-        sources = np.maximum(sources, earliest - 1)  # nothing came then
         lows = np.searchsorted(self.arrivals, sources)
-        highs = np.searchsorted(self.arrivals, sources + 1)
+        highs = np.where(sources < earliest, lows, np.searchsorted(self.arrivals, sources + 1))
         rows, rounds = _recurring_kernel(lows, highs, now)
         if self._closed:
             open_ = ~np.isin(rows, np.fromiter(self._closed, np.int64, len(self._closed)))
