@@ -110,9 +110,10 @@ def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best,
         k = logs[last - s + 1]
         i, j = lowest[k, s], lowest[k, last - (1 << k) + 1]
         ahead = i if costs[i] <= costs[j] else j
-        if values[s - first] - width * costs[ahead] <= best:
-            break
+        cheapest = width * costs[ahead]
         while s <= ahead:  # behind the cheapest one the rest is asked again
+            if values[s - first] - cheapest <= best:
+                return found
             surplus = values[s - first] - width * costs[s]
             if surplus > best:
                 best, found = surplus, s
