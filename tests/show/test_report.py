@@ -97,6 +97,7 @@ def folders(tmp_path_factory):
     commands = {
         "market": ["run", market],
         "mechanisms": ["compare", market, "--runs", 2, "--optimum-seconds", 1],
+        "loads": ["compare", market, "--runs", 2, "--loads", "0.8,1.2", "--optimum-seconds", 0],
         "audit": ["audit", market, "--owners", 2, "--budget", 0.3],
         "cluster": ["run", cluster],
         "policies": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0],
