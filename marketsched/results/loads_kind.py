@@ -63,7 +63,7 @@ class _Loads(Kind):
         return Group(Text(head, style="bold"), table, *(Text(f"- {remark}") for remark in _remarks(result)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        return {"figure": loads_figure(result)} if result.summary["share"].notna().any() else {}
+        return {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}
 
 
 def _flat_rows(table: Any, row: Mapping[str, Any], known: bool) -> None:
@@ -99,7 +99,7 @@ def _remarks(result: Result) -> list[str]:
     return found
 
 
-def loads_figure(result: Result) -> Figure:
+def _loads_figure(result: Result) -> Figure:
     """Draw welfare over the bound against load, and the paired difference to the best flat price.
 
     Returns

@@ -41,7 +41,7 @@ class LoadContest:
     ) -> None:
         self._base, self._data = base, data
         self._contest = MechanismContest(base, mechanisms, data, seconds)
-        self._loads = checked_loads(loads)
+        self._loads = _checked_loads(loads)
         self.labels = self._contest.labels
         self.steps = len(self._loads) * self._contest.steps
 
@@ -90,7 +90,7 @@ def _told(tell: Tell, load: float, what: str) -> None:
     tell(f"load {load:g}, {what}")
 
 
-def checked_loads(loads: Sequence[float]) -> tuple[float, ...]:
+def _checked_loads(loads: Sequence[float]) -> tuple[float, ...]:
     """Return loads as numbers, in order.
 
     Raises

@@ -76,7 +76,7 @@ class PolicyContest:
         return {
             "sizes": [world.sizes()],
             "runs": [{**about, **row, "seconds": each.seconds} for row, each in zip(rows, played, strict=True)],
-            "regrets": regret_rows(world, seed, played, references) if len(self._horizons) > 1 else [],
+            "regrets": _regret_rows(world, seed, played, references) if len(self._horizons) > 1 else [],
             "curves": [_curves_table(seed, each.choice.label, each.record, world.goal) for each in played],
             "jobs": [jobs if jobs.empty else jobs.assign(seed=seed)],
         }
@@ -185,7 +185,7 @@ def horizons_of(slots: int) -> list[int]:
     return sorted(each for each in found if each >= SHORTEST or each == slots)
 
 
-def regret_rows(
+def _regret_rows(
     world: World, seed: int, played: Sequence[Played], references: Mapping[int, Reference]
 ) -> list[dict[str, Any]]:
     """Return the regret of every policy at every horizon of one world.
@@ -230,7 +230,7 @@ def growth_table(regrets: pd.DataFrame, policies: Sequence[str], confidence: flo
     Parameters
     ----------
     regrets : DataFrame
-        As `regret_rows` gives them, for all seeds; empty: an empty table comes back.
+        As `_regret_rows` gives them, for all seeds; empty: an empty table comes back.
     policies : sequence of str
         In the order of the rows.
     confidence : float

@@ -47,7 +47,7 @@ def data_folder(folder: Source = None) -> Path:
     return path
 
 
-def locate(source: Source, *names: str) -> Path:
+def _locate(source: Source, *names: str) -> Path:
     """Return the path of a trace file.
 
     Parameters
@@ -153,7 +153,7 @@ class Trace:
 
     def path(self, source: Source = None) -> Path:
         """Return where the file is, or raise ``MissingDataError`` saying how to name its folder."""
-        return locate(source, *self.files)
+        return _locate(source, *self.files)
 
     def read(self, source: Source = None) -> pd.DataFrame:
         """Return the whole table.

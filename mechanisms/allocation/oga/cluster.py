@@ -160,7 +160,7 @@ class BipartiteCluster:
         self._check_channel_array("flat", flat)
         gain, overhead = np.empty(self.n_ports), np.empty(self.n_ports)
         layout = self.layout
-        channel_rewards_kernel(
+        _channel_rewards_kernel(
             counts, flat, layout.ports, layout.offsets, self.gain, self.alpha, self.overhead, gain, overhead
         )
         return gain, overhead
@@ -311,7 +311,7 @@ def _spread(name: str, x: ArrayLike, shape: tuple[int, ...], lowest: float, high
 
 
 @njit(cache=True, nogil=True)
-def channel_rewards_kernel(counts, flat, ports, offsets, codes, alphas, betas, gain, overhead):  # type: ignore[no-untyped-def]
+def _channel_rewards_kernel(counts, flat, ports, offsets, codes, alphas, betas, gain, overhead):  # type: ignore[no-untyped-def]
     """Fill gain and overhead per port (OgaSched (5)); codes of gains as in ``gains``."""
     n_types = betas.size
     totals = np.zeros((n_types, counts.size))

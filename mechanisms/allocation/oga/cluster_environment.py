@@ -21,7 +21,7 @@ from marketsched.mechanisms.checks import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
-class ArrivalStage:
+class _ArrivalStage:
     """The arrivals' half of an environment: when a slot's arrivals are drawn, and who is shown them.
 
     Parameters
@@ -95,7 +95,7 @@ class ArrivalStage:
         self._slot, self._observed = self._slot + 1, False
 
 
-class ClusterEnvironment(ArrivalStage):
+class ClusterEnvironment(_ArrivalStage):
     """A bipartite cluster with its arrivals (OgaSched (5)).
 
     Measures: ``reward`` = ``gain`` - ``overhead``, summed over ports, and ``jobs``, how many arrived.
@@ -144,7 +144,7 @@ class ClusterEnvironment(ArrivalStage):
         DecisionError
             If it is not an allocation of this cluster, or not a legal one.
         """
-        flat = checked_channels(self.cluster, decision, self._slot)
+        flat = _checked_channels(self.cluster, decision, self._slot)
         counts = self._draw()
         gains, overheads = self.cluster.channel_rewards(counts, flat)
         self._end_slot()
@@ -153,7 +153,7 @@ class ClusterEnvironment(ArrivalStage):
         return SlotOutcome(measures, (counts,))
 
 
-def checked_channels(cluster: BipartiteCluster, decision: Any, slot: int) -> NDArray[np.float64]:
+def _checked_channels(cluster: BipartiteCluster, decision: Any, slot: int) -> NDArray[np.float64]:
     """Return a decision as a channel array, a plain one, if it is legal.
 
     Raises
@@ -201,7 +201,7 @@ def _is_legal_kernel(flat, bounds, capacities, columns, tolerance):  # type: ign
     return True
 
 
-class GangEnvironment(ArrivalStage):
+class GangEnvironment(_ArrivalStage):
     """A gang cluster with its arrivals.
 
     Measures: ``reward`` = ``gain`` - ``overhead``, ``jobs`` that arrived, and ``launched``, how many of
@@ -236,7 +236,7 @@ class GangEnvironment(ArrivalStage):
         DecisionError
             If it is not a legal allocation of this cluster, or breaks the all-or-nothing rule.
         """
-        flat = checked_channels(self.gang.relaxed, decision, self._slot)
+        flat = _checked_channels(self.gang.relaxed, decision, self._slot)
         try:
             self.gang.check_gangs(flat)
         except InvalidParameterError as problem:

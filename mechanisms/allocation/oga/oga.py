@@ -92,7 +92,7 @@ def geometric_step(first: float = 25.0, decay: float = 0.9999, horizon: int | No
     return step
 
 
-def step_schedule(step: str | float | Schedule) -> Schedule | None:
+def _step_schedule(step: str | float | Schedule) -> Schedule | None:
     """Return a step as a schedule; None stands for the theory step.
 
     Parameters
@@ -140,7 +140,7 @@ class OgaSched:
         T, slots; only the theory step depends on it.
     step : "theory", float or callable
         Size of the step: OgaSched (26), a constant, or a function of the slot, counted from 1
-        (see `step_schedule`).
+        (see `_step_schedule`).
     initial : array_like of float, shape (n_ports, n_instances, n_types)
         y(1), legal; default: what each instance has, in proportion to all requests, at most the request.
     peek : bool
@@ -190,7 +190,7 @@ class OgaSched:
         self.name = "ogasched-peek" if peek else "ogasched"
         self.observes = "arrivals" if peek else "nothing"
         self.last_step = 0.0
-        self._schedule = step_schedule(step)
+        self._schedule = _step_schedule(step)
         self._reach = cluster.diameter() / self.horizon**0.5 if self._schedule is None else 0.0
         self._slots = 0
         self._decided = False
