@@ -193,6 +193,21 @@ class Misreport:
         )
 
 
+def figure(x: float, truth: float, digits: int = 4) -> str:
+    """Return ``x`` with so many significant digits, or as many as tell it from ``truth``.
+
+    Examples
+    --------
+    >>> figure(0.5, 1.0), figure(0.9999512, 1.0), figure(1.0, 1.0)
+    ('0.5', '0.99995', '1')
+    """
+    for more in range(digits, 18):
+        text = f"{x:.{more}g}"
+        if x == truth or float(text) != truth:
+            return text
+    return repr(float(x))
+
+
 def misreport_from(data: Mapping[str, Any]) -> Misreport:
     """Return the lie that `Misreport.data` has written, here or under an earlier name.
 

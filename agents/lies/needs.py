@@ -16,6 +16,7 @@ from marketsched.agents.lies.base import (
     Bounds,
     Misreport,
     count_of,
+    figure,
     number,
     restated,
     whole,
@@ -127,7 +128,7 @@ class ScaleDuration(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         """Name the factor."""
-        return f"declares {self.f:.4g} {'of' if self.f < 1 else 'times'} its rounds"
+        return f"declares {figure(self.f, 1.0)} {'of' if self.f < 1 else 'times'} its rounds"
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class SpreadDuration(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         """Name rounds and share."""
-        return f"spreads {self.share:.3g} of its durations by {count_of(self.rounds, 'round')}"
+        return f"spreads {figure(self.share, 1.0, 3)} of its durations by {count_of(self.rounds, 'round')}"
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class SpreadArrival(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         """Name rounds and share."""
-        return f"spreads {self.share:.3g} of its arrivals by {count_of(self.rounds, 'round')}"
+        return f"spreads {figure(self.share, 1.0, 3)} of its arrivals by {count_of(self.rounds, 'round')}"
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,10 @@ class ScaleMass(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         """Name both masses."""
-        return f"says that it comes with probability {self.factor * truth.mass:.3g} instead of {truth.mass:.3g}"
+        told = figure(self.factor * truth.mass, truth.mass, 3)
+        return (
+            f"says that it comes with probability {told} instead of {figure(truth.mass, self.factor * truth.mass, 3)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -359,7 +363,7 @@ class LeaveOut(Misreport):
         """Name the points, or count them."""
         named = " and ".join(_point(truth, i) for i in self.points)
         what = named if len(self.points) <= 2 else f"{len(self.points)} of its {truth.law.arrivals.size} cases"
-        how = "leaves out" if self.share == 1 else f"leaves out {self.share:.3g} of"
+        how = "leaves out" if self.share == 1 else f"leaves out {figure(self.share, 1.0, 3)} of"
         return f"{how} {what}{', the others scaled up' if self.rescaled else ''}"
 
 

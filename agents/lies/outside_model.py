@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marketsched.agents.conduct import Conduct, Plans, Statement, nothing, plain
-from marketsched.agents.lies.base import Bounds, Misreport, count_of, number, restated, whole
+from marketsched.agents.lies.base import Bounds, Misreport, count_of, figure, number, restated, whole
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import ScaleValue, ShiftDeadline, value_until
 from marketsched.agents.loop import Fate
@@ -57,6 +57,8 @@ class DelaySubmission(Misreport):
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return ``truth`` as it is told ``k`` rounds after its birth; equal points merge."""
+        if self.k == 0:
+            return truth
         birth = truth.birth + self.k
         points = [Requirement(max(r.arrival, birth), r.duration, r.probability, r.signal) for r in truth.requirements]
         value = value_until(truth, truth.birth + public.max_delay - 1, public)
@@ -234,6 +236,8 @@ class Ghosts(Misreport):
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return the ghosts and the owner's own report."""
+        if self.count == 0:
+            return plain(claim, truth.concurrency)
         born = truth.birth - self.early
         if born < 1:
             raise InvalidReportError(f"ghosts in round {born}: expected a round of the market")
@@ -291,12 +295,15 @@ class Overrun(Misreport):
         return restated(truth, points=points)
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return the report, and the job that shows what it says."""
+        """Return the report, and the job that shows what it says; plain conduct where that is its own duration."""
+        report = self.report(claim, public)
+        lengths = {*truth.law.durations.tolist(), *claim.law.durations.tolist()}
+        if all(self._shown(d, public) == d for d in lengths):
+            return plain(claim, truth.concurrency)
 
         def part(job: Fate) -> Fate:
             return Fate(job.arrival, job.duration, self._shown(job.duration, public))
 
-        report = self.report(claim, public)
         return Conduct((Statement(truth.birth, report, truth.concurrency, part=part),), ("overrun", self, report))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
@@ -309,5 +316,5 @@ class Overrun(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         """Name the factor."""
-        share = f"{self.factor:.4g} {'of' if self.factor < 1 else 'times'}"
+        share = f"{figure(self.factor, 1.0)} {'of' if self.factor < 1 else 'times'}"
         return f"declares and shows {share} its rounds, and runs as long as it must"

@@ -12,6 +12,7 @@ from marketsched.agents.lies.base import (
     Bounds,
     Misreport,
     count_of,
+    figure,
     number,
     restated,
     whole,
@@ -63,7 +64,7 @@ class ScaleValue(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         """Name the factor."""
-        return f"reports {self.f:.4g} {'of' if self.f < 1 else 'times'} its value"
+        return f"reports {figure(self.f, 1.0)} {'of' if self.f < 1 else 'times'} its value"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 from marketsched.results.kinds import Kind, register_kind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result
-from marketsched.results.views import amount, percent, plain_table
+from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount, plain_table
 
 COLUMNS = (
     "gain: at\nleast",
@@ -37,13 +37,13 @@ class _Audit(Kind):
     def view(self, result: Result) -> Group:
         meta, table, notes = result.meta, plain_table(*COLUMNS, room=10), []
         for row in result.records():
-            share = row["certified_share"]
+            share, known = row["certified_share"], row.get("audited", True)
             table.add_row(
                 str(row["mechanism"]),
-                amount(row["regret_lower"]),
-                "-" if math.isnan(row["regret_upper"]) else amount(row["regret_upper"]),
+                _lower_end(row) if known else "not audited",
+                at_most(row["regret_upper"]),
                 str(row["certified_owners"]),
-                "-" if math.isnan(share) else f">= {percent(share)}",
+                "-" if math.isnan(share) else f">= {at_least_percent(share)}",
                 str(row["searched_owners"]),
                 f"{row['plays']:,}",
             )
@@ -61,23 +61,34 @@ class _Audit(Kind):
 
     def data(self, result: Result) -> dict[str, Any]:
         profitable = bool((result.summary["regret_lower"] > result.meta["tolerance"]).any())
-        return {**super().data(result), "profitable": profitable}
+        unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
+        return {**super().data(result), "profitable": profitable, "not_audited": unknown}
 
     def details(self, result: Result) -> dict[str, Any]:
         certificates = {name: each for name, each in result.tables.items() if name.startswith("certificates-")}
         return {**super().details(result), **certificates}
 
 
+def _lower_end(row: dict[str, Any]) -> str:
+    """Return a row's largest sure gain: exact figures as they are, others rounded down."""
+    return exact_amount(row["regret_lower"]) if row.get("exact") else at_least(row["regret_lower"])
+
+
 def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     """Return what is to be said of one mechanism."""
     name, notes = row["mechanism"], []
+    if not row.get("audited", True):
+        notes.append(f"{name}: not audited: nothing is known of it, neither that a lie pays nor that none does")
     if row["lie"] and row["regret_lower"] > tolerance:
-        notes.append(f"{name}: a lie pays: {row['worst_job']} {row['lie']}")
+        what = row.get("sentence") or f"{row['worst_job']} {row['lie']}"
+        notes.append(f"{name}: a lie pays: {what}")
+        if row.get("smallest_lie"):
+            least = at_least(row["smallest_gain"])
+            notes.append(f"{name}: the smallest that still pays: {row['smallest_lie']} gains at least {least}")
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for what each owner faced, and rest on {row['rests_on']}")
     if row["outside_model"]:
-        gain = amount(row["outside_gain"])
-        what = f"{row['outside_model']} gains at least {gain}"
+        what = f"{row['outside_model']} gains at least {at_least(row['outside_gain'])}"
         notes.append(f"{name}: outside the model, of which no theorem speaks: {what}")
     return [*notes, f"{name}: {row['errors']}"] if row["errors"] else notes
 

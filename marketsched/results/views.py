@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -25,6 +26,45 @@ def percent(x: float) -> str:
 def amount(x: float) -> str:
     """Show a number with three or more digits: ``337,632``, ``11.7``, ``0.001``."""
     return f"{x:,.0f}" if abs(x) >= 1000 or x == round(x) else f"{x:.3g}"
+
+
+def exact_amount(x: float) -> str:
+    """Show a number that is known exactly, with up to ten digits: ``2``, ``0.012349``, ``1,234.5``."""
+    return f"{x:,.10g}"
+
+
+def at_least(x: float, digits: int = 3) -> str:
+    """Show a lower bound, rounded down: ``0.012349`` as ``0.0123``, ``0.99996`` as ``0.999``."""
+    return _one_sided(x, digits, ROUND_FLOOR)
+
+
+def at_most(x: float, digits: int = 3) -> str:
+    """Show an upper bound, rounded up: ``0.012349`` as ``0.0124``; ``-`` where there is none."""
+    return _one_sided(x, digits, ROUND_CEILING)
+
+
+def at_least_percent(share: float) -> str:
+    """Show a share that is a lower bound: ``0.1239`` as ``12.3 %``; near all, as many digits as tell it from all."""
+    if not math.isfinite(share):
+        return "-"
+    exact = Decimal(float(share)) * 100
+    places = 1
+    while 99 < exact < 100 and places < 12 and exact.quantize(Decimal(1).scaleb(-places)) >= 100:
+        places += 1
+    return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR)} %"
+
+
+def _one_sided(x: float, digits: int, rounding: str) -> str:
+    """Return ``x`` with so many digits, rounded one way; digits before the point are all kept."""
+    if not math.isfinite(x):
+        return "-"
+    exact = Decimal(float(x))
+    if not exact:
+        return "0"
+    place = min(exact.adjusted() + 1 - digits, 0)
+    shown = exact.quantize(Decimal(1).scaleb(place), rounding)
+    text = f"{shown:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def number(x: float) -> str:

@@ -15,6 +15,7 @@ ghosts) are told apart: no theorem speaks of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,9 +32,10 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.running import versions
+from marketsched.results.views import at_least, at_most
 from marketsched.truthfulness.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
-from marketsched.truthfulness.certificate import Certificate
+from marketsched.truthfulness.certificate import NEGLIGIBLE, Certificate
 from marketsched.truthfulness.own_lies import FixedReport
 from marketsched.truthfulness.owners import certify_owners
 from marketsched.truthfulness.population import certify_population
@@ -79,8 +81,8 @@ def audit(
     tolerance : float
         Gains up to it do not count, credits.
     budget : float
-        Seconds of search per mechanism; the time until the market stands as an owner finds it, some
-        seconds in a large one, comes on top.
+        Seconds of search per mechanism, so what is found depends on the machine; the time until the market
+        stands as an owner finds it, with all kernels compiled, some seconds in a large one, comes on top.
     plays : int, optional
         Plays of search per mechanism, >= 100, in place of the seconds: what is found is then the same
         for the same seed on every machine.
@@ -100,7 +102,7 @@ def audit(
     Returns
     -------
     Audit
-        A mechanism that cannot be audited is named with its error; the others go on.
+        A mechanism that cannot be audited is named with its error, its figures are NaN; the others go on.
 
     Raises
     ------
@@ -188,12 +190,20 @@ def _audited(entrant: NamedMechanism, plan: _Plan) -> MechanismAudit:
         sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
         share = max(0.0, sure - unsure)
     searched: list[Searched] = []
+    interrupted = False
     try:
         _search_some(entrant, table, plan, named, searched, errors)
     except KeyboardInterrupt:
         errors.append("interrupted while it was searched")
-        raise _Stopped(MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))) from None
-    return MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))
+        interrupted = True
+    wrong = _contradicted(table, searched)
+    if wrong:
+        errors.append(wrong)
+        table, share = pd.DataFrame(), None
+    found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))
+    if interrupted:
+        raise _Stopped(found)
+    return found
 
 
 def _certified(
@@ -239,7 +249,10 @@ def _search_some(
     found: list[Searched],
     errors: list[str],
 ) -> None:
-    """Search for the lies of a few owners, each added to ``found`` when it is finished."""
+    """Search for the lies of a few owners, each added to ``found`` when it is finished.
+
+    What could not be done is added to ``errors``, the same trouble of several owners once.
+    """
     plan.tell(f"{entrant.label}: playing up to the owners' turns", 0.0)
     try:
         situations = _situations(entrant, table, plan)
@@ -248,33 +261,45 @@ def _search_some(
         return
     n = max(len(situations), 1)
     confidence = 1 - (1 - plan.confidence) / n
-    for situation in situations:
-        lie = named.get(situation.name)
-        try:
-            found.append(_search(situation, entrant.label, lie, 1 / n, confidence, plan))
-        except Exception as error:
-            errors.append(f"search for {situation.name}: {type(error).__name__}: {error}")
-        else:
-            errors.extend(
-                f"{situation.name}: {each.words}: {each.reason}" for each in found[-1].deviations.failures[:1]
-            )
-            if not found[-1].deviations.plays:
-                within = f"{plan.budget / n:g} seconds" if plan.plays is None else f"{plan.plays // n} plays"
-                errors.append(f"{situation.name}: no lie was played within {within}")
+    troubles: defaultdict[str, list[str]] = defaultdict(list)  # owners' jobs, by what could not be done
+    try:
+        for situation in situations:
+            lie = named.get(situation.name)
+            try:
+                found.append(_search(situation, entrant.label, lie, 1 / n, confidence, plan))
+            except Exception as error:
+                troubles[f"the search failed: {type(error).__name__}: {error}"].append(situation.name)
+            else:
+                for trouble in _unplayed(found[-1], plan, n):
+                    troubles[trouble].append(situation.name)
+    finally:  # Ctrl-C, too
+        errors.extend(f"{', '.join(names)}: {trouble}" for trouble, names in troubles.items())
+
+
+def _unplayed(one: Searched, plan: _Plan, n: int) -> list[str]:
+    """Return what could not be compared in a search, and why."""
+    failures, said = one.deviations.failures, []
+    if failures:
+        more = f" (and {len(failures) - 1} more could not be compared)" if len(failures) > 1 else ""
+        said.append(f"{failures[0].words}: {failures[0].reason}{more}")
+    if not one.compared:
+        within = f"{plan.budget / n:g} seconds" if plan.plays is None else f"{plan.plays // n:,} plays"
+        said.append(f"no lie was compared with the truth, in {one.deviations.plays:,} plays within {within}")
+    return said
 
 
 def _search(
     situation: Situation, label: str, named: StatementOfWork | None, part: float, confidence: float, plan: _Plan
 ) -> Searched:
-    """Search the lies of one owner; if none pays, look at the one that a certificate has named.
+    """Search the lies of one owner, play the one that a certificate has named, and shrink the best of the search.
 
-    The two share ``confidence``.
+    All of them share ``confidence``.
     """
-    confidence = 1 - (1 - confidence) / 2
+    steps = 2 if named is None else 3
+    confidence = 1 - (1 - confidence) / steps
+    after = part * FOR_SHRINKING / (steps - 1)
     what = f"{label}: lies of {situation.name}"
     plan.tell(what, 0.0)
-    with suppress(MarketschedError):  # a mechanism at fault: the search says so
-        situation.mechanism_at_turn()  # else this would be counted as searching
     deviations = search(
         situation,
         **plan.limits(part * (1 - FOR_SHRINKING)),
@@ -284,20 +309,35 @@ def _search(
         progress=lambda phase, plays, share: plan.tell(what, share),
     )
     lie = deviations.best(inside_model=True)
-    if lie is None and named is not None:
-        given = score(
-            situation,
-            FixedReport(named),
-            confidence=confidence,
-            tolerance=plan.tolerance,
-            seed=plan.seed,
-            **plan.limits(part * FOR_SHRINKING),
-            family="certificate",
-        )
-        lie = given if given.confirmed else None
-    elif lie is not None:
-        lie = shrink(situation, lie, **plan.limits(part * FOR_SHRINKING))
-    return Searched(situation.name, situation, deviations, lie)
+    least = None if lie is None else shrink(situation, lie, **plan.limits(after))
+    smallest = None if least is lie else least
+    if named is not None:
+        with suppress(MarketschedError):  # a mechanism at fault under this lie: as in the search, nobody is accused
+            given = score(
+                situation,
+                FixedReport(named),
+                confidence=confidence,
+                tolerance=plan.tolerance,
+                seed=plan.seed,
+                **plan.limits(after),
+                family="certificate",
+            )
+            if given.confirmed and (lie is None or given.gain_low > lie.gain_low):
+                lie = given
+    return Searched(situation.name, situation, deviations, lie, smallest)
+
+
+def _contradicted(table: pd.DataFrame, searched: Sequence[Searched]) -> str:
+    """Return which certificate a lie that was played contradicts, if any: then none of them is worth anything."""
+    for one in searched if len(table) else ():
+        row = table[table["job"] == one.job]
+        upper = float(row["regret_upper"].iloc[0]) if len(row) else np.inf
+        if one.lie is not None and one.lie.gain_low > upper + NEGLIGIBLE * max(1.0, one.situation.truth.value.highest):
+            return (
+                f"no certificates: {one.job} {one.lie.words}, which gains at least {at_least(one.lie.gain_low)} "
+                f"credits; its certificate allows {at_most(upper)}: what it takes for granted does not hold"
+            )
+    return ""
 
 
 def _situations(entrant: NamedMechanism, table: pd.DataFrame, plan: _Plan) -> list[Situation]:

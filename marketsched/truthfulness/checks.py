@@ -9,7 +9,7 @@ what failed, with the market that shows it, and what was not claimed.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -56,8 +56,19 @@ class CheckReport:
     results: tuple[CheckResult, ...] = field(repr=False)
 
     def __getitem__(self, name: str) -> CheckResult:
-        """Return the result of one check."""
-        return next(result for result in self.results if result.name == name)
+        """Return the result of one check; KeyError: there is none of this name."""
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise KeyError(f"{name!r} is no check: expected one of {', '.join(each.name for each in self.results)}")
+
+    def __iter__(self) -> Iterator[CheckResult]:
+        """Go through the results of all checks."""
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        """Return how many checks there are."""
+        return len(self.results)
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.conduct import Conduct, plain
-from marketsched.agents.lies import Misreport, Truthful
+from marketsched.agents.lies import Combination, Misreport, Truthful
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 from marketsched.truthfulness.guarded_market import MechanismFault
 from marketsched.truthfulness.plays import Played, World
@@ -269,10 +269,14 @@ def prepared(situation: Situation, family: str, misreport: Misreport) -> Candida
         None: a misreport of the package that is illegal for this truth. A user's own one is named.
     """
     try:
-        conduct = misreport.conduct(situation.truth, situation.truth, situation.public)
+        truth, public = situation.truth, situation.public
+        conduct = misreport.conduct(truth, truth, public)
         for statement in conduct.statements:
             if not callable(statement.report):
                 situation.check(statement.report)
+        inside = inside_part(misreport)
+        if inside is not None and inside.conduct(truth, truth, public).key == conduct.key:
+            misreport = inside
         return Candidate(misreport, conduct, family)
     except InvalidReportError as error:
         own = not misreport.kind
@@ -280,6 +284,14 @@ def prepared(situation: Situation, family: str, misreport: Misreport) -> Candida
     except Exception as error:
         what = str(error) if isinstance(error, MarketschedError) else f"{type(error).__name__}: {error}"
         return Failure(_words(misreport, situation), what)
+
+
+def inside_part(misreport: Misreport) -> Misreport | None:
+    """Return a combination without its last part, if that part alone goes beyond the model; None: for all others."""
+    if not isinstance(misreport, Combination) or misreport.inside_model:
+        return None
+    parts = misreport.parts[:-1]
+    return parts[0] if len(parts) == 1 else Combination(parts)
 
 
 def _words(misreport: Misreport, situation: Situation) -> str:

@@ -118,5 +118,6 @@ class Deviations(list[Deviation]):
         self.truthful: float | None = None
 
     def best(self, *, inside_model: bool) -> Deviation | None:
-        """Return the best confirmed lie inside (or outside) the model; None: there is none."""
-        return next((d for d in self if d.confirmed and d.inside_model is inside_model), None)
+        """Return the confirmed lie inside (or outside) the model with the largest sure gain; None: there is none."""
+        found = [d for d in self if d.confirmed and d.inside_model is inside_model]
+        return max(found, key=lambda d: (d.gain_low, -d.size), default=None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 OTHERS, OWNER, MECHANISM = range(3)  # streams of a seed
 KEPT_BYTES = 64_000_000  # of markets at the owner's turn
 REPEATED = 3  # worlds that are played twice
+WARMING = 32  # worlds among which one is looked for in which the owner arrives
 TOLD_APART = 4096  # worlds: if there are more, nobody asks whether two of them are the same
 
 
@@ -108,6 +110,7 @@ class Stage:
         self._owner = of_statement(situation.truth)
         self._turns: OrderedDict[tuple[object, int], _Turn] = OrderedDict()
         self._kept = 0
+        self._warm = False
         self._past = None if situation.history is None else self._draw(situation.history, NEVER)
 
     # -- worlds ------------------------------------------------------------------------------------
@@ -219,6 +222,20 @@ class Stage:
             return all(self.play(conduct, world) == twin.play(conduct, world) for world in worlds)
         except (MechanismFault, InvalidReportError):
             return True  # comes up again when the truth is played
+
+    def warm_up(self) -> None:
+        """Play the truth once in a world in which the owner arrives: what is compiled or built once is then there.
+
+        A mechanism at fault is not named here; the next play of the truth does.
+        """
+        if self._warm:
+            return
+        self._warm = True
+        conduct = plain(self.situation.truth, self.situation.truth.concurrency)
+        with suppress(MechanismFault, InvalidReportError):
+            world = next((w for w in map(self.world, range(WARMING)) if w.owner.arrival is not None), None)
+            if world is not None:
+                self.play(conduct, world)
 
     def at_turn(self, world: World) -> GuardedMarket:
         """Return a copy of the market at the owner's turn."""

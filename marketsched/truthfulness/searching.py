@@ -33,6 +33,7 @@ from marketsched.truthfulness.evaluation import (
     Failure,
     MechanismDraws,
     TruthFails,
+    inside_part,
     prepared,
 )
 from marketsched.truthfulness.families import Family, default_families, interleaved, paired
@@ -72,7 +73,8 @@ def search(
     situation : Situation
         The owner, and the market of truthful others.
     budget_seconds : float or None
-        Most seconds; a play that has begun is finished.
+        Most seconds; a play that has begun is finished. They begin when the market stands as the owner finds it,
+        and the truth was played once, so that kernels are compiled.
     max_plays : int or None
         Most plays. With ``budget_seconds=None`` the result is the same for the same seed. One of the
         two is needed.
@@ -117,7 +119,6 @@ def search(
     finite_parameter("confidence", confidence, "(0, 1)")
     finite_parameter("tolerance", tolerance)
     seed = checked_seed(seed)
-    budget = Budget(max_plays, budget_seconds)
     found = Deviations(max_plays=max_plays, budget_seconds=budget_seconds)
     try:
         situation.check(situation.truth)
@@ -126,6 +127,8 @@ def search(
     except Exception as error:  # the factory runs the user's own code
         found.failures.append(Failure("the mechanism cannot be built", f"{type(error).__name__}: {error}"))
         return found
+    situation.stage.warm_up()
+    budget = Budget(max_plays, budget_seconds)
     hunt = _Hunt(situation, seed, tolerance, budget, found, progress)
     scores = Scores(hunt.evaluator, [], confidence, tolerance)
     try:
@@ -330,7 +333,24 @@ class _Hunt:
             telling = [c for c in heads if not any(self._says_as_much(part, c) for part in heads)]
             telling.sort(key=lambda c: best.index(c))
             chosen += telling[:most]
-        return chosen
+        self.budget.allow(SHARES["score"])
+        return list({c.key: c for c in map(self._inside, chosen)}.values())
+
+    def _inside(self, candidate: Candidate) -> Candidate:
+        """Return the inside lie of a combination that gains no more than it: its outside part changes nothing."""
+        part = inside_part(candidate.misreport)
+        made = None if part is None else prepared(self.situation, candidate.family, part)
+        if not isinstance(made, Candidate):
+            return candidate
+        made = self.candidates.get(made.key, made)
+        try:
+            self.evaluator.gains(made, len(candidate.gains))
+        except (BudgetSpent, MechanismFault, InvalidReportError, MechanismDraws):
+            return candidate
+        if self.evaluator.estimate(made) < self.evaluator.estimate(candidate) - 1e-12:
+            return candidate
+        self.candidates[made.key] = made
+        return made
 
     def _says_as_much(self, part: Candidate, candidate: Candidate) -> bool:
         smaller = _kinds(part.misreport) < _kinds(candidate.misreport)

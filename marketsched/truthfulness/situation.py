@@ -67,7 +67,7 @@ class Other:
         return cls(f"other-{index + 1}", StatementLaw.of(other))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Situation:
     """One owner in a market of others who report truthfully.
 
@@ -147,6 +147,11 @@ class Situation:
                     f"job {other.name!r}: what happened is given with a law of {len(other.law.cases)} statements: "
                     "expected the one statement that it made"
                 )
+
+    def __repr__(self) -> str:
+        """Return whose situation it is, and how large."""
+        sizes = f"capacity={self.capacity}, horizon={self.horizon}, max_delay={self.max_delay}"
+        return f"Situation({self.name!r}, {len(self.others)} others, {sizes})"
 
     @property
     def _n_same_birth(self) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
 
 PROFITABLE = 3  # exit status: a lie pays
+NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was found of others
 
 
 def audit(
@@ -41,7 +42,13 @@ def audit(
     owners: Annotated[int, typer.Option(help="Owners that are certified, per mechanism.", min=1)] = 100,
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
-    budget: Annotated[float, typer.Option(help="Seconds of search per mechanism.")] = 60.0,
+    budget: Annotated[
+        float, typer.Option(help="Seconds of search per mechanism: what is found depends on the machine.")
+    ] = 60.0,
+    plays: Annotated[
+        int | None,
+        typer.Option(help="Plays of search per mechanism, in place of seconds: the same on every machine.", min=100),
+    ] = None,
     menu_lies: Annotated[
         int, typer.Option(help="Menus at arrival: reports that are asked whether they move the menu they face.", min=1)
     ] = 24,
@@ -66,7 +73,7 @@ def audit(
     as_json: JsonOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Certify owners and search for lies that pay; exit status 3 if one is confirmed."""
+    """Certify owners and search for lies that pay; exit status 3 if one is confirmed, 4 if one is not audited."""
     with one_line_errors():
         from marketsched.mechanisms.errors import InvalidParameterError
 
@@ -108,6 +115,7 @@ def audit(
                 confidence=confidence,
                 tolerance=tolerance,
                 budget=budget,
+                plays=plays,
                 seed=seed,
                 menu_lies=menu_lies,
                 data=data,
@@ -115,6 +123,8 @@ def audit(
                 keep_interrupted=True,
             )
         finish(found.result(), folder, force, as_json)
+    if found.not_audited:
+        raise typer.Exit(NOT_AUDITED)
     if found.profitable:
         raise typer.Exit(PROFITABLE)
 

@@ -1,0 +1,39 @@
+"""Bounds are rounded outward: what is shown is never more than was found."""
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount
+
+FIGURES = st.floats(-1e12, 1e12, allow_nan=False)
+
+
+def test_worked_examples():
+    assert (at_least(0.99996), at_most(0.012349), at_least(0.012349)) == ("0.999", "0.0124", "0.0123")
+    assert (at_least_percent(0.99996), at_least_percent(0.9999999), at_least_percent(1.0)) == (
+        "99.995 %",
+        "99.99999 %",
+        "100.0 %",
+    )
+    assert (at_least_percent(0.1239), at_least(1234.9), at_most(1234.1), at_least(8.0)) == (
+        "12.3 %",
+        "1,234",
+        "1,235",
+        "8",
+    )
+    assert (at_most(float("nan")), at_most(float("inf")), at_least(0.0), exact_amount(2.0)) == ("-", "-", "0", "2")
+
+
+@given(FIGURES)
+def test_never_inward(x):
+    low, high = (Decimal(show(x).replace(",", "")) for show in (at_least, at_most))
+    assert low <= Decimal(x) <= high
+
+
+@given(st.floats(0, 1))
+def test_a_share_is_never_rounded_up(share):
+    shown = Decimal(at_least_percent(share).removesuffix(" %"))
+    assert shown <= 100 * Decimal(share)
+    assert (shown == 100) == (share == 1.0) or share > 1 - 1e-14

@@ -1,0 +1,211 @@
+"""What an audit prints first: the best confirmed lie, and nothing at all where nothing was audited."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from marketsched.agents.lies import Combination, Overrun, ScaleValue, Truthful
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.mechanisms import register
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.mechanism import Event
+from marketsched.show.cli import app
+from marketsched.truthfulness import replay_witness, situation_of
+from marketsched.truthfulness.audit import audit
+from marketsched.truthfulness.evaluation import prepared
+from marketsched.truthfulness.findings import Deviation
+
+VALUES = (10.0, 7.0, 4.0, 2.0)
+
+
+def four_for_three(values=VALUES, nodes=3, **changes):
+    """Return owners of one node for one round, all in round 1."""
+    jobs = [
+        {
+            "name": f"worth {value:g}",
+            "birth": 1,
+            "concurrency": 1,
+            "value": {"kind": "deadline", "value": value, "deadline": 2},
+            "requirements": [{"arrival": 1, "duration": 1, "probability": 1}],
+        }
+        for value in values
+    ]
+    sizes = {"capacity": nodes, "horizon": 3, "max_concurrency": 1, "max_duration": 2, "max_value": 10, "max_delay": 3}
+    return {"name": "four for three", "workload": {"kind": "jobs", **sizes, "jobs": jobs}, **changes}
+
+
+class ByReport(FirstCome):
+    """Charges .4 for each round of the longest reported duration, not for those used."""
+
+    def complete(self, job):
+        longest = int(self._jobs[job].sow.law.durations.max())
+        event = super().complete(job)
+        return Event(event.round, event.kind, job, event.completion, 0.4 * longest)
+
+
+class RaisesAlways(FirstCome):
+    def advance(self):
+        raise ZeroDivisionError("no luck")
+
+
+class RaisesUnderLies(FirstCome):
+    """Knows what the truth is in the market below, and refuses to go on with anything else."""
+
+    def submit(self, job, sow, owner=None):
+        if float(sow.value.highest) != float(job.split()[1]) or sow.law.durations.tolist() != [1] or sow.mass != 1:
+            raise ZeroDivisionError("no lies")
+        if float(sow.value(2)) != sow.value.highest or sow.value.last != 2 or sow.law.arrivals.tolist() != [1]:
+            raise ZeroDivisionError("no lies")
+        return super().submit(job, sow, owner)
+
+
+def _named(name, kind, **fixed):
+    @register(name)
+    def build(*, capacity, horizon, max_concurrency, max_duration, max_value, max_delay, **others):
+        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+        return kind(capacity, horizon, max_value=max_value, **limits, **fixed)
+
+    return build
+
+
+def cannot_be_built(**sizes):
+    raise EventError("no such luck")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def names():
+    """Registered when the tests run, not when they are collected: other tests list all names."""
+    register("cannot-be-built-in-tests")(cannot_be_built)
+    _named("raises-always-in-tests", RaisesAlways)
+    _named("raises-under-lies-in-tests", RaisesUnderLies)
+    _named("by-report-in-tests", ByReport)
+
+
+def test_the_headline_is_the_best_confirmed_lie():
+    found = audit(four_for_three(), ["pay-as-bid"], plays=4000)
+    (row,) = found.summary().to_dict(orient="records")
+    assert row["regret_lower"] >= 7.7  # 10 is worth, and a bid just above 2 wins
+    assert row["worst_job"] == "worth 10"
+    assert 0 < row["smallest_gain"] < 1e-2  # shading by a hair pays a hair
+    assert row["smallest_lie"] != row["lie"]
+    for one in found.mechanisms[0].searched:
+        if one.lie is not None:
+            assert one.lie.gain_low == max(d.gain_low for d in one.deviations if d.confirmed and d.inside_model)
+    assert row["sentence"].startswith("worth 10 reports ")
+
+
+def test_the_witness_file_replays_the_headline(tmp_path):
+    found = audit(four_for_three(), ["pay-as-bid"], plays=1000)
+    found.result().save(tmp_path / "out")
+    again = replay_witness(tmp_path / "out" / "lie-pay-as-bid-worth-10.yaml")
+    assert again.again.gain_mean == found.mechanisms[0].regret_lower
+    least = replay_witness(tmp_path / "out" / "smallest-pay-as-bid-worth-10.yaml")
+    assert 0 < least.again.gain_mean < again.again.gain_mean
+
+
+def test_a_charge_for_the_reported_duration_is_found_in_full():
+    """One round or two: who declares one round at most pays .4 instead of .8, whatever it then uses."""
+    market = four_for_three((9.0,))
+    points = [{"arrival": 1, "duration": d, "probability": p} for d, p in ((1, 0.5), (2, 0.5))]
+    market["workload"]["jobs"][0]["requirements"] = points
+    market["workload"]["jobs"][0]["value"]["deadline"] = 4
+    market["workload"] |= {"max_duration": 4, "horizon": 6, "max_delay": 6}
+    found = audit(market, ["by-report-in-tests"], plays=4000)
+    (one,) = found.mechanisms[0].searched
+    assert found.mechanisms[0].regret_lower == max(d.gain_low for d in one.deviations if d.confirmed and d.inside_model)
+
+
+@pytest.mark.parametrize("name", ["cannot-be-built-in-tests", "raises-always-in-tests", "raises-under-lies-in-tests"])
+def test_what_was_not_audited_is_no_zero(name):
+    found = audit(four_for_three(), [name, "vcg"], plays=800)
+    table = found.summary().set_index("mechanism")
+    assert np.isnan(table.loc[name, "regret_lower"]) and np.isnan(table.loc[name, "outside_gain"])
+    assert not table.loc[name, "audited"] and table.loc[name, "errors"]
+    assert table.loc["vcg", "regret_lower"] == 0.0
+    assert found.not_audited == [name]
+    assert not found.profitable
+
+
+def test_a_budget_too_small_to_play_is_not_audited():
+    found = audit(four_for_three(), ["vcg"], budget=1e-9)
+    assert found.not_audited == ["vcg"]
+    assert "no lie was compared with the truth" in found.summary()["errors"].iloc[0]
+
+
+def test_the_budget_begins_when_kernels_are_compiled(monkeypatch):
+    """A first play that takes long, as with a cold cache, does not eat the budget."""
+    slow = {"left": 1}
+
+    class Cold(FirstCome):
+        def advance(self):
+            if slow["left"]:
+                slow["left"] = 0
+                import time
+
+                time.sleep(0.6)
+            return super().advance()
+
+    _named("cold-in-tests", Cold)
+    found = audit(four_for_three((5.0,)), ["cold-in-tests"], budget=0.5)
+    assert found.mechanisms[0].audited
+
+
+def test_exit_statuses(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "market.yaml").write_text(dump_yaml(four_for_three()))
+    call = ["audit", "market.yaml", "--plays", "400", "--json", "--mechanism"]
+    runs = {
+        name: CliRunner().invoke(app, [*call, *names, "--out", name])
+        for name, names in {
+            "fine": ["vcg"],
+            "pays": ["pay-as-bid"],
+            "none": ["vcg", "--mechanism", "cannot-be-built-in-tests"],
+            "both": ["pay-as-bid", "--mechanism", "cannot-be-built-in-tests"],
+        }.items()
+    }
+    assert {name: run.exit_code for name, run in runs.items()} == {"fine": 0, "pays": 3, "none": 4, "both": 4}
+    assert json.loads(runs["none"].stdout)["not_audited"] == ["cannot-be-built-in-tests"]
+    shown = CliRunner().invoke(app, [*call[:4], "--mechanism", "cannot-be-built-in-tests", "--out", "shown"])
+    assert "not audited" in shown.stdout
+
+
+def test_plays_in_place_of_seconds_reproduce_every_figure():
+    first, second = (audit(four_for_three(), ["pay-as-bid", "spot"], plays=400, seed=3) for _ in range(2))
+    one, two = first.result(), second.result()
+    assert one.summary.to_csv() == two.summary.to_csv()
+    assert {name: text for name, text in one.texts.items()} == two.texts
+    assert all(one.tables[name].to_csv() == two.tables[name].to_csv() for name in one.tables)
+
+
+def test_texts_are_short():
+    found = audit(four_for_three(), ["pay-as-bid"], plays=400)
+    one = found.mechanisms[0].searched[0]
+    assert all(len(repr(each)) < 500 for each in (found, found.mechanisms[0], one, one.situation))
+    assert isinstance(one.lie, Deviation)
+    assert copy.copy(one.situation).name == one.situation.name
+
+
+def test_a_combination_whose_outside_part_changes_nothing_is_the_inside_lie():
+    situation = situation_of({**four_for_three(), "mechanism": {"name": "pay-as-bid"}}, "worth 10")
+    idle = prepared(situation, "pairs", Combination((ScaleValue(0.25), Overrun(1.495))))
+    plain = prepared(situation, "value", ScaleValue(0.25))
+    assert (idle.misreport, idle.key) == (ScaleValue(0.25), plain.key)
+    assert prepared(situation, "overrun", Overrun(1.495)).key == prepared(situation, "truth", Truthful()).key
+    works = prepared(situation, "pairs", Combination((ScaleValue(0.25), Overrun(1.6))))
+    assert not works.misreport.inside_model
+
+
+def test_ordinary_lies_are_not_called_conduct_outside_the_model():
+    """Of jobs of one round on one node that are worth something in one round only, no conduct adds to a low bid."""
+    found = audit(four_for_three(), ["pay-as-bid"], plays=2000)
+    assert found.summary()["outside_model"].tolist() == [""]
+
+
+def test_a_lie_is_told_from_the_truth_by_its_digits():
+    assert ScaleValue(0.9999512).words(None) == "reports 0.99995 of its value"
+    assert ScaleValue(1 - 1e-9).words(None) == "reports 0.999999999 of its value"
+    assert ScaleValue(0.25).words(None) == "reports 0.25 of its value"
