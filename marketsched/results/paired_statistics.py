@@ -156,18 +156,19 @@ def _ends(pairs: NDArray[np.float64], ratio: float, confidence: float) -> tuple[
     n_runs = pairs.shape[1]
     quantile = float(stats.t.ppf((1.0 + confidence) / 2.0, n_runs - 1))
     low, high = _fieller(pairs, quantile)
-    differences = pairs[0] - ratio * pairs[1]
-    skew = _skewness(differences) / np.sqrt(n_runs) if _differ(pairs, ratio).any() else 0.0  # rounding has none
+    skew = _skewness(pairs, ratio) / np.sqrt(n_runs)
     downwards, upwards = (max(1.0, abs(_untransformed(y, skew)) / quantile) for y in (quantile, -quantile))
     return ratio - (ratio - low) * downwards, ratio + (high - ratio) * upwards
 
 
-def _skewness(x: NDArray[np.float64]) -> float:
-    """Return the skewness of a sample, corrected for its size; 0 where there is none."""
-    if x.size < 3 or not x.any():
+def _skewness(pairs: NDArray[np.float64], ratio: float) -> float:
+    """Return the skewness of ``above - ratio below``, corrected for the number of runs; 0 if only rounding differs."""
+    n_runs = pairs.shape[1]
+    if n_runs < 3 or not _differ(pairs, ratio).any():
         return 0.0
-    found = float(stats.skew(x, bias=False))
-    return found if np.isfinite(found) else 0.0
+    rest = pairs[0] - ratio * pairs[1]
+    rest = rest - rest.mean()
+    return float(np.sqrt(n_runs * (n_runs - 1)) / (n_runs - 2) * (rest**3).mean() / (rest**2).mean() ** 1.5)
 
 
 def _untransformed(y: float, skew: float) -> float:

@@ -96,6 +96,8 @@ def test_a_long_tail_moves_the_end_on_its_side_and_that_one_alone():
         rest = above - fieller * below
         assert abs(rest.mean()) / stats.sem(rest) == pytest.approx(t)
     assert -moved / t > 1.5
+    alike = ratio_of_means([0.1 + 0.2] * 9 + [0.3], np.ones(10))  # they differ by rounding alone
+    assert alike.low < 0.3 < alike.high
     mirrored = ratio_of_means(above, 100.0 + losses)
     assert mirrored.value - mirrored.low > 1.5 * (mirrored.high - mirrored.value)
 
