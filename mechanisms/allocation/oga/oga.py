@@ -140,7 +140,7 @@ class OgaSched:
         T, slots; only the theory step depends on it.
     step : "theory", float or callable
         Size of the step: OgaSched (26), a constant, or a function of the slot, counted from 1
-        (see `_step_schedule`).
+        (see the module).
     initial : array_like of float, shape (n_ports, n_instances, n_types)
         y(1), legal; default: what each instance has, in proportion to all requests, at most the request.
     peek : bool
