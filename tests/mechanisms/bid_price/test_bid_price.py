@@ -187,6 +187,11 @@ def test_buckets_are_dealt_by_name_and_seed_alone():
     assert dealt != [BidPrice(3, 9, **SIZES, buckets=4, bucket_seed=2).bucket_of(f"owner-{i}") for i in range(400)]
 
 
+def certain_hidden(birth, width, worth, deadline, duration):
+    """A statement of a job that comes at once and whose duration is known to its owner alone."""
+    return StatementOfWork(birth, width, DeadlineValue(worth, deadline), [(birth, duration, 1.0, None)])
+
+
 class Watched(BidPrice):
     """Notes the nodes that are free at the turn of one job, in each round in which it is in the queue, and its rate."""
 
@@ -242,8 +247,18 @@ def test_sealed_no_report_moves_ones_own_turn(chosen):
     assert found[0] > 50 and found[1] == 0
 
 
-def test_a_queue_that_is_not_sealed_is_caught():
-    assert sum(turns_moved(Unsealed, seed, hidden_order="sealed", slack_ramp=24)[1] for seed in range(4)) > 0
+@pytest.mark.parametrize(("kind", "moves"), [(Watched, False), (Unsealed, True)])
+def test_a_job_that_small_ones_pass_is_not_helped_by_its_report(kind, moves):
+    """Two nodes, a small job in each round: a wide one gets its turn only where its own report keeps them away."""
+    sizes, rules = {**SIZES, "max_concurrency": 2, "max_delay": 30}, {**RULES, "ahead": 24, "slack": 0.0}
+    small = [SmallJob(i, certain_hidden(1 + i, 1, 4.0, 4 + i, 2), 1 + i, 2) for i in range(20)]
+    waited = []
+    for worth in (60.0, 9.0):
+        market = kind(2, 30, **sizes, **rules, hidden_order="sealed")
+        market.watched, market.turns = 20, []
+        play(market, [*small, SmallJob(20, certain_hidden(8, 2, worth, 29, 2), 8, 2)], hidden=True)
+        waited.append(len(market.turns))
+    assert min(waited) > 1 and (waited[0] < waited[1]) == moves
 
 
 @pytest.mark.slow
