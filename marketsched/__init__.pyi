@@ -12,6 +12,7 @@ from .mechanisms.auctions.arrival_market import ArrivalMarket as ArrivalMarket
 from .mechanisms.auctions.first_come import FirstCome as FirstCome
 from .mechanisms.auctions.round_auction import RoundAuction as RoundAuction
 from .mechanisms.bid_price.bid_price import BidPrice as BidPrice
+from .mechanisms.finite.finite_mechanism import FiniteMechanism as FiniteMechanism
 from .mechanisms.limits import MarketLimits as MarketLimits
 from .mechanisms.posted.exponential import ExponentialPricing as ExponentialPricing
 from .mechanisms.posted.exponential import PostedPricing as PostedPricing
@@ -53,6 +54,8 @@ from .study.sweeps.sweeping import sweep as sweep
 from .truthfulness.audit import audit as audit
 from .truthfulness.certificate import certify as certify
 from .truthfulness.checks import check_mechanism as check_mechanism
+from .truthfulness.finite.auditing import audit_finite as audit_finite
+from .truthfulness.finite.designing import design as design
 from .truthfulness.searching import search as search
 from .truthfulness.situation import situation_of as situation_of
 from .truthfulness.witness_file import replay_witness as replay_witness

@@ -11,6 +11,14 @@ from .families import Family as Family
 from .families import default_families as default_families
 from .findings import Deviation as Deviation
 from .findings import Deviations as Deviations
+from .finite.auditing import audit_finite as audit_finite
+from .finite.certificate import DualCertificate as DualCertificate
+from .finite.certificate import check_certificate as check_certificate
+from .finite.designing import Design as Design
+from .finite.designing import design as design
+from .finite.findings import FiniteAudit as FiniteAudit
+from .finite.findings import FiniteLie as FiniteLie
+from .finite.findings import PairLie as PairLie
 from .menus import MenuCheck as MenuCheck
 from .menus import Served as Served
 from .menus import play_menus as play_menus

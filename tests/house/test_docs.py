@@ -96,6 +96,13 @@ def test_the_audit_page_shows_a_check_that_passes():
     exec(compile(code, "docs/audit.md", "exec"), {})  # raises if a check fails
 
 
+def test_the_audit_page_shows_figures_that_come_out():
+    blocks = "".join(fenced("docs/audit.md", "pycon"))
+    test = doctest.DocTestParser().get_doctest(blocks, {}, "docs/audit.md", None, 0)
+    shown = []
+    assert doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
+
+
 def test_every_gap_and_equation_that_code_cites_is_on_the_page():
     page = (ROOT / "docs/mathematics.md").read_text()
     text = "\n".join(path.read_text() for path in SOURCES)
