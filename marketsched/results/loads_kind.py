@@ -113,9 +113,11 @@ def _loads_figure(result: Result) -> Figure:
     loads = sorted({row["load"] for row in rows})
     with matplotlib.rc_context(STYLE):
         about = f"{meta['runs']} seeds; lines: {meta['confidence']:.0%} intervals" if meta["runs"] > 1 else "one seed"
-        figure, (left, right) = frame(2, meta["scenario"], about, wspace=0.2, top=0.72, bottom=0.13)
-        figure.set_size_inches(12, 5.2)
         flat = [name for name in FLAT if any(math.isfinite(row[f"{name}_share"]) for row in rows)]
+        lines = -(-(len(labels) + len(flat)) // 4)  # of the legend
+        top = 0.72 - 0.05 * max(0, lines - 2)
+        figure, (left, right) = frame(2, meta["scenario"], about, wspace=0.2, top=top, bottom=0.13)
+        figure.set_size_inches(12, 5.2)
         for name in flat:
             own = [next(row for row in rows if row["load"] == load) for load in loads]
             left.plot(range(len(loads)), [100 * row[f"{name}_share"] for row in own], **_flat_look(name))
@@ -143,7 +145,7 @@ def _loads_figure(result: Result) -> Figure:
             for i, label in enumerate(labels)
         ]
         handles += [Line2D([], [], label=FLAT[name][0], **_flat_look(name)) for name in flat]
-        legend(figure, labels, handles=handles, rows=1 + (len(handles) > 4), handlelength=2.4)
+        legend(figure, labels, handles=handles, rows=lines, handlelength=2.4)
     return figure
 
 
