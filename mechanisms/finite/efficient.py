@@ -105,7 +105,7 @@ def expected_externality(
     n = len(known.types)
     if n < 2:
         raise InvalidParameterError(place="types", value=known.types, legal="at least two owners")
-    if isinstance(prior, (str, np.ndarray)) or len(prior) != n:
+    if not isinstance(prior, (list, tuple)) or len(prior) != n:
         raise InvalidParameterError(
             place="prior", value=prior, legal="a list with one array for each owner: independent"
         )

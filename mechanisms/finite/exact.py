@@ -24,7 +24,7 @@ LEGAL = "a finite number: int, fractions.Fraction or float"
 
 
 def number_array(place: str, x: Any) -> NDArray[Any]:
-    """Return ``x`` as an array of int64, of exact Python numbers (dtype object), or of float64.
+    """Return a copy of ``x`` as an array of int64, of exact Python numbers (dtype object), or of float64.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def number_array(place: str, x: Any) -> NDArray[Any]:
     """
     given = x if isinstance(x, np.ndarray) else _objects(place, x)
     if given.dtype.kind in "bi" and (not given.size or np.abs(given).max() <= LARGEST_INT):
-        return np.ascontiguousarray(given, dtype=np.int64).reshape(given.shape)
+        return np.array(given, dtype=np.int64, order="C")
     if given.dtype.kind == "f":
-        return _finite(place, np.ascontiguousarray(given, dtype=np.float64).reshape(given.shape))
+        return _finite(place, np.array(given, dtype=np.float64, order="C"))
     if given.dtype.kind not in "biuO":
         raise InvalidParameterError(f"has entries of type {given.dtype}", place=place, legal=LEGAL)
     return _read(place, given)
@@ -124,7 +124,7 @@ def over_one_denominator(arrays: Sequence[NDArray[Any]], terms: int) -> tuple[li
         return [as_floats(array) for array in arrays], 1
     objects = [array for array in arrays if array.dtype == object]
     denominator = math.lcm(*(Fraction(x).denominator for array in objects for x in array.ravel().tolist()))
-    largest = max((math.ceil(abs(array).max()) for array in arrays if array.size), default=0)
+    largest = max(1, *(math.ceil(abs(array).max()) for array in arrays if array.size))
     if largest * denominator * terms <= LARGEST_SUM:
         return [_times(array, denominator).astype(np.int64) for array in arrays], denominator
     return [_times(array.astype(object), denominator) for array in arrays], denominator

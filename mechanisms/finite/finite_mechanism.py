@@ -109,7 +109,7 @@ class FiniteMechanism:
         self.choice, self.lottery = read_outcome(outcome, self.types, len(self.outcomes))
         self.payments = read_payments(payments, self.types)
         for array in (*self.utilities, self.choice, self.lottery, self.payments):
-            if array is not None and array.flags.owndata:
+            if array is not None:
                 read_only(array)
 
     @property

@@ -27,7 +27,8 @@ def read_types(types: Sequence[Sequence[Any]]) -> Types:
     owners = listed("types", "a list with the types of each owner", types)
     if not owners:
         raise InvalidParameterError(place="types", value=owners, legal="the types of at least one owner")
-    read = tuple(tuple(listed(f"types[{i}]", "a list of types", each)) for i, each in enumerate(owners))
+    plain = [each.tolist() if isinstance(each, np.ndarray) else each for each in owners]
+    read = tuple(tuple(listed(f"types[{i}]", "a list of types", each)) for i, each in enumerate(plain))
     for i, each in enumerate(read):
         if not each:
             raise InvalidParameterError(place=f"types[{i}]", value=each, legal="at least one type")

@@ -98,8 +98,8 @@ def audited(tables, chance):
         "expected_loss": sum(chance(p) * (best[p] - welfare[p]) for p in profiles),
         "expected_welfare": sum(chance(p) * welfare[p] for p in profiles),
         "best_expected_welfare": sum(chance(p) * best[p] for p in profiles),
-        "pair_gain": max(total),
-        "both_gain": max(both),
+        "pair_gain": max(total) if len(shape) > 1 else None,
+        "both_gain": max(both) if len(shape) > 1 else None,
     }
 
 

@@ -11,8 +11,8 @@ from marketsched import FiniteMechanism, audit_finite, design
 from marketsched.mechanisms import InvalidParameterError, SolverError, TooLargeError
 from marketsched.mechanisms.finite.prior import prior_of
 from marketsched.truthfulness import check_certificate
-from marketsched.truthfulness.finite.designing import _objective, _rows, _solved
-from marketsched.truthfulness.finite.program import Program, Programmer
+from marketsched.truthfulness.finite.designing import _program, _solved
+from marketsched.truthfulness.finite.program import Programmer
 
 FREE = {"objective": "welfare", "payments": False}
 UNIFORM3 = [Fraction(1, 3)] * 3
@@ -176,6 +176,27 @@ def test_floats_get_a_certificate_in_floating_point():
         assert audit.expected_revenue == pytest.approx(best.value, abs=1e-7)
 
 
+@pytest.mark.parametrize("size", [1e-8, 1e9])
+def test_the_unit_of_money_does_not_matter(size):
+    values = [[size * v for v in (1.0, 2.5, 3.0)]] * 2
+    best = design(values, utilities=item, outcomes=3)
+    one = design([[v / size for v in each] for each in values], utilities=item, outcomes=3)
+    assert best.certificate.holds and best.value == pytest.approx(one.value * size, rel=1e-6)
+    reward = np.arange(27.0).reshape(9, 3)
+    rewarded = [design(values, objective=each, utilities=item, outcomes=3).value for each in (reward, reward * size)]
+    assert rewarded[1] == pytest.approx(rewarded[0] * size, rel=1e-6)
+
+
+def test_numbers_too_large_for_the_solver_get_floats():
+    best = design([[10**30, 3 * 10**30]], utilities=item, outcomes=2)
+    assert best.certificate.holds and not best.certificate.is_exact and best.value == pytest.approx(1.5e30)
+
+
+def test_one_type_each_needs_no_constraint():
+    best = design([[1], [2]], objective="welfare", utilities=item, outcomes=3, participation="none", payments=False)
+    assert best.value == 2 and best.certificate.is_exact
+
+
 @pytest.fixture(scope="module")
 def small():
     """The program of one item, two owners with values 0 to 2, and the numbers of its solution."""
@@ -184,8 +205,7 @@ def small():
         prior_of("uniform", (3, 3)),
         money=True,
     )
-    goal, scale = _objective(programmer, "revenue", (0, 1, 2))
-    program = Program(goal, *_rows(programmer, "dominant", "ex post", "any"), programmer.n_probabilities, scale, True)
+    program = _program(programmer, "revenue", "dominant", "ex post", "any")
     solution = _solved(program)
     exact = []
     for numbers in solution:
@@ -219,8 +239,45 @@ def test_a_certificate_fails_where_a_number_is_wrong(small, form):
         wrong = [each.copy() for each in numbers]
         wrong[1][place] = -tiny
         assert not check_certificate(program, *wrong).holds
-    nothing = [each * 0 for each in numbers]
-    assert not check_certificate(program, *nothing).holds
+    idle = [each * 0 for each in numbers]
+    assert not check_certificate(program, *idle).holds
+
+
+def plain_certificate(program, solution, at_most, equal):
+    """Return value, bound and both violations by loops over the entries, in Fractions."""
+    rows, begin = [Fraction(0)] * at_most.size, 0
+    reduced = [Fraction(-int(c)) for c in program.objective]
+    for block in program.at_most:
+        for r, c, v in zip(block.rows.tolist(), block.columns.tolist(), block.values.tolist(), strict=True):
+            rows[begin + r] += v * solution[c]
+            reduced[c] += v * at_most[begin + r]
+        begin += block.n_rows
+    (block,) = program.equal
+    sums = [Fraction(-int(b)) for b in program.right]
+    for r, c, v in zip(block.rows.tolist(), block.columns.tolist(), block.values.tolist(), strict=True):
+        sums[r] += v * solution[c]
+        reduced[c] += v * equal[r]
+    n, scale = program.n_probabilities, int(program.scale)
+    primal = max(0, *(-x for x in solution[:n]), *rows, *(abs(x) for x in sums))
+    dual = max(0, *(-x for x in at_most), *(-x for x in reduced[:n]), *(abs(x) for x in reduced[n:])) / Fraction(scale)
+    value = sum(int(c) * x for c, x in zip(program.objective, solution, strict=True)) / scale
+    return value, sum(int(b) * x for b, x in zip(program.right, equal, strict=True)) / scale, primal, dual
+
+
+def test_a_certificate_in_fractions_is_that_of_plain_loops_whatever_the_denominators(small):
+    program, numbers, _ = small
+    rng = np.random.default_rng(7)
+    for size in (10, 10**9, 10**18, 10**25):
+        for _ in range(many(8, least=2)):
+            noisy = []
+            for each in numbers:
+                noise = [Fraction(int(k), size + int(rng.integers(9))) for k in rng.integers(-9, 10, each.size)]
+                noisy.append(each + np.array(noise, dtype=object))
+            found = check_certificate(program, *noisy)
+            expected = plain_certificate(program, *noisy)
+            assert (found.value, found.bound, found.primal_violation, found.dual_violation) == expected
+            assert found.is_exact and not found.holds
+    assert plain_certificate(program, *numbers)[2:] == (0, 0)
 
 
 def test_a_worse_mechanism_does_not_pass_as_the_best(small):

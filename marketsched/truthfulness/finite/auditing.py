@@ -18,6 +18,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.finite.exact import Number, as_number
 from marketsched.mechanisms.finite.finite_mechanism import FiniteMechanism
 from marketsched.mechanisms.finite.prior import Prior, PriorLike, prior_of, products_fit
+from marketsched.mechanisms.memory import check_memory
 from marketsched.truthfulness.finite.findings import FiniteAudit, FiniteLie, WorstUtility
 from marketsched.truthfulness.finite.pairs import best_pair_lies
 from marketsched.truthfulness.finite.utilities import ScaledUtilities
@@ -78,10 +79,16 @@ def audit_finite(
     if not isinstance(mechanism, FiniteMechanism):
         raise InvalidParameterError(place="mechanism", value=mechanism, legal="a FiniteMechanism")
     beliefs = None if prior is None else prior_of(prior, mechanism.shape)
-    scaled = ScaledUtilities(mechanism)
+    n, widest = mechanism.n_owners, max(mechanism.shape)
+    check_memory(
+        f"the audit of {mechanism.n_profiles} profiles of {n} owners with up to {widest} types",
+        8.0 * mechanism.n_profiles * (2 * widest + 4 * n + 6),
+        "fewer owners or types",
+    )
+    scaled, asked = ScaledUtilities(mechanism), pairs and n > 1
     allowed = _tolerance(scaled, tolerance)
     dominant, bayesian = _lies(scaled, beliefs)
-    pair_gain, pair_lie, both_gain, both_lie = best_pair_lies(scaled) if pairs else (None, None, None, None)
+    pair_gain, pair_lie, both_gain, both_lie = best_pair_lies(scaled) if asked else (None, None, None, None)
     return FiniteAudit(
         mechanism=repr(mechanism),
         is_exact=mechanism.is_exact,

@@ -28,7 +28,7 @@ from marketsched.truthfulness.finite.program import Program, Rows
 LARGEST_DENOMINATORS = (1000, 10**5)  # fractions tried for a number of the solver
 CLOSE = 1e-6  # a fraction farther from the solver's number is not it
 MOST_ENTRIES = 10**6  # entries of a program up to which fractions are tried
-ALLOWED = 1e-7  # violation up to which a certificate in floating point holds, of the largest objective
+ALLOWED = 1e-7  # violation and gap up to which a certificate in floating point holds, of the largest number
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,15 @@ class DualCertificate:
     bound : int, Fraction or float
         Objective of the dual, b·w: no mechanism of the program has more.
     primal_violation : number
-        Largest violation of a constraint by the mechanism.
+        Largest violation of a constraint by the mechanism; in floating point, utilities in units of the largest.
     dual_violation : number
         Largest violation of a constraint of the dual by the multipliers.
     is_exact : bool
         Whether all of this was computed in fractions: then both violations are 0 and value = bound, exactly.
     multipliers : dict of str to ndarray
         y and w by the name of the rows.
+    size : float
+        Largest number of the objective, which tells how large a gap in floating point is.
     """
 
     value: Number
@@ -57,13 +59,16 @@ class DualCertificate:
     dual_violation: Number
     is_exact: bool
     multipliers: dict[str, NDArray[Any]]
+    size: float
 
     @property
     def holds(self) -> bool:
-        """Whether violations and gap are 0; in floating point, at most 1e-7 of max(1, value)."""
-        allowed = 0.0 if self.is_exact else ALLOWED * max(1.0, abs(float(self.value)))
+        """Whether violations and gap are 0; in floating point, at most 1e-7 of the largest number concerned."""
         gap: Any = self.value - self.bound
-        return all(x <= allowed for x in (abs(gap), self.primal_violation, self.dual_violation))
+        if self.is_exact:
+            return gap == 0 and self.primal_violation == 0 and self.dual_violation == 0
+        allowed = ALLOWED * max(self.size, abs(float(self.value)))
+        return self.primal_violation <= ALLOWED and self.dual_violation <= allowed and abs(gap) <= allowed
 
     def __repr__(self) -> str:
         how = "in fractions" if self.is_exact else "in floating point"
@@ -76,30 +81,27 @@ class DualCertificate:
         return f"DualCertificate, {how}, {says}: value {self.value}, bound {self.bound}, {worst}"
 
 
-def certified(
+def exact_certificate(
     program: Program, solution: NDArray[Any], at_most: NDArray[Any], equal: NDArray[Any]
-) -> tuple[DualCertificate, NDArray[Any]]:
-    """Return the certificate that a solver's numbers make, in fractions if they can be recovered, and the solution.
+) -> tuple[DualCertificate, NDArray[Any]] | None:
+    """Return the certificate in fractions near a solver's numbers, and the solution in fractions; None: there is none.
 
     Parameters
     ----------
     program : Program
-        The program.
-    solution : ndarray
-        z, as the solver left it.
-    at_most, equal : ndarray
-        y and w, as the solver left them.
+        The program, in integers.
+    solution, at_most, equal : ndarray
+        z, y and w, as the solver left them.
     """
-    entries = sum(each.rows.size for each in (*program.at_most, *program.equal))
-    if program.is_exact and entries <= MOST_ENTRIES:
-        for largest in LARGEST_DENOMINATORS:
-            numbers = [_fractions(each, largest) for each in (solution, at_most, equal)]
-            if any(each is None for each in numbers):
-                continue
-            found = check_certificate(program, *numbers)  # type: ignore[arg-type]
+    if sum(each.rows.size for each in (*program.at_most, *program.equal)) > MOST_ENTRIES:
+        return None
+    for largest in LARGEST_DENOMINATORS:
+        z, y, w = (_fractions(each, largest) for each in (solution, at_most, equal))
+        if z is not None and y is not None and w is not None:
+            found = check_certificate(program, z, y, w)
             if found.holds:
-                return found, numbers[0]  # type: ignore[return-value]
-    return check_certificate(program, solution, np.maximum(at_most, 0.0), equal), solution
+                return found, z
+    return None
 
 
 def _fractions(numbers: NDArray[Any], largest: int) -> NDArray[Any] | None:
@@ -132,35 +134,38 @@ def check_certificate(
     DualCertificate
     """
     exact = solution.dtype == object and program.is_exact
+    kind: type = object if exact else np.float64  # Python's integers: those of NumPy would overflow
+    objective: NDArray[Any] = program.objective.astype(kind)
+    right: NDArray[Any] = program.right.astype(kind)
     (z, y, w), parts = _as_integers(solution, at_most, equal) if exact else ([solution, at_most, equal], (1, 1, 1))
-    if exact:
-        scale: Any = int(program.scale)
-    else:
-        z, y, w, scale = as_floats(z), as_floats(y), as_floats(w), program.scale
+    z, y, w = (numbers.astype(kind) for numbers in (z, y, w))
+    scale: Any = int(program.scale) if exact else program.scale
     rows, sums = _times(program.at_most, z, exact), _times(program.equal, z, exact)
     n = program.n_probabilities
-    violated = [0, -(z[:n].min()), rows.max() if rows.size else 0, abs(sums - program.right * parts[0]).max()]
+    violated = [0, -(z[:n].min()), rows.max() if rows.size else 0, abs(sums - right * parts[0]).max()]
     # Reduced costs: all over the denominators of both kinds of multipliers.
     reduced = (
         _transposed(program.at_most, y, z.size, exact) * parts[2]
         + _transposed(program.equal, w, z.size, exact) * parts[1]
-        - program.objective * (parts[1] * parts[2])
+        - objective * (parts[1] * parts[2])
     )
     free = abs(reduced[n:]).max() if z.size > n else 0
     wrong = [0, -(y.min()) * parts[2] if y.size else 0, -(reduced[:n].min()), free]
-    value, bound = (program.objective * z).sum(), (program.right * w).sum()
+    value, bound = (objective * z).sum(), (right * w).sum()
     return DualCertificate(
         value=_over(value, parts[0] * scale),
         bound=_over(bound, parts[2] * scale),
-        primal_violation=_over(max(violated), parts[0]),
+        primal_violation=_over(max(violated), parts[0] if exact else 1.0),
         dual_violation=_over(max(wrong), parts[1] * parts[2] * scale),
         is_exact=exact,
         multipliers=_named(program, at_most, equal),
+        size=program.size,
     )
 
 
 def _over(x: Any, denominator: Any) -> Number:
-    return float(x) / denominator if isinstance(x, (float, np.floating)) else as_number(x, int(denominator))
+    """Return a ratio: of two integers exactly, otherwise as a float."""
+    return as_number(x, denominator) if isinstance(denominator, int) else float(x) / denominator
 
 
 def _as_integers(*arrays: NDArray[Any]) -> tuple[list[NDArray[Any]], tuple[int, ...]]:

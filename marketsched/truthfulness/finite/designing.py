@@ -29,7 +29,7 @@ from marketsched.mechanisms.finite.tables import (
     read_utilities,
 )
 from marketsched.mechanisms.ranges import checked
-from marketsched.truthfulness.finite.certificate import DualCertificate, certified
+from marketsched.truthfulness.finite.certificate import DualCertificate, check_certificate, exact_certificate
 from marketsched.truthfulness.finite.program import Program, Programmer, Rows
 
 Incentive = Literal["dominant", "bayesian"]
@@ -45,7 +45,8 @@ class Design:
     Attributes
     ----------
     mechanism : FiniteMechanism
-        Randomised; in fractions where the certificate is.
+        Randomised; in fractions where the certificate is, and otherwise as near to truthful as the solver came, so
+        that an audit of it wants a tolerance, such as 1e-6 of the largest utility.
     value : int, Fraction or float
         Its objective, in expectation.
     certificate : DualCertificate
@@ -103,7 +104,7 @@ def design(
     InvalidParameterError
         A parameter is malformed, or revenue is wanted without payments.
     SolverError
-        No mechanism meets the constraints, or there is no best one.
+        No mechanism meets the constraints, there is no best one, or what the solver returned has no certificate.
     TooLargeError
         The program would have more than 10^9 entries, or take more memory than there is.
 
@@ -129,51 +130,65 @@ def design(
     names = read_outcomes(outcomes, utilities)
     check_size(read, len(names))
     tables = read_utilities(utilities, read, names)
-    shape = tuple(len(each) for each in read)
-    programmer = Programmer(tables, prior_of(prior, shape), money=payments)
-    programmer.check_size(dominant=incentive == "dominant")
     if not payments and budget != "any":
         raise InvalidParameterError(place="budget", value=budget, legal="'any', where nobody pays")
-    goal, scale = _objective(programmer, objective, names)
-    program = Program(
-        goal,
-        *_rows(programmer, incentive, participation, budget),
-        programmer.n_probabilities,
-        scale,
-        programmer.is_exact and is_exact(goal),
-    )
-    certificate, solution = certified(program, *_solved(program))
-    lottery = solution[: programmer.n_probabilities].reshape(-1, len(names))
-    paid = solution[programmer.n_probabilities :].reshape(-1, len(read)) if payments else None
-    if not certificate.is_exact:
-        lottery = np.clip(as_floats(lottery), 0.0, 1.0)
-        lottery = lottery / lottery.sum(axis=1, keepdims=True)
+    beliefs = prior_of(prior, tuple(len(each) for each in read))
+    for exact in (True, False):
+        programmer = Programmer(tables, beliefs, money=payments, exact=exact)
+        programmer.check_size()
+        program = _program(programmer, objective, incentive, participation, budget)
+        if program.is_exact or not exact:
+            numbers = _solved(program)
+            found = exact_certificate(program, *numbers) if exact else _certificate(program, *numbers)
+            if found is not None:
+                break
+    assert found is not None
+    certificate, solution = found
+    lottery, paid = programmer.tables_of(solution)
     mechanism = FiniteMechanism(read, lottery, paid, utilities=tables, outcomes=names)
     return Design(mechanism, certificate.value, certificate)
 
 
-def _objective(programmer: Programmer, objective: Any, names: tuple[Any, ...]) -> tuple[NDArray[Any], float]:
-    """Return the objective times a scale, and the scale."""
-    scale = programmer.total * programmer.unit
+def _certificate(
+    program: Program, solution: NDArray[Any], at_most: NDArray[Any], equal: NDArray[Any]
+) -> tuple[DualCertificate, NDArray[Any]]:
+    """Return the certificate in floating point, and the solution; an answer without one is no answer."""
+    found = check_certificate(program, solution, np.maximum(at_most, 0.0), equal)
+    if not found.holds:
+        raise SolverError(f"what HiGHS returned is not optimal: {found!r}")
+    return found, solution
+
+
+def _program(
+    programmer: Programmer, objective: Any, incentive: Incentive, participation: Participation, budget: Budget
+) -> Program:
+    """Return the program; it is exact if the objective is, too."""
+    goal, scale, size = _objective(programmer, objective)
+    at_most, equal, right = _rows(programmer, incentive, participation, budget)
+    exact = programmer.is_exact and is_exact(goal)
+    return Program(goal, at_most, equal, right, programmer.n_probabilities, scale, size, exact)
+
+
+def _objective(programmer: Programmer, objective: Any) -> tuple[NDArray[Any], float, float]:
+    """Return the objective times a scale, the scale, and its largest number without the scale."""
+    scale, size = programmer.total * programmer.unit / programmer.size, programmer.size
     if isinstance(objective, str):
         if objective == "welfare":
-            return programmer.welfare(), scale
+            return programmer.welfare(), scale, size
         if objective == "revenue" and programmer.money:
-            return programmer.revenue(), scale
-        legal = "'welfare' or an array" if objective == "revenue" else "'revenue', 'welfare' or an array"
-        raise InvalidParameterError(
-            place="objective", value=objective, legal=legal + ("" if programmer.money else ", where nobody pays")
-        )
+            return programmer.revenue(), scale, size
+        without = "'revenue', 'welfare' or an array" if programmer.money else "'welfare' or an array, where nobody pays"
+        raise InvalidParameterError(place="objective", value=objective, legal=without)
     reward = number_array("objective", objective)
-    flat = (programmer.n_profiles, len(names))
-    if reward.shape not in (flat, (*programmer.shape, len(names))):
-        raise InvalidParameterError(
-            f"has shape {reward.shape}", place="objective", legal=f"{(*programmer.shape, len(names))}"
-        )
-    if not programmer.is_exact or not is_exact(reward):
-        return programmer.reward(as_floats(reward).reshape(flat)), programmer.total
-    (whole,), unit = over_one_denominator([reward.reshape(flat)], int(programmer.total))
-    return programmer.reward(whole), programmer.total * unit
+    flat = (programmer.n_profiles, programmer.n_outcomes)
+    if reward.shape not in (flat, (*programmer.shape, programmer.n_outcomes)):
+        legal = f"{(*programmer.shape, programmer.n_outcomes)}, a reward for each outcome at each profile"
+        raise InvalidParameterError(f"has shape {reward.shape}", place="objective", legal=legal)
+    if programmer.is_exact and is_exact(reward):
+        (whole,), unit = over_one_denominator([reward.reshape(flat)], int(programmer.total))
+        return programmer.reward(whole), programmer.total * unit, 1.0
+    size = float(abs(reward).max()) or 1.0
+    return programmer.reward(as_floats(reward).reshape(flat) / size), programmer.total / size, size
 
 
 def _rows(

@@ -131,7 +131,8 @@ class FiniteAudit:
     expected_welfare, best_expected_welfare : number or None
         In expectation: the mechanism's welfare, and the best.
     pair_gain, pair_lie : number or None, PairLie or None
-        Most that two owners gain together, at any profile of the others; money may pass between them. None: not asked.
+        Most that two owners gain together, at any profile of the others; money may pass between them. None: not
+        asked, or one owner alone.
     both_gain, both_lie : number or None, PairLie or None
         Where the one of the two that gains less gains most, and how much: above 0, both gain without money passing.
     """

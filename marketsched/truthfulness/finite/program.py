@@ -24,7 +24,7 @@ from marketsched.mechanisms.finite.prior import Prior
 from marketsched.mechanisms.finite.tables import MOST_CELLS
 from marketsched.mechanisms.memory import check_memory
 
-LARGEST_TOTAL = 10**6  # common denominator of a prior up to which the program is written in integers
+LARGEST_INTEGER = 10**6  # up to which numbers of the program are written as integers: the solver rounds larger ones
 _Entries = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # rows, columns, values
 
 
@@ -64,7 +64,9 @@ class Program:
     n_probabilities : int
         The first so many variables are >= 0, the others free.
     scale : float
-        An int where the program is exact: the value of the program is c · z / scale.
+        The value of the program is c · z / scale.
+    size : float
+        Largest number of the objective, in its own units.
     is_exact : bool
         Whether all numbers are integers.
     """
@@ -75,6 +77,7 @@ class Program:
     right: NDArray[np.int64]
     n_probabilities: int
     scale: float
+    size: float
     is_exact: bool
 
 
@@ -89,33 +92,56 @@ class Programmer:
         How likely profiles are.
     money : bool
         Whether owners pay.
+    exact : bool
+        Whether to write it in integers if that can be done without large ones. Otherwise utilities and payments are
+        in units of the largest utility, and probabilities of profiles in units of their mean: the solver's
+        tolerances are absolute.
+
+    Attributes
+    ----------
+    unit : int
+        By which utilities were multiplied to be integers.
+    size : float
+        Largest utility: the unit of payments where the program is not exact; otherwise 1.
+    total : float
+        What the weights of profiles add up to.
     """
 
-    def __init__(self, utilities: tuple[NDArray[Any], ...], beliefs: Prior, *, money: bool) -> None:
+    def __init__(self, utilities: tuple[NDArray[Any], ...], beliefs: Prior, *, money: bool, exact: bool = True) -> None:
         self.shape = tuple(len(table) for table in utilities)
         self.n_profiles, self.n_outcomes = len(beliefs.weights), utilities[0].shape[1]
         self.n_probabilities = self.n_profiles * self.n_outcomes
         self.money, n = money, len(self.shape)
         self.n_variables = self.n_probabilities + (self.n_profiles * n if money else 0)
-        self.is_exact = is_exact(*utilities) and beliefs.is_exact and beliefs.total <= LARGEST_TOTAL
-        self.weights: NDArray[Any]
+        self.tables, self.unit, self.size = [*utilities], 1, 1.0
+        self.weights, self.total = beliefs.weights, float(beliefs.total)
+        self.is_exact = exact and beliefs.is_exact and beliefs.total <= LARGEST_INTEGER and is_exact(*utilities)
         if self.is_exact:
             self.tables, self.unit = over_one_denominator(utilities, 2 * n * beliefs.total)
-            self.weights, self.total = beliefs.weights.astype(np.int64), float(beliefs.total)
-            self.is_exact = self.tables[0].dtype == np.int64
+            self.is_exact = max(abs(table).max() for table in self.tables) * n <= LARGEST_INTEGER
         if not self.is_exact:
-            self.tables, self.unit = [as_floats(table) for table in utilities], 1
-            self.total = float(self.n_profiles)  # weights around 1, or the solver's tolerance would swallow them
-            self.weights = as_floats(beliefs.weights) / beliefs.total * self.total
+            self.size, self.unit = max(float(abs(table).max()) for table in utilities) or 1.0, 1
+            self.tables = [as_floats(table) / self.size for table in utilities]
+            self.weights = as_floats(beliefs.weights) / beliefs.total * self.n_profiles
+            self.total = float(self.n_profiles)
         self.places = np.unravel_index(np.arange(self.n_profiles), self.shape)
 
-    def check_size(self, *, dominant: bool) -> None:
+    def check_size(self) -> None:
         """Refuse programs whose rows would have more than 10^9 entries, or need more memory than there is."""
         entries = sum(self.n_profiles * (m - 1) * 2 * (self.n_outcomes + self.money) for m in self.shape)
         what = f"a linear program of {self.n_variables} variables and {entries} entries"
         if entries > MOST_CELLS:
             raise TooLargeError(what, legal=f"at most {MOST_CELLS} entries: fewer owners, types or outcomes")
         check_memory(what, 100.0 * entries, "fewer owners, types or outcomes")
+
+    def tables_of(self, solution: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return probabilities (profiles x outcomes) and payments (profiles x owners) of a solution."""
+        lottery = solution[: self.n_probabilities].reshape(-1, self.n_outcomes)
+        paid = solution[self.n_probabilities :].reshape(-1, len(self.shape)) if self.money else None
+        if lottery.dtype == object:
+            return lottery, paid
+        lottery = np.clip(lottery, 0.0, 1.0)
+        return lottery / lottery.sum(axis=1, keepdims=True), None if paid is None else paid * self.size
 
     def revenue(self) -> NDArray[Any]:
         """Return the objective of expected revenue."""
