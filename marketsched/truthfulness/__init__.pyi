@@ -1,6 +1,7 @@
 from .arrival_certificate import certify_served as certify_served
 from .audited import Audit as Audit
 from .certificate import Certificate as Certificate
+from .certificate import CertificateError as CertificateError
 from .certificate import certify as certify
 from .checks import CheckReport as CheckReport
 from .checks import MechanismCheckError as MechanismCheckError

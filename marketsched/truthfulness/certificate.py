@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, TooLargeError
 from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.planner import Planner
@@ -32,6 +32,7 @@ from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.alternatives import Alternatives, alternatives
+from marketsched.truthfulness.fixed_prices import require_fixed_prices
 from marketsched.truthfulness.made_reports import reports_for, selected_columns
 from marketsched.truthfulness.paired import FEW_OUTCOMES, FailureCounts, compare, count_failures, exact_failures
 from marketsched.truthfulness.parts import Parts, split
@@ -40,6 +41,10 @@ from marketsched.truthfulness.witness import Witness, witness_of
 
 SAMPLES = 10_000  # fresh paths, if nothing else is said
 NEGLIGIBLE = 1e-9  # of the owner's largest value: gains up to this are rounding
+
+
+class CertificateError(MarketschedError, ArithmeticError):
+    """The two ends of a certificate cross: it is worth nothing, and no figure is made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,10 @@ def certify(
     Raises
     ------
     InvalidParameterError
-        If the mechanism is not a `PostedPriceMechanism` as it stands, or a parameter is out of range.
+        If the mechanism is not a `PostedPriceMechanism` as it stands, its prices depend on the report, or a
+        parameter is out of range.
+    CertificateError
+        If the lower end comes out above the upper one.
     InvalidReportError
         If the truth is outside the announced limits.
     EventError
@@ -165,6 +173,7 @@ def inspection(mechanism: Any, truth: StatementOfWork, exact: object = "auto") -
     view: Inspection = mechanism.inspect()
     limits = view.limits
     check_report("of the truth", truth, view.now, limits.max_concurrency, limits.max_duration, view.max_value)
+    require_fixed_prices(view, truth)
     return view
 
 
@@ -235,7 +244,15 @@ def _certificate(
     confidence: float,
     samples: int | None,
 ) -> Certificate:
-    """Put together what was found; ``failures`` are the probabilities found."""
+    """Put together what was found; ``failures`` are the probabilities found.
+
+    Raises CertificateError if the two ends cross.
+    """
+    if lower > upper + negligible_gain(options.truth):
+        raise CertificateError(
+            f"a report gains at least {lower:g} credits, and none more than {upper:g}: "
+            "what the certificate takes for granted does not hold"
+        )
     utilities = options.utilities(failures)
     best = best_responses(options, utilities)[0]
     return Certificate(

@@ -19,6 +19,7 @@ from marketsched.mechanisms.posted.launch_plan import Choice, tie_tolerance
 from marketsched.mechanisms.posted.menu import check_menu
 from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
+from marketsched.mechanisms.posted.relaxed import RelaxedAlgorithm
 from marketsched.mechanisms.posted.sample_paths import SamplePaths
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -47,6 +48,11 @@ class Inspection:
     def max_value(self) -> float:
         """V_max, credits."""
         return self.limits.max_value
+
+    @property
+    def relaxed(self) -> RelaxedAlgorithm:
+        """What makes the prices."""
+        return self._planner.relaxed
 
     @property
     def tie_tolerance(self) -> float:
