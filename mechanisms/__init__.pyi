@@ -1,3 +1,4 @@
+from .auctions.armada import Armada as Armada
 from .auctions.arrival_market import ArrivalMarket as ArrivalMarket
 from .auctions.first_come import FirstCome as FirstCome
 from .auctions.pay_as_bid import PayAsBid as PayAsBid

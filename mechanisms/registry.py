@@ -37,6 +37,7 @@ _ALIASES = {("mechanism", "reduction"): "posted-price"}
 _ALLOCATION = "marketsched.mechanisms.allocation"
 _TABLES: dict[str, dict[str, Any]] = {
     "mechanism": {
+        "armada": "marketsched.mechanisms.auctions.armada:Armada",
         "bid-price": "marketsched.mechanisms.bid_price.bid_price:BidPrice",
         "exponential": "marketsched.mechanisms.named:exponential",
         "first-come": "marketsched.mechanisms.named:first_come",

@@ -14,7 +14,7 @@ the best rule truthful within a round only; `audit` measures what waiting, or hu
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ class Bids(NamedTuple):
     worth: NDArray[np.float64]  # credits, > 0, of a start now
     nodes: NDArray[np.int64]  # at most those that are free
     rounds: NDArray[np.float64]  # expected duration
+    jobs: Sequence[JobId] = ()  # by name
+    owners: Sequence[Hashable] = ()  # whose they are
 
 
 class Settlement(NamedTuple):
@@ -119,6 +121,8 @@ class RoundAuction(ArrivalMarket):
             np.array([_coming(x, now)[0] for x in bidding]),
             np.array([x.sow.concurrency for x in bidding], dtype=np.int64),
             np.array([x.mean for x in bidding]),
+            tuple(x.job for x in bidding),
+            tuple(x.owner for x in bidding),
         )
         winners = set()
         for x, settlement in zip(bidding, self.settle(bids, free), strict=True):

@@ -33,6 +33,7 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.auctions.first_come import FirstCome
 
 BUILT_IN = [
+    "armada",
     "bid-price",
     "exponential",
     "first-come",
@@ -108,7 +109,9 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
 def test_unknown_name_lists_the_known_ones(name):
-    with pytest.raises(UnknownNameError, match="expected one of bid-price, exponential, first-come, pay-as-bid"):
+    with pytest.raises(
+        UnknownNameError, match="expected one of armada, bid-price, exponential, first-come, pay-as-bid"
+    ):
         get_mechanism(name)
     with pytest.raises(KeyError):
         get_mechanism(name)

@@ -85,7 +85,7 @@ def test_every_command_of_the_next_steps_is_there():
         (["sweep", "folder"], "is a folder: expected a YAML file that names a scenario"),
         (["sweep", "typo.yaml"], "is a scenario: expected a sweep, that is `scenario: typo.yaml` in another file"),
         (["report", "folder"], "expected a folder that marketsched wrote"),
-        (["learn", "--mechanisms", "vickrey"], "expected one of bid-price, exponential, first-come"),
+        (["learn", "--mechanisms", "vickrey"], "expected one of armada, bid-price, exponential, first-come"),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_do(here, arguments, words):

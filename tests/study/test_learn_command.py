@@ -68,7 +68,7 @@ def test_runs_of_a_seed_have_the_same_days_and_the_price_of_the_reduction_is_pos
         (
             {"mechanisms": ["exponental"]},
             UnknownNameError,
-            "'exponental' is unknown: expected one of bid-price",
+            "'exponental' is unknown: expected one of armada, bid-price",
         ),
         ({"mechanisms": ["vcg", "vcg"]}, InvalidParameterError, "named twice"),
         ({"mechanisms": []}, InvalidParameterError, "at least one name"),

@@ -209,3 +209,15 @@ def test_a_lie_is_told_from_the_truth_by_its_digits():
     assert ScaleValue(0.9999512).words(None) == "reports 0.99995 of its value"
     assert ScaleValue(1 - 1e-9).words(None) == "reports 0.999999999 of its value"
     assert ScaleValue(0.25).words(None) == "reports 0.25 of its value"
+
+
+def test_the_market_of_four_owners_and_three_nodes():
+    """Under `armada` 2026 the owner of 10 bids between 2 and 4: it sets the price, and pays 2 instead of 4."""
+    names = ["pay-as-bid", "armada:version=2026", "armada:version=2024", "vcg", "spot", "cannot-be-built-in-tests"]
+    table = audit(four_for_three(), names, plays=3000).summary().set_index("mechanism")
+    assert table.loc["pay-as-bid", "regret_lower"] >= 7.7
+    assert table.loc["armada:version=2026", "regret_lower"] == 2.0
+    assert "gains exactly 2 credits" in table.loc["armada:version=2026", "sentence"]
+    assert table.loc["armada:version=2024", "regret_lower"] == 2.0  # bids 2, as the first of two: it pays its own bid
+    assert table.loc[["vcg", "spot"], "regret_lower"].tolist() == [0.0, 0.0]
+    assert np.isnan(table.loc["cannot-be-built-in-tests", "regret_lower"])

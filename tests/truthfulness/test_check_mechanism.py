@@ -20,6 +20,7 @@ from marketsched.truthfulness.checks import CHECKS
 
 AUCTION = "later jobs change nothing"  # auctions decide by comparing bids
 NOT_CLAIMED = {
+    "armada": {AUCTION: "higher bids win"},
     "stochastic": {"capacity is held": "bundles need more nodes than these markets have; it is built with 30"},
     "first-come": {AUCTION: "a later submission may arrive first"},
     "pay-as-bid": {AUCTION: "higher bids win"},
