@@ -106,17 +106,17 @@ def _marginal(place: str, given: ArrayLike, size: int) -> Prior:
         raise InvalidParameterError(
             f"has shape {probabilities.shape}", place=place, legal=f"({size},), one for each type"
         )
-    return _weights(place, probabilities)
+    return _weights(place, probabilities, " (a joint prior is a NumPy array)")
 
 
-def _weights(place: str, probabilities: NDArray[Any]) -> Prior:
+def _weights(place: str, probabilities: NDArray[Any], hint: str = "") -> Prior:
     if (probabilities < 0).any():
         first = int(np.flatnonzero(probabilities < 0)[0])
         raise InvalidParameterError(place=f"{place}[{first}]", value=probabilities[first], legal="a probability")
     total: Any = as_number(probabilities.sum())
     if abs(total - 1) > (ROUNDING if isinstance(total, float) else 0):
         shown = f"{float(total):.9g}" if isinstance(total, float) else total
-        raise InvalidParameterError(f"adds up to {shown}", place=place, legal="probabilities that add up to 1")
+        raise InvalidParameterError(f"adds up to {shown}", place=place, legal=f"probabilities that add up to 1{hint}")
     (weights,), denominator = over_one_denominator([probabilities], 1)
     return Prior(weights, denominator)
 

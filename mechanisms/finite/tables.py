@@ -134,8 +134,18 @@ def _read_answers(
             raise InvalidParameterError(place=f"outcome({profile})", value=answer, legal=legal)
         answers.append(answer)
     if width == ():
-        return _choice(number_array("outcome", answers), types, n_outcomes), None
-    return None, _lottery(number_array("outcome", [list(answer) for answer in answers]), types)
+        return _choice(_numbers("outcome", answers, types), types, n_outcomes), None
+    return None, _lottery(_numbers("outcome", [list(answer) for answer in answers], types), types)
+
+
+def _numbers(name: str, answers: list[Any], types: Types) -> NDArray[Any]:
+    """Return a function's answers at all profiles as an array; an error names the profile."""
+    try:
+        return number_array(name, answers)
+    except InvalidParameterError:
+        for profile, answer in zip(profiles_of(types), answers, strict=True):
+            number_array(f"{name}({profile})", answer)
+        raise
 
 
 def _place(name: str, types: Types, index: int) -> str:
@@ -180,8 +190,9 @@ def read_payments(given: ArrayLike | Callable[[tuple[Any, ...]], Any] | None, ty
             if np.shape(row) != (n,):
                 raise InvalidParameterError(place=f"payments({profile})", value=row, legal=f"{n} numbers, one an owner")
             rows.append(list(row))
-        given = rows
-    array = number_array("payments", given)
+        array = _numbers("payments", rows, types)
+    else:
+        array = number_array("payments", given)
     if array.shape not in ((*shape, n), (profiles, n)):
         legal = f"{(*shape, n)}, or {(profiles, n)}"
         raise InvalidParameterError(f"has shape {array.shape}", place="payments", legal=legal)

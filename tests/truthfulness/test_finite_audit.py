@@ -87,7 +87,7 @@ def test_a_lie_that_is_named_gains_what_it_says_when_it_is_played():
                 utility(tables, i, profile[i], lied) - utility(tables, i, profile[i], profile) for i in found.owners
             ]
             assert gains == list(found.gains)
-            assert figure == of(gains) > 0
+            assert figure == of(gains) > 0 and found.total == sum(gains)
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 4), (2, 8), (3, 5)])
@@ -162,6 +162,8 @@ def test_clarke_payments_of_one_owner_and_of_a_public_project():
     assert audit.is_dominant and audit.is_efficient
     # Values 3 and 1: it is built against the will of owner 1, whose loss of 1 owner 0 pays.
     assert project.payments.reshape(4, 4, 2)[3, 1].tolist() == [1, 0]
+    halves = clarke_vcg([range(4)] * 2, lambda i, v, built: built * (v - Fraction(3, 2)), outcomes=[0, 1])
+    assert (halves.payments * 2 == project.payments).all()
 
 
 def test_a_single_planted_fault_is_found_with_owner_type_and_profile():
@@ -198,7 +200,11 @@ def test_the_table_keeps_figures_as_they_are():
     frame = audit_finite(first_price([range(3)] * 2), "uniform").to_frame().set_index("question")
     assert frame.loc["truthful in expectation", "figure"] == Fraction(2, 3)
     assert frame.loc["truthful in expectation", "answer"] is False
-    assert frame.loc["no pair gains", "where"].startswith("owners 0 and 1 of types ")
+    assert frame.loc["no pair gains", "where"] == "owners 0 and 1 of types 2 and 0 report 0 and 0: gain 2 (2 and 0)"
+    assert frame.loc["no pair gains", "answer"] is False and frame.loc["no pair where both gain", "answer"] is True
+    constant = FiniteMechanism([[0, 1]] * 2, np.zeros(4, dtype=int), utilities=[[[1], [2]]] * 2)
+    frame = audit_finite(constant).to_frame().set_index("question")
+    assert frame["answer"].iloc[:-1].all() and frame.loc["no pair gains", "figure"] == 0
 
 
 def test_functions_and_arrays_of_either_shape_make_the_same_mechanism():
@@ -290,7 +296,10 @@ BAD = {
     "lottery negative": (given(outcome=lambda p: [2, -1]), r"outcome\(\(1, 3\)\) = \[2, -1\]: expected probabilities"),
     "payments of another shape": (given(payments=[1, 2]), r"payments has shape \(2,\): expected \(2, 2, 2\)"),
     "payments of one owner": (given(payments=lambda p: (1,)), r"payments\(\(1, 3\)\) = \(1,\): expected 2 numbers"),
-    "payments are NaN": (given(payments=lambda p: (1, float("nan"))), r"payments\[0, 1\] = nan"),
+    "payments are NaN": (given(payments=lambda p: (1, float("nan"))), r"payments\(\(1, 3\)\)\[1\] = nan"),
+    "payments array is NaN": (given(payments=np.full((4, 2), np.nan)), r"payments\[0, 0\] = nan"),
+    "outcome is a name": (given(outcome=lambda p: "sold"), r"outcome\(\(1, 3\)\) = 'sold': expected a finite number"),
+    "outcome is NaN": (given(outcome=lambda p: float("nan")), r"outcome\(\(1, 3\)\) = nan"),
     "payments raise": (given(payments=raising), r"payments\(\(1, 3\)\) raised KeyError"),
 }
 

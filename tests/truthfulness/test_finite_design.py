@@ -243,6 +243,18 @@ def test_a_certificate_fails_where_a_number_is_wrong(small, form):
     assert not check_certificate(program, *idle).holds
 
 
+def test_multipliers_are_given_by_the_name_of_their_rows(small):
+    program, (_, at_most, equal), _ = small
+    named = check_certificate(program, *small[1]).multipliers
+    assert list(named) == [
+        "owner 0 gains by no lie", "owner 1 gains by no lie", "owner 0 never loses", "owner 1 never loses",
+        "probabilities",
+    ]  # fmt: skip
+    assert [each.size for each in named.values()] == [18, 18, 9, 9, 9]
+    assert [x for each in named.values() for x in each] == [*at_most, *equal]
+    assert program.right.size == equal.size
+
+
 def plain_certificate(program, solution, at_most, equal):
     """Return value, bound and both violations by loops over the entries, in Fractions."""
     rows, begin = [Fraction(0)] * at_most.size, 0

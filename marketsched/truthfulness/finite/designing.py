@@ -86,7 +86,7 @@ def design(
         What is maximised in expectation: what owners pay; the sum of their utilities, payments not counted; or a
         reward for each outcome at each profile, shape (types of owner 0, ..., outcomes) or flat over profiles.
     incentive : "dominant" or "bayesian"
-        Truth is best at every profile of the others, or in expectation over them.
+        Truth is best at every profile of the others, or in expectation over them for every type that can occur.
     participation : "ex post", "interim" or "none"
         Who is truthful gets at least 0 at every profile, in expectation given its type, or is held to nothing.
     payments : bool
