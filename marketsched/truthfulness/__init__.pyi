@@ -3,8 +3,8 @@ from .audited import Audit as Audit
 from .certificate import Certificate as Certificate
 from .certificate import CertificateError as CertificateError
 from .certificate import certify as certify
-from .checks import CheckReport as CheckReport
-from .checks import MechanismCheckError as MechanismCheckError
+from .check_report import CheckReport as CheckReport
+from .check_report import MechanismCheckError as MechanismCheckError
 from .checks import check_mechanism as check_mechanism
 from .checks import mechanism_checks as mechanism_checks
 from .conduct_audit import audit_conduct as audit_conduct

@@ -87,6 +87,29 @@ def check_market(seed: int) -> CheckMarket:
     return CheckMarket(jobs, seed)
 
 
+def contested_market(seed: int) -> CheckMarket:
+    """Return a market in which jobs are overtaken: announced early, they come rarely by their laws, and do come.
+
+    Where prices and estimates follow the laws, nodes are sold to others meanwhile, and the load exceeds the capacity:
+    who is evicted then, and what that costs, can be seen.
+    """
+    rng = np.random.default_rng([12, seed])
+    jobs: dict[Any, Job] = {}
+    for i, birth in enumerate(np.sort(np.r_[1, 1, 1, rng.integers(1, 6, 5)]).tolist()):
+        first, second = (int(d) for d in rng.permutation([1, 2, 3])[:2])
+        worth, nodes = float(rng.integers(3, 11)), int(rng.integers(1, SIZES["max_concurrency"] + 1))
+        if i < 3 or rng.random() < 0.3:
+            ready = birth + int(rng.integers(2, 4))
+            points = [(ready, first, 0.1), (ready, second, 0.1)]
+            comes, duration = rng.random() < 0.8, int(rng.choice([first, second]))
+        else:
+            ready, points, comes, duration = birth, [(birth, 3, 0.6), (birth, 2, 0.4)], True, int(rng.choice([3, 2]))
+        last = min(ready + 3 + int(rng.integers(0, 2)), birth + SIZES["max_delay"] - 1)
+        sow = StatementOfWork(birth, nodes, DeadlineValue(worth, last), points)
+        jobs[f"job {i}"] = Job(f"job {i}", f"job {i}", sow, ready if comes else None, duration, duration)
+    return CheckMarket(jobs, seed)
+
+
 def play(
     factory: Callable[..., Mechanism],
     market: CheckMarket,

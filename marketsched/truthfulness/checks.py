@@ -10,80 +10,26 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from marketsched.agents.lies import ScaleDuration
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.arrival_certificate import best_entry_of
-from marketsched.truthfulness.check_markets import SIZES, CheckMarket, Played, check_market, play
+from marketsched.truthfulness.check_markets import SIZES, CheckMarket, Played, check_market, contested_market, play
+from marketsched.truthfulness.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.menus import difference, lies_of
 
 TOLERANCE = 1e-9  # credits
 LIES = 3  # of one owner of each market, that are asked whether they move its menu
 
 Factory = Callable[..., Mechanism]
-Outcome = Literal["passed", "failed", "not claimed", "does not apply"]
-
-
-class MechanismCheckError(MarketschedError, AssertionError):
-    """A mechanism failed a check that it claims to pass."""
-
-
-class _Broken(Exception):
-    """A check that failed; the message says how."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """One check: its name, what came out, and why."""
-
-    name: str
-    outcome: Outcome
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """All checks of one mechanism."""
-
-    results: tuple[CheckResult, ...] = field(repr=False)
-
-    def __getitem__(self, name: str) -> CheckResult:
-        """Return the result of one check; KeyError: there is none of this name."""
-        for result in self.results:
-            if result.name == name:
-                return result
-        raise KeyError(f"{name!r} is no check: expected one of {', '.join(each.name for each in self.results)}")
-
-    def __iter__(self) -> Iterator[CheckResult]:
-        """Go through the results of all checks."""
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        """Return how many checks there are."""
-        return len(self.results)
-
-    @property
-    def failed(self) -> tuple[CheckResult, ...]:
-        """The checks that failed."""
-        return tuple(result for result in self.results if result.outcome == "failed")
-
-    def raise_if_failed(self) -> None:
-        """Raise ``MechanismCheckError`` with one line per failed check, if there is any."""
-        if self.failed:
-            raise MechanismCheckError("; ".join(f"{result.name}: {result.detail}" for result in self.failed))
-
-    def __str__(self) -> str:
-        """Return one line per check."""
-        wide = max(len(result.name) for result in self.results)
-        return "\n".join(f"{r.name:{wide}}  {r.outcome}  {r.detail}".rstrip() for r in self.results)
 
 
 def check_mechanism(
@@ -100,14 +46,15 @@ def check_mechanism(
         Checks the mechanism does not claim, and why. Its attribute ``does_not_claim``, a mapping or a
         set of names, is added.
     n_markets : int
-        Random markets per check, >= 1.
+        Random markets per check, >= 1, of each of two kinds: drawn ones, and contested ones, in which jobs are evicted.
     seed : int
         Of the markets, and of the mechanism's generator.
 
     Returns
     -------
     CheckReport
-        A mechanism that raises, or answers too often, fails the check at hand; the others go on.
+        A mechanism that raises, or answers too often, fails the check at hand; the others go on. Every result says
+        how often what it looks for happened; a check "does not apply" where it never did.
 
     Raises
     ------
@@ -145,31 +92,43 @@ def mechanism_checks(factory: Factory, *, n_markets: int = 20, seed: int = 0) ->
 def _result(name: str, factory: Factory, excused: Mapping[str, str], n_markets: int, seed: int) -> CheckResult:
     if name in excused:
         return CheckResult(name, "not claimed", excused[name])
-    applied = False
-    for i in range(n_markets):
-        market = check_market(seed + i)
+    check, what = CHECKS[name]
+    seen = 0
+    for market in _markets(n_markets, seed):
         try:
-            applied |= CHECKS[name](factory, market) is not False
-        except _Broken as error:
-            return CheckResult(name, "failed", f"market {seed + i}: {error}")
+            seen += check(factory, market)
+        except Broken as error:
+            return CheckResult(name, "failed", f"market {market.seed}: {error}", seen)
         except Exception as error:  # a mechanism may raise anything; that is a finding, not our fault
-            return CheckResult(name, "failed", f"market {seed + i}: {type(error).__name__}: {error}")
-    return CheckResult(name, "passed" if applied else "does not apply")
+            return CheckResult(name, "failed", f"market {market.seed}: {type(error).__name__}: {error}", seen)
+    if not seen:
+        return CheckResult(name, "does not apply", f"no {what} in {n_markets} markets")
+    return CheckResult(name, "passed", f"{seen:,} {what}", seen)
 
 
-# -- the checks: each raises _Broken, or returns False if it has nothing to say about this mechanism -------
+def _markets(n_markets: int, seed: int) -> Iterator[CheckMarket]:
+    """Yield the markets, of both kinds in turn."""
+    for i in range(n_markets):
+        yield check_market(seed + i)
+        yield contested_market(seed + i)
 
 
-def _capacity(factory: Factory, market: CheckMarket) -> None:
-    for now, load in enumerate(play(factory, market).loads, 1):
+# -- the checks: each raises Broken, or returns how often what it looks for happened ----------------------
+
+
+def _capacity(factory: Factory, market: CheckMarket) -> int:
+    loads = play(factory, market).loads
+    for now, load in enumerate(loads, 1):
         if load > market.sizes["capacity"]:
-            raise _Broken(f"round {now} runs {load} nodes of {market.sizes['capacity']}")
+            raise Broken(f"round {now} runs {load} nodes of {market.sizes['capacity']}")
+    return sum(load > 0 for load in loads)
 
 
-def _events(factory: Factory, market: CheckMarket) -> None:
+def _events(factory: Factory, market: CheckMarket) -> int:
     """Every job starts at most once, after its arrival, and ends at most once."""
     state: dict[Any, str] = {}
-    for event in play(factory, market).events:
+    events = play(factory, market).events
+    for event in events:
         before, kind = state.get(event.job, "new"), event.kind
         legal = {
             EventKind.START: before == "new",
@@ -179,40 +138,73 @@ def _events(factory: Factory, market: CheckMarket) -> None:
             EventKind.EVICT: before == "running",
         }[kind]
         if not legal:
-            raise _Broken(f"{kind.value} of job {event.job!r} in round {event.round}, which is {before}")
+            raise Broken(f"{kind.value} of job {event.job!r} in round {event.round}, which is {before}")
         arrival = market.jobs[event.job].arrival
         if kind is EventKind.START and (arrival is None or event.round < arrival):
-            raise _Broken(f"job {event.job!r} starts in round {event.round}, before it arrives")
+            raise Broken(f"job {event.job!r} starts in round {event.round}, before it arrives")
         state[event.job] = "running" if kind is EventKind.START else "gone"
+    return len(events)
 
 
-def _pays_on_completion(factory: Factory, market: CheckMarket) -> None:
+def _pays_on_completion(factory: Factory, market: CheckMarket) -> int:
+    others = 0
     for event in play(factory, market).events:
-        if event.kind is not EventKind.COMPLETE and event.payment != 0:
-            raise _Broken(f"job {event.job!r} pays {event.payment:g} on {event.kind.value}")
+        if event.kind is not EventKind.COMPLETE:
+            others += 1
+            if event.payment != 0:
+                raise Broken(f"job {event.job!r} pays {event.payment:g} on {event.kind.value}")
         if event.payment < 0 or not np.isfinite(event.payment):
-            raise _Broken(f"job {event.job!r} pays {event.payment:g}")
+            raise Broken(f"job {event.job!r} pays {event.payment:g}")
+    return others
 
 
-def _rational(factory: Factory, market: CheckMarket) -> None:
+def _evicted_pay_nothing(factory: Factory, market: CheckMarket) -> int:
+    """Who is evicted pays nothing, gets nothing back, and neither pays later."""
+    evicted = set()
+    for event in play(factory, market).events:
+        if event.kind is EventKind.EVICT:
+            evicted.add(event.job)
+        if event.job in evicted and event.payment != 0:
+            raise Broken(f"job {event.job!r}, which was evicted, pays {event.payment:g}")
+    return len(evicted)
+
+
+def _rational(factory: Factory, market: CheckMarket) -> int:
+    completed = 0
     for event in play(factory, market).events:
         if event.kind is EventKind.COMPLETE and event.completion is not None:
+            completed += 1
             worth = float(market.jobs[event.job].truth.value(event.completion))
             if event.payment > worth + TOLERANCE:
-                raise _Broken(f"job {event.job!r} pays {event.payment:g} for what it declared to be worth {worth:g}")
+                raise Broken(f"job {event.job!r} pays {event.payment:g} for what it declared to be worth {worth:g}")
+    return completed
 
 
-def _pays_the_menu(factory: Factory, market: CheckMarket) -> bool:
+def _pays_the_menu(factory: Factory, market: CheckMarket) -> int:
     played = play(factory, market, faced=True)
-    if not played.faced:
-        return False
-    for name in played.faced:
-        _check_quote(played, name, market.jobs[name].truth.concurrency)
-    return True
+    return sum(_check_quote(played, name, market.jobs[name].truth.concurrency) for name in played.faced)
 
 
-def _check_quote(played: Played, name: Any, width: int) -> None:
-    """Raise unless a job that completes pays what it was quoted for ``width`` nodes."""
+def _pays_for_rounds_used(factory: Factory, market: CheckMarket) -> int:
+    """What a job declared its durations to be changes nothing in what its rounds cost (menus at birth)."""
+    seen = 0
+    for version in (market, market.hidden()):
+        played = play(factory, version, faced=True)
+        faced = {name: menu for name, menu in played.faced.items() if isinstance(menu, tuple)}
+        for name in faced:
+            seen += _check_quote(played, name, version.jobs[name].truth.concurrency)
+        for place, name in enumerate(faced):
+            truth = version.jobs[name].truth
+            report = ScaleDuration((0.5, 2.0)[(place + market.seed) % 2]).report(truth, market.public)
+            if place % 3 == market.seed % 3 and report != truth:
+                lied = play(factory, version, faced=True, lies={name: report})
+                seen += _check_quote(lied, name, report.concurrency)
+    return seen
+
+
+def _check_quote(played: Played, name: Any, width: int) -> int:
+    """Raise unless a job that completes pays what it was quoted for ``width`` nodes; return how often it did."""
+    checked = 0
     starts = [event.round for event in played.events if event.job == name and event.kind is EventKind.START]
     for event in played.events:
         if event.job == name and event.kind is EventKind.COMPLETE and event.completion is not None:
@@ -223,15 +215,19 @@ def _check_quote(played: Played, name: Any, width: int) -> None:
                 expected = float(menu.prices(width, used, start - menu.now + 1)[-1])
             else:
                 expected = menu.rate * width * used
+            if not np.isfinite(expected):
+                continue  # not on sale for so many rounds: no price was announced
+            checked += 1
             if not abs(expected - event.payment) <= TOLERANCE:
-                raise _Broken(f"job {name!r} pays {event.payment:g}, its menu said {expected:g}")
+                raise Broken(f"job {name!r} pays {event.payment:g}, its menu said {expected:g}")
+    return checked
 
 
-def _own_menu(factory: Factory, market: CheckMarket) -> bool:
+def _own_menu(factory: Factory, market: CheckMarket) -> int:
     """Whatever one owner reports, its menu is the same, bit for bit; and what it pays was quoted there."""
-    told = play(factory, market, faced=True)
+    told, asked = play(factory, market, faced=True), 0
     if not told.faced:
-        return False
+        return 0
     at_arrival = not isinstance(next(iter(told.faced.values())), tuple)
     for version in (market, market.hidden()) if at_arrival else (market,):
         told = play(factory, version, faced=True)
@@ -241,86 +237,91 @@ def _own_menu(factory: Factory, market: CheckMarket) -> bool:
             lied = play(factory, version, faced=True, lies={name: report})
             moved = difference(told.faced[name], lied.faced.get(name))
             if moved is not None:
-                raise _Broken(f"job {name!r} {words}, and faces another menu: {moved}")
+                raise Broken(f"job {name!r} {words}, and faces another menu: {moved}")
             _check_quote(lied, name, report.concurrency)
-    return True
+            asked += 1
+    return asked
 
 
-def _best_entry(factory: Factory, market: CheckMarket) -> bool:
+def _best_entry(factory: Factory, market: CheckMarket) -> int:
     """A job that reports truly gets the entry of its menu at arrival that is best for it."""
-    played, applied = play(factory, market, faced=True), False
+    played, applied = play(factory, market, faced=True), 0
     for name, menu in played.faced.items():
         if isinstance(menu, tuple) or not hasattr(menu, "prices"):
             continue
-        applied, job = True, market.jobs[name]
+        applied, job = applied + 1, market.jobs[name]
         best, words = best_entry_of(menu, job.truth, job.duration, market.public)
         ends = [e for e in played.events if e.job == name and e.kind is EventKind.COMPLETE and e.completion is not None]
         got = sum(float(job.truth.value(e.completion)) - e.payment for e in ends if e.completion is not None)
         if got < best - TOLERANCE:
-            raise _Broken(f"job {name!r} gains {got:g}, and {words}, which gains {best:g}")
+            raise Broken(f"job {name!r} gains {got:g}, and {words}, which gains {best:g}")
     return applied
 
 
-def _menus_grow(factory: Factory, market: CheckMarket) -> bool:
+def _menus_grow(factory: Factory, market: CheckMarket) -> int:
     """Prices do not fall from one announcement to the next, nor in concurrency or duration."""
     return _tables_grow(factory, market, "price", in_time=True)
 
 
-def _failures_grow(factory: Factory, market: CheckMarket) -> bool:
+def _failures_grow(factory: Factory, market: CheckMarket) -> int:
     return _tables_grow(factory, market, "failure", in_time=False)
 
 
-def _tables_grow(factory: Factory, market: CheckMarket, what: str, *, in_time: bool) -> bool:
+def _tables_grow(factory: Factory, market: CheckMarket, what: str, *, in_time: bool) -> int:
     tables = play(factory, market, surfaces=what).surfaces
     before: Any = None
     for now, surface in tables:  # (widths, starts, durations), starts in rounds 1 .. horizon; NaN: not announced
         with np.errstate(invalid="ignore"):
             if (np.diff(surface, axis=0) < -TOLERANCE).any():
-                raise _Broken(f"in round {now} a {what} falls with the concurrency")
+                raise Broken(f"in round {now} a {what} falls with the concurrency")
             if (np.diff(surface, axis=2) < -TOLERANCE).any():
-                raise _Broken(f"in round {now} a {what} falls with the duration")
+                raise Broken(f"in round {now} a {what} falls with the duration")
             if in_time and before is not None and (surface < before - TOLERANCE).any():
-                raise _Broken(f"in round {now} a {what} is lower than it was announced before")
+                raise Broken(f"in round {now} a {what} is lower than it was announced before")
         before = surface
-    return bool(tables)
+    return len(tables)
 
 
-def _later_jobs(factory: Factory, market: CheckMarket) -> None:
-    """What becomes of the jobs born so far does not depend on those submitted later (Lemma 3.1)."""
-    births = sorted({job.truth.birth for job in market.jobs.values()})
-    last = births[len(births) // 2]
-    early = market.without(name for name, job in market.jobs.items() if job.truth.birth > last)
-    full, short = play(factory, market), play(factory, early)
-    for name in early.jobs:
-        told, alone = _fate(full, name), _fate(short, name)
-        if told != alone:
-            raise _Broken(f"job {name!r}, born by round {last}: {told} with later jobs, {alone} without")
+def _later_jobs(factory: Factory, market: CheckMarket) -> int:
+    """What becomes of a job does not depend on those submitted later (Lemma 3.1), in the same round, too."""
+    names, full = list(market.jobs), play(factory, market)
+    cuts = sorted({max(1, len(names) // 3), max(1, len(names) // 2), len(names) - 1})
+    for cut in cuts:
+        short = play(factory, market.without(names[cut:]))
+        for name in names[:cut]:
+            told, alone = _fate(full, name), _fate(short, name)
+            if told != alone:
+                raise Broken(f"job {name!r}, one of the first {cut}: {told} with later jobs, {alone} without")
+    return sum(cuts)
 
 
 def _fate(played: Played, name: Any) -> list[tuple[int, str, float]]:
     return [(e.round, e.kind.value, round(e.payment, 9)) for e in played.events if e.job == name]
 
 
-def _repeats(factory: Factory, market: CheckMarket) -> None:
+def _repeats(factory: Factory, market: CheckMarket) -> int:
     first, second = play(factory, market), play(factory, market)
     if first.events != second.events:
-        raise _Broken("two plays with the same seed end differently")
+        raise Broken("two plays with the same seed end differently")
+    return len(first.events)
 
 
-def _pickles(factory: Factory, market: CheckMarket) -> None:
+def _pickles(factory: Factory, market: CheckMarket) -> int:
     plain, copied = play(factory, market), play(factory, market, pickle_in=market.sizes["horizon"] // 2)
     if plain.events != copied.events:
-        raise _Broken("it goes on differently after being pickled")
+        raise Broken("it goes on differently after being pickled")
+    return sum(event.round >= market.sizes["horizon"] // 2 for event in plain.events)
 
 
-def _input_unchanged(factory: Factory, market: CheckMarket) -> None:
+def _input_unchanged(factory: Factory, market: CheckMarket) -> int:
     before = pickle.dumps([job.truth for job in market.jobs.values()])
     play(factory, market)
     if pickle.dumps([job.truth for job in market.jobs.values()]) != before:
-        raise _Broken("a report was changed")
+        raise Broken("a report was changed")
+    return len(market.jobs)
 
 
-def _refuses(factory: Factory, market: CheckMarket) -> None:
+def _refuses(factory: Factory, market: CheckMarket) -> int:
     """What is wrong is refused with an error of the family, and leaves no trace."""
     wrong: list[Callable[[Mechanism], Any]] = [
         lambda m: m.arrive("nobody"),
@@ -335,12 +336,13 @@ def _refuses(factory: Factory, market: CheckMarket) -> None:
                 call(mechanism)
             except MarketschedError:
                 continue
-            raise _Broken(
+            raise Broken(
                 f"it took {('an unknown arrival', 'an unknown completion', 'a future birth', 'a job too wide')[i]}"
             )
 
     if play(factory, market, before_play=bother).events != play(factory, market).events:
-        raise _Broken("what it refused left a trace")
+        raise Broken("what it refused left a trace")
+    return len(wrong)
 
 
 def _born(birth: int, nodes: int = 1) -> StatementOfWork:
@@ -349,19 +351,23 @@ def _born(birth: int, nodes: int = 1) -> StatementOfWork:
     return StatementOfWork(birth, nodes, DeadlineValue(1.0, birth + 1), [(birth, 1, 1.0)])
 
 
-CHECKS: dict[str, Callable[[Factory, CheckMarket], bool | None]] = {
-    "capacity is held": _capacity,
-    "events are in order": _events,
-    "pays on completion only": _pays_on_completion,
-    "pays at most the declared value": _rational,
-    "pays what the menu said": _pays_the_menu,
-    "its own report moves no menu": _own_menu,
-    "gives the best entry of the menu at arrival": _best_entry,
-    "prices grow in time, width and length": _menus_grow,
-    "failure estimates grow in width and length": _failures_grow,
-    "later jobs change nothing": _later_jobs,
-    "same seed, same outcome": _repeats,
-    "pickles": _pickles,
-    "reports are left unchanged": _input_unchanged,
-    "wrong input is refused": _refuses,
+Check = Callable[[Factory, CheckMarket], int]
+
+CHECKS: dict[str, tuple[Check, str]] = {  # and what is counted
+    "capacity is held": (_capacity, "rounds with nodes busy"),
+    "events are in order": (_events, "events"),
+    "pays on completion only": (_pays_on_completion, "events that are no completion"),
+    "pays nothing when evicted": (_evicted_pay_nothing, "evictions"),
+    "pays at most the declared value": (_rational, "completions"),
+    "pays what the menu said": (_pays_the_menu, "completions of jobs that faced a menu"),
+    "pays for the rounds used": (_pays_for_rounds_used, "completions at a price of a menu at birth"),
+    "its own report moves no menu": (_own_menu, "reports asked about the menu they face"),
+    "gives the best entry of the menu at arrival": (_best_entry, "jobs with a menu at arrival"),
+    "prices grow in time, width and length": (_menus_grow, "tables of prices"),
+    "failure estimates grow in width and length": (_failures_grow, "tables of estimates"),
+    "later jobs change nothing": (_later_jobs, "fates compared with those without later jobs"),
+    "same seed, same outcome": (_repeats, "events played twice"),
+    "pickles": (_pickles, "events after being pickled"),
+    "reports are left unchanged": (_input_unchanged, "reports"),
+    "wrong input is refused": (_refuses, "wrong inputs"),
 }

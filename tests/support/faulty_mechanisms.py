@@ -16,6 +16,7 @@ import numpy as np
 from marketsched.mechanisms import (
     DeadlineValue,
     Event,
+    EventKind,
     MonteCarloOracle,
     PostedPriceMechanism,
     StatementOfWork,
@@ -159,6 +160,61 @@ def _cheaper_if_wide(market: Any, concurrency: int) -> float:
     return float(concurrency**-3.0)
 
 
+class _RemembersValues(PostedPriceMechanism):
+    """Remembers what was declared, and when."""
+
+    def submit(self, job: Any, sow: StatementOfWork) -> Any:
+        """Note value and birth."""
+        self.__dict__.setdefault("declared", {})[job] = (sow.birth, float(sow.value.highest))
+        return super().submit(job, sow)
+
+    def _evicting(self, starting: Any, key: Callable[[Any], Any]) -> Any:
+        """Evict the last of the active jobs by ``key`` first."""
+        kept = dict(self._active)
+        self._active = {job: kept[job] for job in sorted(kept, key=key)}
+        removed = super()._clear_overload(starting)
+        self._active = {job: active for job, active in kept.items() if job in self._active}
+        return removed
+
+
+class LowestValueFirst(_RemembersValues):
+    """Evicts who declared the lowest value."""
+
+    def _clear_overload(self, starting: Any) -> Any:
+        return self._evicting(starting, lambda job: -self.declared[job][1])
+
+
+class TiesByValue(_RemembersValues):
+    """Evicts the last round's jobs first, and of one round who declared the lowest value."""
+
+    def _clear_overload(self, starting: Any) -> Any:
+        return self._evicting(starting, lambda job: (self.declared[job][0], -self.declared[job][1]))
+
+
+class RefundsTheEvicted(PostedPriceMechanism):
+    """Pays one credit to who is evicted."""
+
+    def advance(self) -> list[Event]:
+        """Hand the credit out."""
+        return [
+            Event(e.round, e.kind, e.job, e.completion, -1.0) if e.kind is EventKind.EVICT else e
+            for e in super().advance()
+        ]
+
+
+class ChargesTheReport(PostedPriceMechanism):
+    """Charges for the longest duration reported for what was shown at arrival, not for the rounds used."""
+
+    def complete(self, job: Any) -> Event:
+        """Charge it."""
+        active = self._running[job]
+        event = super().complete(job)
+        law = active.law
+        points = slice(law.offsets[active.case], law.offsets[active.case + 1])
+        payment = active.quote.price(active.start, int(law.durations[points].max()))
+        return Event(event.round, event.kind, job, event.completion, payment)
+
+
 # -- factories, by the name of the fault -------------------------------------------------------------------
 
 
@@ -209,6 +265,14 @@ FAULTS: dict[str, Callable[..., Any]] = {
     "prices fall over time": prices_fall,
     "wide is cheap": wide_is_cheap,
     "threshold depends on the value": threshold_by_value,
+}
+
+
+UNFAIR: dict[str, Callable[..., Any]] = {  # faults in who is evicted, and in what is charged
+    "lowest value first": lambda **parameters: _built(LowestValueFirst, parameters),
+    "ties by value": lambda **parameters: _built(TiesByValue, parameters),
+    "refund on eviction": lambda **parameters: _built(RefundsTheEvicted, parameters),
+    "charge for the reported duration": lambda **parameters: _built(ChargesTheReport, parameters),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from draws import many
-from faulty_mechanisms import FAULTS
+from faulty_mechanisms import FAULTS, UNFAIR
 from marketsched.mechanisms import (
     InvalidParameterError,
     LaunchPlan,
@@ -22,6 +22,7 @@ AUCTION = "later jobs change nothing"  # auctions decide by comparing bids
 NOT_CLAIMED = {
     "armada": {AUCTION: "higher bids win"},
     "stochastic": {"capacity is held": "bundles need more nodes than these markets have; it is built with 30"},
+    "bid-price": {AUCTION: "its prices are made of all that was submitted by the arrival"},
     "first-come": {AUCTION: "a later submission may arrive first"},
     "pay-as-bid": {AUCTION: "higher bids win"},
     "spot": {AUCTION: "higher bids win"},
@@ -89,6 +90,40 @@ def test_faults_that_a_check_can_see_are_seen(fault):
     assert CAUGHT_BY[fault] in [result.name for result in report.failed]
     with pytest.raises(MechanismCheckError, match=CAUGHT_BY[fault]):
         report.raise_if_failed()
+
+
+SEEN_BY = {
+    "lowest value first": "later jobs change nothing",
+    "ties by value": "later jobs change nothing",
+    "refund on eviction": "pays nothing when evicted",
+    "charge for the reported duration": "pays for the rounds used",
+}
+
+
+@pytest.mark.parametrize("fault", UNFAIR)
+def test_faults_in_who_is_evicted_and_in_what_is_paid_are_seen(fault):
+    """With the paper's own prices and estimates, as with flat ones."""
+    for rules in ({}, RULES):
+        checks = dict(mechanism_checks(lambda rules=rules, **sizes: UNFAIR[fault](**sizes, **rules)))
+        with pytest.raises(MechanismCheckError, match=SEEN_BY[fault]):
+            checks[SEEN_BY[fault]]()
+
+
+def test_every_check_says_how_often_what_it_looks_for_happened():
+    report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=8)
+    assert report["pays nothing when evicted"].seen >= 2
+    assert "evictions" in report["pays nothing when evicted"].detail
+    assert {result.outcome: None for result in report if result.seen == 0} == {"does not apply": None}
+    first_come = check_mechanism(built("first-come"), except_for=NOT_CLAIMED["first-come"], n_markets=3)
+    assert first_come["gives the best entry of the menu at arrival"].outcome == "does not apply"
+    assert "no jobs with a menu at arrival in 3 markets" in str(first_come)
+
+
+def test_a_report_can_be_gone_through_and_knows_its_names():
+    report = check_mechanism(built("first-come"), n_markets=1)
+    assert [result.name for result in report] == list(CHECKS) and len(report) == len(CHECKS)
+    with pytest.raises(KeyError, match="'capacity' is no check: expected one of capacity is held"):
+        report["capacity"]
 
 
 def test_the_mechanism_without_these_faults_passes():
