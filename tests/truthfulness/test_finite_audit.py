@@ -1,8 +1,6 @@
 """The exact audit of finite mechanisms: against plain loops, on mechanisms with known answers, and with faults."""
 
-import re
 from fractions import Fraction
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 
 from draws import many
 from marketsched import FiniteMechanism, audit_finite
-from marketsched.mechanisms import InvalidParameterError, TooLargeError
 from marketsched.mechanisms.finite import (
     bundle_vcg,
     clarke_vcg,
@@ -58,6 +55,41 @@ def test_floating_point_is_close_to_plain_loops():
         assert {k: v for k, v in found.items() if v is not None} == pytest.approx(
             {k: float(v) for k, v in expected.items() if v is not None}, rel=1e-9, abs=1e-12
         )
+
+
+def test_an_exact_mechanism_under_a_prior_in_floats_is_exact_but_for_expectations():
+    rng = np.random.default_rng(8)
+    for _ in range(many(40)):
+        tables = random_tables(rng, NUMBERS["fractions"](rng), lotteries=True)
+        mechanism = mechanism_of(*tables, lotteries=True)
+        marginals, joint = random_priors(rng, tables[0])
+        for prior in ([[float(x) for x in each] for each in marginals], joint.astype(float)):
+            exact = figures(audit_finite(mechanism, marginals if isinstance(prior, list) else joint))
+            rough = figures(audit_finite(mechanism, prior))
+            for name, value in exact.items():
+                if "expected" in name or name in ("bayesian_gain", "worst_interim_utility"):
+                    assert rough[name] == pytest.approx(float(value), rel=1e-9, abs=1e-12), name
+                else:
+                    assert rough[name] == value and not isinstance(rough[name], float), name
+
+
+@pytest.mark.parametrize("rough", ["utilities", "lottery", "payments"])
+def test_one_table_in_floats_makes_all_figures_floats_and_changes_none(rough):
+    rng = np.random.default_rng(9)
+    for _ in range(many(20)):
+        shape, utilities, chances, payments = random_tables(rng, NUMBERS["fractions"](rng), lotteries=True)
+        exact = figures(audit_finite(mechanism_of(shape, utilities, chances, payments, lotteries=True), "uniform"))
+        mixed = FiniteMechanism(
+            [range(m) for m in shape],
+            np.array(list(chances.values()), dtype=float if rough == "lottery" else object),
+            np.array(list(payments.values()), dtype=float if rough == "payments" else object),
+            utilities=[np.array(each, dtype=float if rough == "utilities" else object) for each in utilities],
+        )
+        audit = audit_finite(mixed, "uniform")
+        assert not audit.is_exact and isinstance(audit.worst_utility.utility, float)
+        for name, value in exact.items():
+            found = figures(audit)[name]
+            assert found == (None if value is None else pytest.approx(float(value), rel=1e-9, abs=1e-12)), name
 
 
 def test_a_lie_that_is_named_gains_what_it_says_when_it_is_played():
@@ -151,7 +183,8 @@ def test_expected_externality_is_truthful_in_expectation_and_balanced_and_not_do
         assert audit.is_bayesian and audit.bayesian_gain == 0 and audit.is_balanced and audit.is_efficient
         not_dominant += not audit.is_dominant
         floats = expected_externality([range(3)] * n, [u * 1.0 for u in utilities], prior)
-        assert audit_finite(floats, prior).is_bayesian
+        rough = audit_finite(floats, prior)
+        assert rough.is_bayesian and rough.is_balanced and not rough.is_exact
     assert not_dominant > 0
 
 
@@ -230,159 +263,3 @@ def test_functions_and_arrays_of_either_shape_make_the_same_mechanism():
         for paid in (payments, payments.reshape(-1, 2))
     ]
     assert all(each == figures(audit_finite(by_function, "uniform")) for each in audits)
-
-
-def test_probabilities_of_the_only_outcome_are_no_indices():
-    sure = FiniteMechanism([[1], [2]], [[1]], utilities=[[[5]], [[6]]])
-    assert sure.lottery.tolist() == [[1]] and audit_finite(sure, "uniform").expected_welfare == 11
-    assert FiniteMechanism([[1], [2]], [[0]], utilities=[[[5]], [[6]]]).choice.tolist() == [0]
-
-
-def given(**changes):
-    """Return what makes a correct mechanism of 2 owners, with changes."""
-    made = {
-        "types": [[1, 2], [3, 8]],
-        "outcome": [[0, 1], [1, 0]],
-        "payments": np.zeros((4, 2), dtype=int),
-        "utilities": [[[0, 1], [2, 3]], [[0, 1], [2, 3]]],
-        "outcomes": None,
-    }
-    return {**made, **changes}
-
-
-def raising(*arguments):
-    raise KeyError("nothing there")
-
-
-BAD = {
-    "no owner": (given(types=[]), r"types = \[\]: expected the types of at least one owner"),
-    "no types": (given(types=[[1, 2], []]), r"types\[1\] = \(\): expected at least one type"),
-    "types are no list": (given(types=5), r"types = 5: expected a list"),
-    "utility is NaN": (
-        given(utilities=[[[0, 1], [2, float("nan")]], [[0, 1], [2, 3]]]),
-        r"utilities\[0\]\[1, 1\] = nan",
-    ),
-    "utility is infinite": (
-        given(utilities=[np.array([[0, 1], [2, np.inf]]), [[0, 1], [2, 3]]]),
-        r"utilities\[0\]\[1, 1\] = inf",
-    ),
-    "utility is text": (given(utilities=[[[0, "1"], [2, 3]], [[0, 1], [2, 3]]]), r"utilities\[0\]\[0, 1\] = '1'"),
-    "utilities of one owner": (
-        given(utilities=[[[0, 1], [2, 3]]]),
-        "utilities has 1 entries: expected one for each of 2",
-    ),
-    "utilities of another shape": (given(utilities=[[[0, 1]], [[0, 1], [2, 3]]]), r"utilities\[0\] has shape \(1, 2\)"),
-    "utilities ragged": (given(utilities=[[[0, 1], [2, 3]], [[0, 1], [2]]]), r"utilities\[1\] has "),
-    "utilities raise": (given(utilities=raising, outcomes=2), r"utilities\(0, 1, 0\) raised KeyError: 'nothing there'"),
-    "no outcomes": (given(utilities=raising), "outcomes is missing"),
-    "outcomes empty": (given(utilities=raising, outcomes=0), "outcomes = .*: expected at least one outcome"),
-    "outcome out of range": (
-        given(outcome=[[0, 1], [2, 0]]),
-        r"outcome\(\(2, 3\)\) = 2: expected a whole number in \[0, 1\]",
-    ),
-    "outcome negative": (given(outcome=lambda p: -1), r"outcome\(\(1, 3\)\) = -1: expected a whole number in \[0, 1\]"),
-    "outcome is half": (given(outcome=lambda p: 0.5), r"outcome\(\(1, 3\)\) = 0.5"),
-    "outcome of another shape": (given(outcome=[0, 1, 1]), r"outcome has shape \(3,\): expected \(2, 2\)"),
-    "outcome raises": (given(outcome=raising), r"outcome\(\(1, 3\)\) raised KeyError: 'nothing there'"),
-    "outcome changes its kind": (
-        given(outcome=lambda p: 0 if p == (1, 3) else [0, 1]),
-        r"outcome\(\(1, 8\)\) = \[0, 1\]",
-    ),
-    "lottery too long": (given(outcome=lambda p: [1, 0, 0]), r"outcome\(\(1, 3\)\) = \[1, 0, 0\]"),
-    "lottery adds up to 2": (
-        given(outcome=lambda p: [1, 1]),
-        r"outcome\(\(1, 3\)\) = \[1, 1\]: expected probabilities",
-    ),
-    "lottery negative": (given(outcome=lambda p: [2, -1]), r"outcome\(\(1, 3\)\) = \[2, -1\]: expected probabilities"),
-    "payments of another shape": (given(payments=[1, 2]), r"payments has shape \(2,\): expected \(2, 2, 2\)"),
-    "payments of one owner": (given(payments=lambda p: (1,)), r"payments\(\(1, 3\)\) = \(1,\): expected 2 numbers"),
-    "payments are NaN": (given(payments=lambda p: (1, float("nan"))), r"payments\(\(1, 3\)\)\[1\] = nan"),
-    "payments array is NaN": (given(payments=np.full((4, 2), np.nan)), r"payments\[0, 0\] = nan"),
-    "outcome is a name": (given(outcome=lambda p: "sold"), r"outcome\(\(1, 3\)\) = 'sold': expected a finite number"),
-    "outcome is NaN": (given(outcome=lambda p: float("nan")), r"outcome\(\(1, 3\)\) = nan"),
-    "payments raise": (given(payments=raising), r"payments\(\(1, 3\)\) raised KeyError"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_named_with_place_and_what_is_legal(case):
-    arguments, message = BAD[case]
-    with pytest.raises(InvalidParameterError, match=message):
-        FiniteMechanism(**arguments)
-    FiniteMechanism(**given())  # the rest of it is legal
-
-
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        ("even", "prior = 'even'"),
-        (0.5, "prior = 0.5"),
-        ([[0.5, 0.5]], "prior has 1 entries: expected one for each of 2"),
-        ([[0.5, 0.5], [1]], r"prior\[1\] has shape \(1,\)"),
-        ([[0.5, 0.4], [1, 0]], r"prior\[0\] adds up to 0.9"),
-        ([[Fraction(1, 3), Fraction(1, 3)], [1, 0]], r"prior\[0\] adds up to 2/3"),
-        ([[1.5, -0.5], [1, 0]], r"prior\[0\]\[1\] = -0.5: expected a probability"),
-        (np.ones((2, 3)) / 6, r"prior has shape \(2, 3\)"),
-        (np.array([[0.5, 0.5], [np.nan, 0]]), r"prior\[1, 0\] = nan"),
-    ],
-)
-def test_a_prior_that_is_none_is_named(prior, message):
-    with pytest.raises(InvalidParameterError, match=message):
-        audit_finite(FiniteMechanism(**given()), prior)
-
-
-def test_a_table_too_large_is_refused_with_its_size_before_any_function_is_asked():
-    with pytest.raises(
-        TooLargeError, match=re.escape("100000000 profiles x 100 = 10000000000 cells: expected at most 10")
-    ):
-        FiniteMechanism([range(100)] * 4, raising, utilities=[np.zeros((100, 2))] * 4)
-    with pytest.raises(TooLargeError, match="cells"):
-        second_price([range(100)] * 5)
-    with pytest.raises(TooLargeError, match="x 101 = 1010000000 cells"):  # lotteries are the widest table
-        FiniteMechanism(
-            [range(100)] * 3 + [range(10)],
-            lambda p: [1] + [0] * 100,
-            utilities=[np.zeros((m, 101)) for m in (100, 100, 100, 10)],
-        )
-
-
-def test_other_bad_arguments():
-    with pytest.raises(InvalidParameterError, match="mechanism = 5: expected a FiniteMechanism"):
-        audit_finite(5)
-    with pytest.raises(InvalidParameterError, match="tolerance = -1"):
-        audit_finite(FiniteMechanism(**given()), tolerance=-1)
-    with pytest.raises(InvalidParameterError, match=r"values\[1\]"):
-        second_price([[1], [-1]])
-    with pytest.raises(InvalidParameterError, match=r"types\[0\]\[1\] = \(1,\)"):
-        unit_demand_vcg([[(1, 2), (1,)]])
-    with pytest.raises(InvalidParameterError, match="at least two owners"):
-        expected_externality([[1]], [[[1]]], [[1]])
-    with pytest.raises(InvalidParameterError, match="independent"):
-        expected_externality([[1]] * 2, [[[1]]] * 2, np.ones((1, 1)))
-
-
-@pytest.mark.parametrize("worth", [0, 1, 10**12, 10**30])
-def test_probabilities_with_long_denominators_stay_exact(worth):
-    tiny = Fraction(1, 3**50)
-    mechanism = FiniteMechanism(
-        [[0, 1]], [[1 - tiny, tiny], [tiny, 1 - tiny]], utilities=[[[0, worth], [0, 2 * worth]]]
-    )
-    audit = audit_finite(mechanism, [[tiny, 1 - tiny]])
-    assert audit.dominant_gain == worth * (1 - 2 * tiny) and audit.worst_utility.utility == worth * tiny
-    assert audit.expected_welfare == tiny * tiny * worth + (1 - tiny) * (1 - tiny) * 2 * worth
-
-
-def test_a_mechanism_keeps_what_it_was_given():
-    tables, payments = [np.array([[0, 1], [2, 3]])] * 2, np.zeros((4, 2))
-    mechanism = FiniteMechanism(np.array([[1, 2], [3, 8]]), np.zeros(4, dtype=int), payments, utilities=tables)
-    payments[0], tables[0][0] = 9, 9
-    assert mechanism.payments.max() == 0 and mechanism.utilities[0].tolist() == [[0, 1], [2, 3]]
-    assert mechanism.types == ((1, 2), (3, 8)) and type(mechanism.types[0][0]) is int
-    with pytest.raises(ValueError, match="read-only"):
-        mechanism.payments[0] = 1
-
-
-def test_profiles_are_in_the_order_of_product():
-    mechanism = FiniteMechanism(**given())
-    assert [mechanism.profile(k) for k in range(4)] == list(product([1, 2], [3, 8]))
-    assert mechanism.probabilities().tolist() == [[1, 0], [0, 1], [0, 1], [1, 0]]
