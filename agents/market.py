@@ -1,41 +1,25 @@
 """The market as a Mesa model: one step is one round; owners decide, the mechanism clears.
 
-A thin model around :mod:`marketsched.agents.loop`, whose order of a round it keeps: the owners whose
-turn it is submit (those born in this round in the order of the workload, late ones included, then those
-who submit again), then come arrivals, clearing and completions.
-
-Owners enter the market when they submit and leave it when their job is done, so the live agents of
-a model are the owners of active jobs. Who acts in a round is read off calendars; nothing loops over
-all agents.
+A thin model around :mod:`marketsched.agents.market_run`, which plays the rounds. Owners enter the market
+when they submit and leave it when their job is done, so the live agents of a model are the owners of
+active jobs.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from typing import Any
-
 import mesa
 import numpy as np
-from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.lies import Strategy, submission_delay
-from marketsched.agents.loop import MarketLoop
+from marketsched.agents.lies import Strategy
+from marketsched.agents.market_run import MarketRun
 from marketsched.agents.owner import JobOwner
-from marketsched.agents.result import Kind, MarketLog, RunResult, build_result
 from marketsched.agents.setup import MarketSetup, SetupSource
-from marketsched.mechanisms.errors import EventError, InvalidParameterError
-from marketsched.mechanisms.mechanism import Event, EventKind
-from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
 
-MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
 
-_KINDS = {kind: Kind[kind.name] for kind in EventKind}
-
-
-class Market(mesa.Model):
+class Market(MarketRun, mesa.Model):
     """A market of job owners over one mechanism.
 
     Parameters
@@ -84,143 +68,11 @@ class Market(mesa.Model):
         generator = generator_of(rng)
         setup = _as_setup(scenario, generator)
         # Spawned after the setup is made: Mesa's own draws (there are none here) move nothing in it.
-        super().__init__(rng=int(generator.spawn(1)[0].integers(2**31)))
-        self.setup = setup
-        self.mechanism = setup.mechanism
-        self.public = setup.public
-        self.round = 0
-        self.load = 0
-        self.lookahead = min(setup.max_delay, MOST_AHEAD) if lookahead is None else lookahead
-        if self.lookahead < 0:
-            raise InvalidParameterError(f"lookahead = {lookahead!r}: expected a number of rounds >= 0")
-        columns = self.lookahead if hasattr(setup.mechanism, "slot_prices") else 0
-        check_memory(
-            f"the log of {setup.horizon} rounds, each with {columns} prices",
-            setup.horizon * (200.0 + 12.0 * columns),  # float32: as they are noted, and again as a table
-            "a smaller horizon",
-        )
-        self._loop = MarketLoop(setup.mechanism)
-        self._in_round = False
-        self._owners: dict[Any, JobOwner] = {}  # active statements by name
-        self._to_enter: dict[int, list[tuple[int, Job, Strategy]]] = defaultdict(list)
-        self._to_return: dict[int, list[JobOwner]] = defaultdict(list)
-        self._log = MarketLog()
-        for index, job in enumerate(setup.jobs):
-            strategy = setup.strategy_of(job)
-            self._to_enter[job.truth.birth + submission_delay(strategy)].append((index, job, strategy))
+        mesa.Model.__init__(self, rng=int(generator.spawn(1)[0].integers(2**31)))
+        MarketRun.__init__(self, setup, lookahead=lookahead)
 
-    def run(self, progress: Callable[[int], None] | None = None) -> RunResult:
-        """Play all rounds that are left and return the tables.
-
-        After an interruption (``KeyboardInterrupt`` is not caught) :meth:`result` still gives the
-        tables of all finished rounds.
-
-        Parameters
-        ----------
-        progress : function of int, optional
-            Called after each round with its number.
-        """
-        while self.running:
-            self.step()
-            if progress is not None:
-                progress(self.round)
-        return self.result()
-
-    def step(self) -> None:
-        """Play one round.
-
-        Raises
-        ------
-        EventError
-            If the last round was played, an earlier round was interrupted, or the mechanism runs
-            more nodes than there are.
-        """
-        now = self.round + 1
-        if now > self.setup.horizon:
-            raise EventError(f"round {now} lies beyond the horizon {self.setup.horizon}: the market is over")
-        if self._in_round:
-            raise EventError(f"round {now} was interrupted: its market cannot go on, only result() is left")
-        self._in_round = True
-        surface = self._prices(now, self.lookahead)
-        self._submissions(now)
-        for entry in self._loop.arrivals():
-            owner = self._owners[entry.name]
-            self._log.event(now, Kind.ARRIVE, owner.index, owner.resubmitted)
-        promised, prices = self._promised(now), self._prices(now, 1)
-        for event in self._loop.advance():
-            self._hear(event, now)
-        self.load = self._loop.load
-        if self.load > self.setup.capacity:
-            raise EventError(f"round {now}: the mechanism runs {self.load} nodes, capacity is {self.setup.capacity}")
-        for event in self._loop.completions():
-            self._hear(event, now)
-        if now == self.setup.horizon:
-            self._close()
-        self._log.close_round(self.load, promised, np.nan if prices is None else float(prices[0]), surface)
-        self.round = now
-        self._in_round = False
-        if now == self.setup.horizon:
-            self.running = False
-
-    def result(self) -> RunResult:
-        """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
-        statistics = getattr(self.mechanism, "statistics", None)
-        return build_result(
-            self._log,
-            self.setup.jobs,
-            name=self.setup.name,
-            capacity=self.setup.capacity,
-            horizon=self.setup.horizon,
-            statistics=statistics() if callable(statistics) else {},
-        )
-
-    def _submissions(self, now: int) -> None:
-        """Owners whose turn it is report; each sees its plan before the next one reports."""
-        for index, job, strategy in self._to_enter.pop(now, ()):
-            self._submit(JobOwner(self, job, index, strategy, self.setup.max_delay), now)
-        for owner in self._to_return.pop(now, ()):
-            self._submit(owner, now)
-
-    def _submit(self, owner: JobOwner, now: int) -> None:
-        report = owner.declare(self.public)
-        job = owner.job
-        plan = owner.plan = self._loop.submit(owner.name, report, job, job.truth.concurrency, owner=job.owner)
-        self._owners[owner.name] = owner
-        # A job that is ready before its submission arrives with it.
-        planned = None if job.arrival is None else plan.start(max(job.arrival, now), job.signal)
-        self._log.submit(now, owner.index, owner.resubmitted, report.concurrency, planned, plan.estimated_utility)
-
-    def _close(self) -> None:
-        """After the last round a mechanism that can close removes every job it still has."""
-        for event in self._loop.close() if self.mechanism.horizon == self.setup.horizon else ():
-            owner = self._owners.pop(event.job)
-            owner.observe(event)
-            self._log.event(event.round, Kind.CLOSE, owner.index, owner.resubmitted)
-            owner.leave()
-
-    def _hear(self, event: Event, now: int) -> None:
-        """Hand one event to its owner, and do what follows from it in the real world."""
-        owner = self._owners[event.job]
-        owner.observe(event)
-        money = (event.completion, owner.payment, owner.value)  # none, 0 and 0 unless complete
-        self._log.event(event.round, _KINDS[event.kind], owner.index, owner.resubmitted, *money)
-        if event.kind is EventKind.START:
-            return
-        del self._owners[owner.name]
-        if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
-            self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)
-        else:
-            owner.leave()
-
-    def _prices(self, now: int, count: int) -> NDArray[np.float64] | None:
-        """Prices of slots ``now .. now + count - 1``, if the mechanism has slot prices."""
-        slot_prices = getattr(self.mechanism, "slot_prices", None)
-        return None if slot_prices is None else np.asarray(slot_prices(now, count), dtype=np.float64)
-
-    def _promised(self, now: int) -> float:
-        """Expected nodes committed to this round, if the mechanism keeps count."""
-        committed = getattr(self.mechanism, "committed", None)
-        return np.nan if committed is None else float(np.asarray(committed(now, 1))[0])
+    def _owner(self, job: Job, index: int, strategy: Strategy) -> JobOwner:
+        return JobOwner(self, job, index, strategy, self.setup.max_delay)
 
 
 def _as_setup(scenario: object, rng: np.random.Generator) -> MarketSetup:

@@ -1,4 +1,4 @@
-"""The owner of one job: holds the truth, decides what to report, and counts its own utility."""
+"""The owner of one job as a Mesa agent."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 import mesa
 
 from marketsched.agents.job import Job
-from marketsched.agents.lies import PublicInformation, Strategy
-from marketsched.agents.resubmission import second_statement
-from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
-from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.agents.lies import Strategy
+from marketsched.agents.owner_state import OwnerState
 
 if TYPE_CHECKING:
     from marketsched.agents.market import Market
 
 
-class JobOwner(mesa.Agent):
+class JobOwner(OwnerState, mesa.Agent):
     r"""Owner of one job.
 
     Utility is value minus payment, :math:`u_j = V_j(f_j) - \pi_j` ([BLLMSW22]_, Section 2), with
@@ -59,65 +57,9 @@ class JobOwner(mesa.Agent):
         # class for ever, so that no market would be freed.
         self.model, self.unique_id, self.pos = model, index + 1, None
         model.register_agent(self)
-        self.job = job
-        self.index = index  # place in the workload
-        self.truth = job.truth
-        self.strategy = strategy
-        self.name = job.name
-        self._last_of_value = job.truth.birth + max_delay - 1
-        self.report: StatementOfWork | None = None
-        self.plan: LaunchPlan | None = None
-        self.start: int | None = None
-        self.finished = False
-        self.value = 0.0
-        self.payment = 0.0
-
-    @property
-    def utility(self) -> float:
-        """Realised value minus payment, credits."""
-        return self.value - self.payment
-
-    def declare(self, public: PublicInformation) -> StatementOfWork:
-        """Decide what to report, and remember it."""
-        self.report = self.strategy.report(self.truth, public)
-        return self.report
-
-    @property
-    def resubmitted(self) -> bool:
-        """True once the owner submits its job again."""
-        return self.truth is not self.job.truth
-
-    def reconsider(self, now: int, public: PublicInformation) -> bool:
-        """After a drop, decide whether to submit again in round ``now``; if so, know the job that is there.
-
-        An owner comes back once, with the statement of `second_statement`, which is called ``"<name>+"``.
-        """
-        known = None if self.resubmitted else second_statement(self.job, now, public)
-        if known is None:
-            return False
-        self.truth = known
-        self.name = self.job.name + "+"
-        self.report = self.plan = None
-        self.finished = False
-        return True
-
-    def worth(self, completion: int) -> float:
-        """Return the true value of ``completion``, credits; 0 from ``birth + max_delay`` on."""
-        return float(self.job.truth.value(completion)) if completion <= self._last_of_value else 0.0
-
-    def observe(self, event: Event) -> None:
-        """Take note of a public event about this job."""
-        if event.kind is EventKind.START:
-            self.start = event.round
-            return
-        self.finished = True
-        if event.kind is EventKind.COMPLETE and event.completion is not None:
-            self.value = self.worth(event.completion)
-            self.payment = event.payment
+        OwnerState.__init__(self, job, index, strategy, max_delay)
 
     def leave(self) -> None:
-        """Leave the market for good; a strategy that learns (it has ``hear``) is told the utility."""
-        hear = getattr(self.strategy, "hear", None)
-        if hear is not None:
-            hear(self.utility)
+        """Leave the market, and the model, for good."""
+        super().leave()
         self.remove()

@@ -12,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from marketsched.config.mechanism_choice import section_under
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, shown
 
@@ -92,6 +91,8 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
             here = _inside(here, step, option + change)
         value = parse_yaml(text, option + change)
         if path == "mechanism.name" and isinstance(here, dict):
+            from marketsched.config.mechanism_choice import section_under
+
             data["mechanism"] = section_under(here, value)
         elif isinstance(here, dict):
             here[last] = value

@@ -18,7 +18,7 @@ import numpy as np
 from marketsched.mechanisms.realised import RealisedJobs
 
 if TYPE_CHECKING:
-    from marketsched.agents.market import Market
+    from marketsched.agents.market_run import MarketRun
     from marketsched.agents.setup import MarketSetup
 
 OptimumKind = Literal["exact", "milp", "lp", "dual"]
@@ -93,7 +93,7 @@ def realised(setup: MarketSetup) -> RealisedJobs:
     )
 
 
-def bounds_of(market: Market) -> dict[str, Any]:
+def bounds_of(market: MarketRun) -> dict[str, Any]:
     """Return, of a market that was played to its end, what the module's docstring lists.
 
     ``bounds`` holds the dual bound and the certificate, ``first_come`` what first-come-first-served earns.
@@ -129,7 +129,7 @@ def bounds_of(market: Market) -> dict[str, Any]:
     return {"bounds": bounds, "first_come": first_come}
 
 
-def _final_prices(market: Market) -> Any:
+def _final_prices(market: MarketRun) -> Any:
     """Return the final slot prices as a start for the bound, if there are finite ones."""
     slot_prices = getattr(market.mechanism, "slot_prices", None)
     if slot_prices is None:

@@ -95,7 +95,7 @@ def run(
 def _run_market(
     scenario: Scenario, seed: int, data: str | PathLike[str] | None, progress: Progress | None, keep_interrupted: bool
 ) -> Result:
-    from marketsched.agents.market import Market
+    from marketsched.agents.market_run import MarketRun
     from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
     from marketsched.results.market_kind import prices_table
 
@@ -105,7 +105,7 @@ def _run_market(
     tell(0, 1, "building")
     with clock.of("setup"):
         setup = scenario.setup(rng, data=data)
-    market, rounds = Market(setup, rng), setup.horizon
+    market, rounds = MarketRun(setup), setup.horizon
 
     def told(played: int) -> None:
         tell(played, rounds, "bounds" if played == rounds else f"round {played} of {rounds}")

@@ -83,13 +83,15 @@ def run(
 ) -> None:
     """Run a scenario; print its summary, write its tables and a figure."""
     with one_line_errors():
-        from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
-        from marketsched.play.running import run as run_scenario
 
         content, source = read_scenario(scenario)
+        from marketsched.config.scenario import Scenario
+
         chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
+        from marketsched.play.running import run as run_scenario
+
         with progress_bar() as tell:
             result = run_scenario(chosen, seed, data=data, progress=tell, keep_interrupted=True)
         if chosen.kind == "market" and not result.summary["rounds"]:

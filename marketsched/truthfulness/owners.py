@@ -12,7 +12,7 @@ import pandas as pd
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
-from marketsched.agents.market import Market
+from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -115,7 +115,7 @@ def certify_owners(
         claim = setup.strategy_of(job)
         return _Certified(claim, job, certified) if job.name in chosen else claim
 
-    market = Market(replace(setup, strategy=strategy_of), rng)
+    market = MarketRun(replace(setup, strategy=strategy_of))
     while market.running and market.round < last_round:
         market.step()
     return pd.DataFrame(found)

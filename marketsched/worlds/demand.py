@@ -8,12 +8,15 @@ five rows in that file, as "recurring" is counted in the trace's statistics.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NODE_CPU = 0.0625  # CPU of one node of the market, as a share of the trace's largest machine
 LEAST_CPU = 0.00625  # a task that asks for less, or nothing, counts as this
@@ -70,6 +73,8 @@ def demand_of(groups: pd.DataFrame, recorded: pd.DataFrame, max_concurrency: int
     InvalidParameterError
         If a demand must be borrowed and the file has no donor.
     """
+    import pandas as pd
+
     by_group = recorded.groupby(["user", "group"])
     known = by_group[["sched_class", "priority", "n_tasks", "cpu_req"]].first()
     nodes = nodes_of(known["n_tasks"].to_numpy(), known["cpu_req"].to_numpy(), max_concurrency)

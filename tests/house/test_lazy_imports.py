@@ -39,11 +39,32 @@ def test_describing_a_market_needs_no_engine(name):
     assert heavy_modules(f"import {name}").isdisjoint({"mesa", "cvxpy", "numba"})
 
 
-def test_help_loads_nothing_heavy():
-    run = "import runpy, sys; sys.argv = ['marketsched', '--help']"
+def loaded_by(*arguments: str, status: int = 0) -> set[str]:
+    """Return which heavy packages the command has loaded when it leaves with ``status``."""
+    run = f"import runpy, sys; sys.argv = {['marketsched', *arguments]!r}"
     run += "\ntry: runpy.run_module('marketsched', run_name='__main__', alter_sys=False)"
-    run += "\nexcept SystemExit as stop: assert not stop.code, stop.code"
-    assert heavy_modules(run) == set()
+    run += f"\nexcept SystemExit as stop: assert (stop.code or 0) == {status}, stop.code"
+    return heavy_modules(run)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["report", "--help"], ["scenarios"], ["scenarios", "stochastic-mix"], ["traces"]]
+)
+def test_commands_that_only_read_load_nothing_heavy(arguments):
+    assert loaded_by(*arguments) == set()
+
+
+@pytest.mark.parametrize("command", ["run", "audit", "compare", "sweep", "report"])
+def test_an_error_of_the_users_loads_nothing_heavy(command, tmp_path):
+    faulty = tmp_path / "faulty.yaml"
+    faulty.write_text("name: x\nworkload: {kind: synthetic-pipelines, nodes: 3}\n")
+    assert loaded_by(command, str(faulty), status=2) == set()
+
+
+def test_a_run_loads_no_package_that_it_does_not_use(tmp_path):
+    loaded = loaded_by("run", "stochastic-mix", "--out", str(tmp_path / "run"))
+    assert {"numba", "pandas", "matplotlib"} <= loaded
+    assert loaded.isdisjoint({"mesa", "cvxpy"})
 
 
 def test_heavy_modules_are_seen():

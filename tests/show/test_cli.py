@@ -243,13 +243,13 @@ def test_replay_ends_quietly_when_its_reader_has_gone():
 
 INTERRUPT_AT_31 = """
 import os, signal, sys
-from marketsched.agents.market import Market
-step = Market.step
+from marketsched.agents.market_run import MarketRun
+step = MarketRun.step
 def interrupted(market):
     if market.round == 30:
         os.kill(os.getpid(), signal.SIGINT)
     step(market)
-Market.step = interrupted
+MarketRun.step = interrupted
 sys.argv = ["marketsched", "run", "small.yaml", "--out", "out/run"]
 from marketsched.__main__ import main
 main()
@@ -278,7 +278,7 @@ def test_an_interrupted_run_keeps_its_finished_rounds(here):
 
 
 @pytest.mark.parametrize(
-    "where", ["config.scenario.Scenario.setup", "agents.market.Market.step", "results.panels.save_figure"]
+    "where", ["config.scenario.Scenario.setup", "agents.market_run.MarketRun.step", "results.panels.save_figure"]
 )
 def test_an_interruption_elsewhere_leaves_nothing(here, monkeypatch, where):
     """Before the market, in its first round, and while the results are being written."""

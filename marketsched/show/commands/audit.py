@@ -83,8 +83,6 @@ def audit(
             raise InvalidParameterError("SCENARIO is missing", legal="a scenario, or --published")
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
-        from marketsched.truthfulness.audit import audit as audit_scenario
-        from marketsched.truthfulness.cores.auditing import audit_cores
 
         content, source = read_scenario(scenario)
         base = Scenario.from_dict(with_changes(content, changes or []), source=source)
@@ -92,6 +90,8 @@ def audit(
             _conduct(base, mechanism, owners, past_owners, runs, seed, out, force, data, as_json)
             return
         if base.kind != "market":
+            from marketsched.truthfulness.cores.auditing import audit_cores
+
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
                 lies = audit_cores(
@@ -106,6 +106,8 @@ def audit(
                 )
             finish(lies, folder, force, as_json)
             raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)
+        from marketsched.truthfulness.audit import audit as audit_scenario
+
         folder = target_folder(out, f"{file_name(base.name)}-audited", force)
         with progress_bar() as tell:
             found = audit_scenario(

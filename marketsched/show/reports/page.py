@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
-from marketsched.results.experiment_kind import COLOURS as VERDICTS
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
 from marketsched.results.result import Result, load, read_text
@@ -291,6 +290,9 @@ def _files(path: Path) -> Iterable[tuple[str, str, str]]:
 
 def overview(experiments: Sequence[Result]) -> list[Shown]:
     """Return the counts of verdicts: of every paper and of all, then of every experiment."""
+    # Its kind draws, too: loaded for a folder that holds experiments alone.
+    from marketsched.results.experiment_kind import COLOURS as VERDICTS
+
     papers: dict[str, list[int]] = {}
     lines = []
     for found in experiments:

@@ -119,9 +119,9 @@ class _World:
 
     def played(self, setup: MarketSetup) -> dict[str, Any]:
         """Play a setup to its end; return the summary."""
-        from marketsched.agents.market import Market
+        from marketsched.agents.market_run import MarketRun
 
-        return Market(setup, self._rng(), lookahead=0).run().summary
+        return MarketRun(setup, lookahead=0).run().summary
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))
