@@ -239,15 +239,45 @@ class StatementOfWork:
         self._set(birth, concurrency, value, law)
         return self
 
+    def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
+        """Return the same report born in another round: arrivals move with the birth, the curve is given.
+
+        What does not move is shared, so a run of a recurring job costs little more than its arrivals.
+
+        Parameters
+        ----------
+        birth, value
+            As for the constructor.
+
+        Raises
+        ------
+        InvalidReportError
+            If the birth or an arrival is out of range, or the curve is none.
+
+        Examples
+        --------
+        >>> first = StatementOfWork(1, 2, DeadlineValue(8.0, 6), [(2, 2, 0.5), (3, 2, 0.5)])
+        >>> first.moved(11, DeadlineValue(8.0, 16)).requirements[1]
+        Requirement(arrival=13, duration=2, probability=0.5, signal=2)
+        """
+        birth = whole_number("birth", birth, 1)
+        law, later = self.law, birth - self.birth
+        last = int(law.arrivals[-1]) + later
+        if last > LAST_REPORTED:
+            raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
+        _check_curve(value)
+        arrivals = law.arrivals + later
+        groups = arrivals if law.group_arrivals is law.arrivals else law.group_arrivals + later
+        arrivals.flags.writeable = groups.flags.writeable = False
+        made = type(self).__new__(type(self))
+        made._store(birth, self.concurrency, value, law._replace(arrivals=arrivals, group_arrivals=groups))
+        return made
+
     def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
         """Check what both constructors share, then store."""
         birth = whole_number("birth", birth, 1)
         concurrency = whole_number("concurrency", concurrency, 1)
-        # Looked up by name: an isinstance test of the protocol costs more than all else here.
-        if not (callable(value) and hasattr(value, "table") and hasattr(value, "highest") and hasattr(value, "last")):
-            raise InvalidReportError(
-                place="value", value=value, legal="a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
-            )
+        _check_curve(value)
         p = law.probabilities
         if not (np.isfinite(p).all() and (p >= 0).all()):
             raise InvalidReportError(f"probabilities {p.tolist()}: expected finite numbers >= 0")
@@ -257,6 +287,9 @@ class StatementOfWork:
             raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")
         for array in law[:5]:
             array.flags.writeable = False
+        self._store(birth, concurrency, value, law)
+
+    def _store(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
         for name, x in (("birth", birth), ("concurrency", concurrency), ("value", value), ("law", law)):
             object.__setattr__(self, name, x)
 
@@ -302,6 +335,15 @@ class StatementOfWork:
         return (
             f"StatementOfWork(birth={self.birth}, concurrency={self.concurrency}, "
             f"value={self.value!r}, requirements=[{shown}])"
+        )
+
+
+def _check_curve(value: object) -> None:
+    """Raise ``InvalidReportError`` if it is no value curve."""
+    # Looked up by name: an isinstance test of the protocol costs more than all else here.
+    if not (callable(value) and hasattr(value, "table") and hasattr(value, "highest") and hasattr(value, "last")):
+        raise InvalidReportError(
+            place="value", value=value, legal="a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
         )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.resubmission import covered
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
@@ -243,28 +242,29 @@ def _runs(
     name = f"pipeline-{g}"
     # Nominal starts are `period` apart; those announced before the first round are not ours.
     first = max(math.ceil((LEAD[band] - int(pipelines.phase[g])) / period), 0)
+    nominal = 1 + int(pipelines.phase[g]) + first * period
+    announced = range(nominal - LEAD[band], parameters.birth_rounds + 1, period)
+    if not announced:
+        return []
+    # What is known of a run does not depend on which run it is: the law of the first one moves with the birth.
+    birth, deadline = announced[0], nominal + longest + 1 + SLACK[band]
+    points = joint_law(start_law(nominal, jitter, birth, parameters), duration, 49)
+    curve = DeadlineValue(value, deadline)
+    one = StatementOfWork.from_arrays(birth, nodes, curve, *points, revealed=parameters.revealed)
+    drawn = np.searchsorted(np.cumsum(points[2]), reality_rng.random(len(announced)), side="right")
+    happens = np.minimum(drawn, points[2].size - 1)  # the sum may end a little below 1
+    arrivals, durations = points[0][happens] - birth, points[1][happens].tolist()
     runs: list[Job] = []
-    for run in range(first, first + parameters.birth_rounds // period + 1):
-        expected = 1 + int(pipelines.phase[g]) + run * period
-        birth = expected - LEAD[band]
-        if birth > parameters.birth_rounds:
-            break
-        points = joint_law(start_law(expected, jitter, birth, parameters), duration, 49)
-        drawn = np.searchsorted(np.cumsum(points[2]), reality_rng.random(), side="right")
-        point = min(int(drawn), points[2].size - 1)  # the sum may end a little below 1
-        deadline = expected + longest + 1 + SLACK[band]
-        curve = DeadlineValue(value, deadline)
-        truth = StatementOfWork.from_arrays(birth, nodes, curve, *points, revealed=parameters.revealed)
-        arrival, run_rounds = int(points[0][point]), int(points[1][point])
+    for run, (born, wait, run_rounds) in enumerate(zip(announced, arrivals.tolist(), durations, strict=True), first):
         tags = {
             "group": name,
             "band": BANDS[band],
             "period": period,
-            "deadline": deadline,
+            "deadline": deadline + born - birth,
             "value_density": density,
+            "covered": True,  # drawn from the law
         }
+        truth = one.moved(born, DeadlineValue(value, deadline + born - birth))
         signal = run_rounds if parameters.revealed else None
-        job = Job(f"{name}-r{run}", name, truth, arrival, run_rounds, signal, tags)
-        tags["covered"] = covered(job)
-        runs.append(job)
+        runs.append(Job(f"{name}-r{run}", name, truth, born + wait, run_rounds, signal, tags))
     return runs

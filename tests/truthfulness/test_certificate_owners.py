@@ -50,12 +50,12 @@ def test_the_run_is_the_one_without_certificates(monkeypatch):
     """Event by event, up to the last certificate."""
     played = []
 
-    class Remembered(owners.Market):
+    class Remembered(owners.MarketRun):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             played.append(self)
 
-    monkeypatch.setattr(owners, "Market", Remembered)
+    monkeypatch.setattr(owners, "MarketRun", Remembered)
     found = certify_owners(SMALL, 9, seed=5, samples=64)
     until = found["round"].max()
     certified, plain = played[0].result().events, run(SMALL, seed=5).events
