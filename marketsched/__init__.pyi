@@ -53,6 +53,7 @@ from .study.sweeps.sweeping import SweepResult as SweepResult
 from .study.sweeps.sweeping import sweep as sweep
 from .truthfulness.audit import audit as audit
 from .truthfulness.certificate import certify as certify
+from .truthfulness.check_truthful import check_truthful as check_truthful
 from .truthfulness.checks import check_mechanism as check_mechanism
 from .truthfulness.finite.auditing import audit_finite as audit_finite
 from .truthfulness.finite.designing import design as design

@@ -5,9 +5,13 @@ from .certificate import CertificateError as CertificateError
 from .certificate import certify as certify
 from .check_report import CheckReport as CheckReport
 from .check_report import MechanismCheckError as MechanismCheckError
+from .check_truthful import check_truthful as check_truthful
+from .check_truthful import replay_drawn as replay_drawn
+from .check_truthful import replay_tiny as replay_tiny
 from .checks import check_mechanism as check_mechanism
 from .checks import mechanism_checks as mechanism_checks
 from .conduct_audit import audit_conduct as audit_conduct
+from .cores.checking import check_policy as check_policy
 from .families import Family as Family
 from .families import default_families as default_families
 from .findings import Deviation as Deviation

@@ -1,0 +1,88 @@
+"""A test suite for one's own mechanism or policy, in one line (``pip install marketsched[testing]``).
+
+In a file of tests::
+
+    from marketsched.testing import mechanism_tests
+
+    test_mine = mechanism_tests(build)  # build(capacity=, horizon=, ..., rng=) returns a fresh mechanism
+
+which pytest collects as one test per check of `check_mechanism` and of `check_truthful`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.truthfulness.check_truthful import raising, truthful_checks
+from marketsched.truthfulness.checks import mechanism_checks
+from marketsched.truthfulness.cores.checking import policy_checks
+
+
+def mechanism_tests(
+    build: Callable[..., Any],
+    *,
+    except_for: Mapping[str, str] | None = None,
+    n_markets: int = 10,
+    seed: int = 0,
+    **options: Any,
+) -> Callable[..., None]:
+    """Return a test for pytest, parametrised with all checks of a mechanism.
+
+    Parameters
+    ----------
+    build : function
+        As for `check_mechanism`.
+    except_for : mapping of str to str, optional
+        Checks that the mechanism does not claim, and why: they are skipped.
+    n_markets, seed : int
+        As for `check_mechanism` and `check_truthful`.
+    **options
+        As for `check_truthful`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an option is out of range, or a check is not known.
+    """
+    checks: dict[str, Callable[[], None]] = dict(mechanism_checks(build, n_markets=max(1, n_markets), seed=seed))
+    for name, check in truthful_checks(build, n_markets=n_markets, seed=seed, **options).items():
+        checks[name] = partial(raising, name, check)
+    return _suite(checks, except_for)
+
+
+def policy_tests(
+    world: Callable[[int], Any], *, except_for: Mapping[str, str] | None = None, **options: Any
+) -> Callable[..., None]:
+    """Return a test for pytest, parametrised with all checks of a policy of an allocation core and its payments.
+
+    Parameters
+    ----------
+    world : function of int
+        Game of a seed, as `search_core_lies` takes it.
+    except_for : mapping of str to str, optional
+        Checks that are not claimed, and why.
+    **options
+        As for `check_policy`.
+    """
+    checks = policy_checks(world, **options)
+    return _suite({name: partial(raising, name, check) for name, check in checks.items()}, except_for)
+
+
+def _suite(checks: Mapping[str, Callable[[], None]], except_for: Mapping[str, str] | None) -> Callable[..., None]:
+    import pytest
+
+    excused = dict(except_for or {})
+    for name in excused:
+        if name not in checks:
+            raise InvalidParameterError(place="except_for", value=name, legal=f"some of {', '.join(checks)}")
+
+    @pytest.mark.parametrize("check", list(checks))
+    def test(check: str) -> None:
+        if check in excused:
+            pytest.skip(f"not claimed: {excused[check]}")
+        checks[check]()
+
+    return test

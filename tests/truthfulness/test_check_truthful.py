@@ -1,0 +1,151 @@
+"""`check_truthful` fails what invites lies, and passes what does not; so does the suite for one's own mechanism."""
+
+import re
+
+import pytest
+
+from draws import many
+from faulty_mechanisms import FAULTS, UNFAIR
+from marketsched.mechanisms import InvalidParameterError, get_mechanism
+from marketsched.testing import mechanism_tests, policy_tests
+from marketsched.truthfulness import check_policy, check_truthful
+from marketsched.truthfulness.check_truthful import DRAWN, replay_drawn, replay_tiny, truthful_checks
+from marketsched.truthfulness.cores.worlds import PortWorld
+from marketsched.truthfulness.tiny_domains import tiny_domains
+
+RULES = {"pricing": {"kind": "posted", "prices": [0.3]}, "oracle": {"kind": "exact"}}
+
+
+def built(name, **rules):
+    return lambda **sizes: get_mechanism(name, **sizes, **rules)
+
+
+def failed(report):
+    return {result.name for result in report.failed}
+
+
+@pytest.mark.parametrize(
+    ("build", "domains"),
+    [
+        (built("posted-price", **RULES), None),
+        (built("posted-price", oracle={"kind": "exact"}, epsilon=-1.5), None),  # its prices need room
+        (built("bid-price"), None),
+        (built("spot"), ["one round"]),  # of jobs of one node: the second price
+        (built("vcg"), ["one round", "widths"]),
+    ],
+    ids=["posted prices", "exponential prices", "bid prices", "second price", "VCG within a round"],
+)
+def test_what_is_truthful_passes(build, domains):
+    report = check_truthful(build, domains=domains, n_markets=many(4, least=2) if domains is None else 0, plays=150)
+    report.raise_if_failed()
+    assert "a proof for this domain" in report["truthful, one round"].detail
+
+
+@pytest.mark.parametrize(
+    ("build", "domain", "gain"),
+    [
+        (built("pay-as-bid"), "one round", 4.0),  # worth 5, and 1 wins
+        (built("spot"), "widths", 1.0),
+        (built("armada", version=2026), "one round", 4.0),  # worth 5, sets the price, and pays what another bids: 1
+        (built("armada", version=2024), "one round", 4.0),
+        (built("vcg"), "two rounds", 5.0),
+    ],
+    ids=["pay-as-bid", "spot", "armada 2026", "armada 2024", "VCG over rounds"],
+)
+def test_what_invites_lies_fails_and_the_lie_replays(build, domain, gain):
+    result = check_truthful(build, domains=[domain], n_markets=0)[f"truthful, {domain}"]
+    assert result.outcome == "failed"
+    assert f"gains {gain:g} credits" in result.detail
+    call = re.search(r"replay_tiny\(build, '([a-z ]+)', (\d+), \(([\d, ]+)\), (\d+)\)", result.detail)
+    owner, profile, lie = int(call[2]), tuple(map(int, call[3].split(","))), int(call[4])
+    honest, lying = replay_tiny(build, call[1], owner, profile, lie)
+    assert lying - honest == pytest.approx(gain)
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *UNFAIR])
+def test_planted_faults_fail(fault):
+    """All but prices that fall in tiny domains; who submits late gains by those, which goes beyond misreporting."""
+    rules = RULES if "seed" not in fault else {"pricing": RULES["pricing"]}
+    make = {**FAULTS, **UNFAIR}[fault]
+
+    def build(**sizes):
+        return make(**sizes, **rules)
+
+    if fault == "prices fall over time":
+        assert not failed(check_truthful(build, n_markets=2, plays=150))
+        rules = {**RULES, "pricing": {"kind": "posted", "prices": [2.0]}}
+        assert failed(check_truthful(build, domains=[], n_markets=8, plays=600, outside=True)) == {DRAWN}
+    else:
+        assert any(name.startswith("truthful") for name in failed(check_truthful(build, n_markets=0)))
+
+
+def test_a_lie_found_by_search_is_shrunk_and_replays():
+    build = built("pay-as-bid")
+    (result,) = check_truthful(build, domains=[], n_markets=6, plays=500)
+    assert (result.name, result.outcome) == (DRAWN, "failed")
+    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), contested=(True|False)\)", result.detail)
+    again = replay_drawn(build, int(call[1]), eval(call[2]), contested=call[3] == "True")
+    assert again.confirmed
+    smallest = float(re.search(r"still pays gains at least ([\d.e-]+)", result.detail)[1])
+    assert again.gain_high >= smallest > 0
+
+
+def test_a_refund_makes_a_deficit_and_an_entry_fee_a_loss():
+    def refunds(**sizes):
+        return UNFAIR["refund on eviction"](**sizes, **RULES)
+
+    assert "no deficit, evicted" in failed(check_truthful(refunds, domains=["evicted"], n_markets=0))
+
+    def dear(**sizes):
+        return FAULTS["wide is cheap"](**{**sizes, **RULES, "pricing": {"kind": "posted", "prices": [0.3]}})
+
+    report = check_truthful(dear, domains=["one round"], n_markets=0)
+    assert not failed(report)
+    assert report["participation, one round"].seen == 64 * 3
+
+
+def test_a_mechanism_that_raises_or_cannot_be_built_fails_by_name():
+    def broken(**sizes):
+        raise ZeroDivisionError("no luck")
+
+    report = check_truthful(broken, n_markets=2)
+    assert {result.outcome for result in report} == {"failed"}
+    assert "no luck" in report["truthful, one round"].detail
+    assert "no luck" in report[DRAWN].detail
+
+
+def test_bad_input():
+    with pytest.raises(InvalidParameterError, match=r"domains = 'one': expected some of one round, two rounds"):
+        check_truthful(built("vcg"), domains=["one"])
+    with pytest.raises(InvalidParameterError, match="plays = 3: expected a whole number >= 100"):
+        check_truthful(built("vcg"), plays=3)
+    with pytest.raises(InvalidParameterError, match="except_for = 'truth': expected some of truthful, one round"):
+        check_truthful(built("vcg"), except_for={"truth": ""})
+    with pytest.raises(InvalidParameterError, match="domain = 'one'"):
+        replay_tiny(built("vcg"), "one", 0, (0, 0, 0), 1)
+    assert len(tiny_domains()["one round"].owners) == 3
+    assert next(iter(truthful_checks(built("vcg"), domains=["widths"], n_markets=0))) == "truthful, widths"
+
+
+test_posted_prices_in_one_line = mechanism_tests(built("posted-price", **RULES), n_markets=2, plays=100)
+test_free_shares_in_one_line = policy_tests(
+    PortWorld("fairness", "none"),
+    search_worlds=4,
+    fresh_worlds=20,
+    except_for={"truthful in drawn worlds": "without payments, asking for more pays"},
+)
+
+
+def test_a_policy_without_payments_fails():
+    report = check_policy(PortWorld("ogasched", "none"), search_worlds=4, fresh_worlds=20)
+    assert failed(report) == {"truthful in drawn worlds"}
+    assert "score_lie(world" in report["truthful in drawn worlds"].detail
+
+
+def test_the_one_line_suite_fails_where_the_check_does():
+    suite = mechanism_tests(built("pay-as-bid"), n_markets=1, plays=100, domains=["one round"])
+    with pytest.raises(AssertionError, match="gains 4 credits"):
+        suite("truthful, one round")
+    suite("capacity is held")
+    with pytest.raises(InvalidParameterError, match="except_for = 'capacity'"):
+        mechanism_tests(built("vcg"), except_for={"capacity": ""})
