@@ -53,12 +53,12 @@ from .study.sweeps.sweeping import SweepResult as SweepResult
 from .study.sweeps.sweeping import sweep as sweep
 from .truthfulness.audit import audit as audit
 from .truthfulness.certificate import certify as certify
-from .truthfulness.check_truthful import check_truthful as check_truthful
 from .truthfulness.checks import check_mechanism as check_mechanism
 from .truthfulness.finite.auditing import audit_finite as audit_finite
 from .truthfulness.finite.designing import design as design
 from .truthfulness.searching import search as search
 from .truthfulness.situation import situation_of as situation_of
+from .truthfulness.truth_tests import check_truthful as check_truthful
 from .truthfulness.witness_file import replay_witness as replay_witness
 from .worlds.google import google_recurring as google_recurring
 from .worlds.synthetic import synthetic_pipelines as synthetic_pipelines

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.truthfulness.check_truthful import raising, truthful_checks
 from marketsched.truthfulness.checks import mechanism_checks
 from marketsched.truthfulness.cores.checking import policy_checks
+from marketsched.truthfulness.truth_tests import raising, truthful_checks
 
 
 def mechanism_tests(

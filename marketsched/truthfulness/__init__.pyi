@@ -5,9 +5,6 @@ from .certificate import CertificateError as CertificateError
 from .certificate import certify as certify
 from .check_report import CheckReport as CheckReport
 from .check_report import MechanismCheckError as MechanismCheckError
-from .check_truthful import check_truthful as check_truthful
-from .check_truthful import replay_drawn as replay_drawn
-from .check_truthful import replay_tiny as replay_tiny
 from .checks import check_mechanism as check_mechanism
 from .checks import mechanism_checks as mechanism_checks
 from .conduct_audit import audit_conduct as audit_conduct
@@ -39,6 +36,9 @@ from .situation import Other as Other
 from .situation import Situation as Situation
 from .situation import situation_of as situation_of
 from .situation import situations_of as situations_of
+from .truth_tests import check_truthful as check_truthful
+from .truth_tests import replay_drawn as replay_drawn
+from .truth_tests import replay_tiny as replay_tiny
 from .utilities import UtilityTable as UtilityTable
 from .utilities import expected_utilities as expected_utilities
 from .witness import Witness as Witness

@@ -9,9 +9,9 @@ from faulty_mechanisms import FAULTS, UNFAIR
 from marketsched.mechanisms import InvalidParameterError, get_mechanism
 from marketsched.testing import mechanism_tests, policy_tests
 from marketsched.truthfulness import check_policy, check_truthful
-from marketsched.truthfulness.check_truthful import DRAWN, replay_drawn, replay_tiny, truthful_checks
 from marketsched.truthfulness.cores.worlds import PortWorld
 from marketsched.truthfulness.tiny_domains import tiny_domains
+from marketsched.truthfulness.truth_tests import DRAWN, replay_drawn, replay_tiny, truthful_checks
 
 RULES = {"pricing": {"kind": "posted", "prices": [0.3]}, "oracle": {"kind": "exact"}}
 
