@@ -263,7 +263,8 @@ def _adagrad_kernel(starts, durations, widths, offsets, values, capacity, step, 
         trace[i] = bound
         if bound < lowest:
             lowest = bound
-            best[:] = prices
+            for t in range(n_rounds):  # as a slice it takes a second longer to compile: its error has a text
+                best[t] = prices[t]
         demand, moved = 0.0, False
         for t in range(n_rounds):
             demand += change[t]
