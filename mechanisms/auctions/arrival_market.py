@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ class ArrivalMarket(Rounds, ABC):
         self._waiting: list[WaitingJob] = []  # ready and without a start, in order of (arrival, submission)
         self._booked: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by first round
         self._running: dict[JobId, WaitingJob] = {}
+        self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round that evicts them
 
     @abstractmethod
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
@@ -172,8 +174,8 @@ class ArrivalMarket(Rounds, ABC):
             raise InvalidReportError(place="owner", value=owner, legal="a hashable name", source=f"job {job!r}")
         self._jobs[job] = WaitingJob(job, len(self._names), sow, owner)
         self._names.add(job)
-        cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, strict=True)
-        return LaunchPlan(job, tuple((a, o, None) for a, o in cases), 0.0)
+        cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, repeat(None), strict=False)
+        return LaunchPlan(job, tuple(cases), 0.0)
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; it is served when the round is cleared.
@@ -201,7 +203,7 @@ class ArrivalMarket(Rounds, ABC):
         """
         self._check_open("advance")
         now = self._round
-        overdue = [x for x in self._running.values() if x.start + x.limit <= now]
+        overdue = [x for x in self._ending.pop(now, ()) if self._running.get(x.job) is x]
         for x in overdue:
             self._leave(x)  # its nodes are on offer
         waiting = self._waiting + sorted(self._arrived, key=_order)
@@ -216,7 +218,9 @@ class ArrivalMarket(Rounds, ABC):
                 x.start = start
                 self._booked[start].append(x)
         started = sorted(self._booked.pop(now, ()), key=_order)
-        self._running.update((x.job, x) for x in started)
+        for x in started:
+            self._running[x.job] = x
+            self._ending[max(x.start + x.limit, now + 1)].append(x)
         self._round, self._any_arrival = now + 1, False
         return [
             *(Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=_order)),

@@ -105,6 +105,10 @@ class FirstCome(ArrivalMarket):
             n_starts = self.limits.last_useful_completion(x.sow) - x.limit - now + 1
             if n_starts < 1 or x.limit > self.max_duration:
                 return None
+            # Most jobs find room at once: no start but the first is looked at then.
+            room = self._free[now - 1 : now - 1 + x.limit].min() >= width
+            if room and x.sow.value.table(now + x.limit, 1)[0] > self.price * width * x.limit:
+                return now
             return self._earliest_start(width, x.limit, x.sow.value.table(now + x.limit, n_starts))
         coming = x.worth[now - x.arrival :]
         if not (coming > TOLERANCE).any():
