@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -40,6 +40,8 @@ class MarketSetup:
         How owners report.
     round_seconds : float, optional
         Length of a round in seconds, for time axes; None: rounds have no unit.
+    notes : mapping
+        What the workload says of itself: text or numbers by name.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class MarketSetup:
     resubmit: bool = False
     strategy: Strategy | Callable[[Job], Strategy] = field(default_factory=Truthful)
     round_seconds: float | None = None
+    notes: Mapping[str, str | int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("capacity", "horizon", "max_delay"):

@@ -71,6 +71,13 @@ _TABLES: dict[str, dict[str, Any]] = {
         "synthetic-pipelines": "marketsched.worlds.synthetic:SyntheticParameters",
         "jobs": "marketsched.config.job_list:JobList",
         "mixtures": "marketsched.config.mixtures:Mixtures",
+        "swf": "marketsched.worlds.logs.kinds:SwfLog",
+        "csv": "marketsched.worlds.logs.kinds:CsvLog",
+        "philly": "marketsched.worlds.logs.kinds:PhillyLog",
+        "google-jobs": "marketsched.worlds.logs.kinds:GoogleJobsLog",
+        "google-demand": "marketsched.worlds.logs.kinds:GoogleDemandLog",
+        "google-tasks": "marketsched.worlds.logs.kinds:GoogleTasksLog",
+        "openb-pods": "marketsched.worlds.logs.kinds:OpenbLog",
     },
     "trace": {},
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import Promise, promised_ratio
 from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import is_log
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import SIZES
@@ -29,6 +30,8 @@ class NamedMechanism:
     def promise(self, setup: MarketSetup) -> Promise:
         """Return what is proven about E[OPT] / E[welfare] of this mechanism in this market."""
         choice, workload = self.scenario.mechanism, self.scenario.workload
+        if is_log({"workload": {"kind": workload.kind}}) and any(job.signal is None for job in setup.jobs):
+            return Promise(None, False, "durations hidden, and announced as estimates: ratios are proven for true laws")
         if not all(job.truth.revealed for job in setup.jobs):
             return Promise(None, False, "durations hidden: the ratios are proven for revealed durations")
         if self.scenario.owners.misreporting > 0:

@@ -274,4 +274,5 @@ class Scenario(Strict):
             resubmit=self.resubmit,
             strategy=self.owners.strategies(sorted({job.owner for job in built.jobs}), owners_rng),
             round_seconds=built.round_seconds,
+            notes=dict(built.notes),
         )

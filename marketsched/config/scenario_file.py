@@ -59,6 +59,8 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         names = ", ".join(built_in_names())
         raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
+    if Path(where).name.removesuffix(".gz").endswith((".swf", ".csv")):
+        return _of_log(Path(where)), str(where)
     data = read_yaml(where)
     if not isinstance(data, Mapping):
         raise InvalidParameterError(
@@ -66,6 +68,24 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
             "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
         )
     return data, str(where)
+
+
+def _of_log(path: Path) -> dict[str, Any]:
+    """Return the scenario that is made of a log: a market of its last runs, with the defaults of its kind."""
+    from marketsched.worlds.logs.formats import format_of
+
+    name = path.name.removesuffix(".gz").rpartition(".")[0]
+    # The exact oracle is for small markets; parts that do not matter to a mechanism are left out by it.
+    prices = {"name": "posted-price", "oracle": {"kind": "monte-carlo", "refresh": 0.1}}
+    return {"name": name, "workload": {"kind": format_of(path), "path": str(path)}, "mechanism": prices}
+
+
+def is_log(scenario: Mapping[str, Any]) -> bool:
+    """Tell whether the workload of a scenario, as plain data, is a log."""
+    from marketsched.worlds.logs.formats import FORMATS
+
+    workload = scenario.get("workload")
+    return isinstance(workload, Mapping) and workload.get("kind") in FORMATS
 
 
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:

@@ -128,12 +128,12 @@ class _RegisteredWorkload(Section, WorkloadSection):
 
 def _is_recipe(maker: Any) -> bool:
     """Return True if it is a dataclass with a method ``build`` of its own."""
-    return is_dataclass(maker) and "build" in vars(maker)
+    return is_dataclass(maker) and hasattr(maker, "build")
 
 
 def asked_for(maker: Callable[..., Any]) -> dict[str, Parameter]:
     """Return what a registered class or function wants to be given, settable parameters among it."""
-    return parameters_of(vars(maker)["build"] if _is_recipe(maker) else maker)
+    return parameters_of(getattr(maker, "build") if _is_recipe(maker) else maker)  # noqa: B009 - of a callable
 
 
 @lru_cache(maxsize=256)

@@ -135,6 +135,7 @@ def _run_market(
         "round_seconds": setup.round_seconds,
         "rounds": summary["rounds"],
         "expected": scenario.expected,
+        "workload": dict(setup.notes),
         "versions": versions(),
         "seconds": clock.seconds,
         "complete": complete,

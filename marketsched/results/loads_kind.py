@@ -17,7 +17,7 @@ from marketsched.results.kinds import Kind, register_kind
 from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text, share_difference
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
-from marketsched.results.views import plain_table
+from marketsched.results.views import plain_table, workload_remarks
 
 MARKERS = "osD^vP*X"
 # How the lines that everybody is compared with are called and drawn.
@@ -91,7 +91,7 @@ def _remarks(result: Result) -> list[str]:
     kinds = result.runs["opt_kind"].dropna().unique().tolist() if "opt_kind" in result.runs else []
     bounds = " or ".join(BOUNDS[kind] for kind in kinds)
     found = [f"welfare as a share of {bounds}, mean over seeds; the nodes of a seed are those that make the load"]
-    found += flat_remarks(rows, result.meta)
+    found += flat_remarks(rows, result.meta) + workload_remarks(result.meta)
     for row in rows:
         if row["refused"]:
             of = f"{row['refused']} of {row['refused'] + row['runs']} seeds"

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.kinds import Kind, register_kind
-from marketsched.results.views import amount, flat, percent, plain_table
+from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,8 @@ class _Market(Kind):
         return f"after round {result.summary['rounds']} of {result.summary['horizon']}"
 
     def view(self, result: Result) -> Group:
-        return summary_view(result.summary, result.meta.get("expected"))
+        found = summary_view(result.summary, result.meta.get("expected"))
+        return Group(found, *(Text(f"- {remark}") for remark in workload_remarks(result.meta)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
         from marketsched.results.market_figure import run_figure

@@ -20,7 +20,7 @@ from rich.text import Text
 from marketsched.results.kinds import Kind, register_kind
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
-from marketsched.results.views import amount, percent, plain_table, ratio_text
+from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
 
 RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
 BOUNDS = {
@@ -145,7 +145,7 @@ def _remarks(comparison: Result) -> list[str]:
                 f"{', '.join(unseen)}: no loss seen in {meta['runs']} runs; the interval covers one of everything in a "
                 "share of runs that so many speak for"
             )
-    found += flat_remarks(rows, meta)
+    found += flat_remarks(rows, meta) + workload_remarks(meta)
     for row in rows:
         alpha = "no constant" if not math.isfinite(row["promised_ratio"]) else f"{row['promised_ratio']:.3g}"
         verdict = "proven" if row["promise_holds"] and math.isfinite(row["promised_ratio"]) else "not proven here"

@@ -18,6 +18,12 @@ MOST_ROWS = 200  # of a table on the page; the file holds all
 ACROSS = 8  # columns from which on a table of few rows is turned on its side
 
 
+def workload_remarks(meta: Mapping[str, Any]) -> list[str]:
+    """Say of a market made by a rule, as those of logs are, what of its jobs was drawn, chosen or left out."""
+    notes = meta.get("workload") or {}
+    return [f"{what}: {found}" for what, found in notes.items()] if "rule" in notes else []
+
+
 def percent(x: float) -> str:
     """Show a share: 0.1234 as ``12.3 %``."""
     return f"{100 * x:.1f} %"

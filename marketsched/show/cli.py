@@ -22,10 +22,12 @@ from marketsched.show.commands.tools import (
     INTERRUPTED,
     REPORTED,
     DataOption,
+    DaysOption,
     ForceOption,
     JsonOption,
     OutOption,
     SetOption,
+    days_change,
     file_name,
     finish,
     one_line_errors,
@@ -73,22 +75,26 @@ def root(
 
 @app.command(no_args_is_help=True, epilog="Try: marketsched run synthetic-pipelines")
 def run(
-    scenario: Annotated[str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")],
+    scenario: Annotated[
+        str,
+        typer.Argument(help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log (.swf, .csv)."),
+    ],
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    days: DaysOption = None,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Run a scenario; print its summary, write its tables and a figure."""
+    """Run a scenario or a log; print its summary, write its tables and a figure."""
     with one_line_errors():
         from marketsched.config.scenario_file import read_scenario, with_changes
 
         content, source = read_scenario(scenario)
         from marketsched.config.scenario import Scenario
 
-        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source)
+        chosen = Scenario.from_dict(with_changes(content, [*days_change(days), *(changes or [])]), source=source)
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         from marketsched.play.running import run as run_scenario
 

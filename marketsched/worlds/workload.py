@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -13,17 +12,13 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.ranges import Positive, checked
-from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
-from marketsched.mechanisms.values import DeadlineValue
-from marketsched.worlds.prediction import History, PredictionRule, predict
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LOG_COLUMNS = ("submit_s", "run_s", "processors", "user", "executable")
+    from marketsched.worlds.logs.rule import LogRule
 
 
 @dataclass(frozen=True)
@@ -108,59 +103,36 @@ class Workload:
         name: str = "log",
         days: Positive = 1.0,
         load: Positive = 1.2,
-        rule: PredictionRule | None = None,
+        rule: LogRule | None = None,
     ) -> Workload:
-        """Return the market of the last ``days`` of a log, each run predicted from earlier ones of its user's program.
+        """Return the market of the last ``days`` of a log.
 
         Parameters
         ----------
         log : DataFrame
-            One row per run: ``submit_s, run_s`` (seconds), ``processors``, ``user``, ``executable``. A user's
-            executable is one recurring job; runs without length or processors do not count.
+            One row per run: ``submit_s, run_s`` (seconds) and ``processors``; where known ``requested_s``, ``user``,
+            ``executable``, ``queue``, ``urgency``, ``status`` (-1 or NaN: not known). Runs without length or
+            processors do not count.
         rng : Generator or int, optional
-            Draws what no log says: credits per node-round (log-normal) and slack (2 to 12 rounds) of each job.
+            Draws what no log says; see `marketsched.worlds.logs.rule`.
         name : str
             What the workload is called.
         days, load : float
-            Length of the market, and its work as a share of what its nodes can do; there are at least twice the
-            nodes of the widest job.
-        rule : PredictionRule, optional
-            How runs are predicted, and how long a round is.
+            Length of the market, and its work as a share of what its nodes can do; there are at least the nodes of
+            the widest job.
+        rule : LogRule, optional
+            What is drawn, what owners announce, and how long a round is.
 
         Raises
         ------
         InvalidParameterError
-            If a column is missing, or no run of these days can be predicted.
+            If a column is missing, or no run is in these days.
         """
-        missing = [column for column in LOG_COLUMNS if column not in log]
-        if missing:
-            raise InvalidParameterError(f"no column {', '.join(missing)}", place="log", legal=", ".join(LOG_COLUMNS))
-        rule, draws = rule or PredictionRule(), generator_of(rng)
-        runs = log[(log["run_s"] > 0) & (log["processors"] > 0)].sort_values("submit_s", kind="stable")
-        origin = float(runs["submit_s"].max()) - days * 86_400.0
-        jobs = [
-            job
-            for (user, executable), own in runs.groupby(["user", "executable"])
-            for job in _recurring(f"{user}-{executable}", str(user), own, origin, rule, draws)
-        ]
-        require(bool(jobs), f"no run of the last {days:g} days has {rule.min_gaps + 1} earlier ones of its job")
-        jobs.sort(key=lambda job: job.truth.birth)
-        rounds = math.ceil(days * 86_400.0 / rule.round_seconds)
-        widest = max(job.truth.concurrency for job in jobs)
-        work = sum(job.truth.concurrency * job.duration for job in jobs)
-        return cls(
-            name,
-            tuple(jobs),
-            capacity=max(2 * widest, round(work / rounds / load)),
-            birth_rounds=max(rounds, max(job.truth.birth for job in jobs)),
-            horizon=max(job.truth.value.last for job in jobs) + rule.max_duration,
-            max_concurrency=widest,
-            max_duration=rule.max_duration,
-            max_value=max(job.truth.value.highest for job in jobs),
-            max_delay=1 + max(job.truth.value.last - job.truth.birth for job in jobs),
-            round_seconds=rule.round_seconds,
-            notes={"source": "a log; what runs are worth, and by when, is drawn", "statements": len(jobs)},
-        )
+        from marketsched.worlds.logs.job_log import JobLog
+        from marketsched.worlds.logs.market import Window, market_of
+        from marketsched.worlds.logs.rule import LogRule
+
+        return market_of(JobLog.of(log), Window(days=days, load=load), rule or LogRule(), rng=rng, name=name)
 
     @property
     def work(self) -> int:
@@ -196,24 +168,6 @@ class Workload:
         np.add.at(change, arrivals, nodes)
         np.subtract.at(change, arrivals + durations, nodes)
         return float(change.cumsum().max() / self.capacity)
-
-
-def _recurring(
-    name: str, owner: str, runs: pd.DataFrame, origin: float, rule: PredictionRule, rng: np.random.Generator
-) -> Iterator[Job]:
-    """Yield the runs of one recurring job from ``origin`` on that can be predicted."""
-    submits, seconds = runs["submit_s"].tolist(), runs["run_s"].tolist()
-    rounds = [rule.rounds_of(each) for each in seconds]
-    past = History(submits, [s + r for s, r in zip(submits, seconds, strict=True)], rounds)
-    density, slack, nodes = float(rng.lognormal(1, 0.7)), int(rng.integers(2, 13)), int(runs["processors"].median())
-    for i, submit in enumerate(submits):
-        told = predict(past, i, rule, origin) if submit >= origin else None
-        if told is None or told.birth < 1:
-            continue
-        worth = DeadlineValue(density * nodes * told.duration.mean, told.expected + told.duration.quantile(0.9) + slack)
-        truth = StatementOfWork.from_arrays(told.birth, nodes, worth, told.arrivals, told.durations, told.probabilities)
-        arrival = int((submit - origin) // rule.round_seconds) + 1
-        yield Job(f"{name}-{i}", owner, truth, arrival, rounds[i], rounds[i])
 
 
 def certain_laws(workload: Workload) -> list[StatementLaw]:

@@ -164,8 +164,8 @@ def your_mechanism(ran):
 
 
 def your_trace(ran):
-    assert interval(ran, "posted prices: ")[1] < interval(ran, "first come, first served: ")[0]
-    assert ran.number(r"market: (\d+) predicted runs") > 500
+    low = ran.number(r"bid-price: ([\d.]+) to ")
+    assert ran.number(r"first-come: [\d.]+ to ([\d.]+) %") < low
 
 
 def your_policy(ran):

@@ -156,12 +156,12 @@ def test_a_log_becomes_a_market():
         columns=["submit_s", "run_s", "processors", "user", "executable"],
     )
     market = Workload.from_log(log, rng=0, days=1.0)
-    assert len(market.jobs) > 15 and market.capacity >= 4 and market.max_concurrency == 2
-    assert all(job.duration == 3 and job.truth.birth <= job.arrival for job in market.jobs)
+    assert len(market.jobs) == 25 and market.capacity >= 4 and market.max_concurrency == 2  # both ends of the day
+    assert all(job.duration == 15 and job.truth.birth == job.arrival for job in market.jobs)  # rounds of a minute
     assert Workload.from_log(log.iloc[::-1], rng=0, days=1.0).jobs == market.jobs
-    with pytest.raises(InvalidParameterError, match="no column user: expected submit_s, run_s"):
-        Workload.from_log(log.drop(columns="user"))
-    with pytest.raises(InvalidParameterError, match=r"no run of the last 0\.001 days"):
-        Workload.from_log(log, days=0.001)
+    with pytest.raises(InvalidParameterError, match="no column processors: expected submit_s, run_s"):
+        Workload.from_log(log.drop(columns="processors"))
+    with pytest.raises(InvalidParameterError, match="no run is usable"):
+        Workload.from_log(log.assign(run_s=0))
     with pytest.raises(InvalidParameterError, match="days = 0: expected a finite number > 0"):
         Workload.from_log(log, days=0)

@@ -9,10 +9,12 @@ import typer
 
 from marketsched.show.commands.tools import (
     DataOption,
+    DaysOption,
     ForceOption,
     JsonOption,
     OutOption,
     SetOption,
+    days_change,
     file_name,
     finish,
     one_line_errors,
@@ -28,23 +30,30 @@ if TYPE_CHECKING:
 def compare(
     scenario: Annotated[
         str | None,
-        typer.Argument(help="A built-in scenario or a YAML file. With --adversary: one of kind jobs, or none."),
+        typer.Argument(
+            help="A built-in scenario, a YAML file, or a log (.swf, .csv). With --adversary: a scenario of kind jobs."
+        ),
     ] = None,
     mechanisms: Annotated[
         str | None,
         typer.Option(
             help="Names, separated by commas; rules behind a colon, as in reduction:eviction=running. "
-            "(default: exponential,first-come; of a cluster: its policies)",
+            "(default: exponential,first-come; of a log: six of them; of a cluster: its policies)",
             show_default=False,
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=1)] = 20,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Paired runs, with seeds from --seed on. (default: 20; of a log 3)", min=1, show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     optimum_seconds: Annotated[
         float | None,
         typer.Option(
             help="How long the exact optimum of a run may take; 0: bounds alone (cluster: no best fixed allocation). "
-            "(default: 10; 0 with --loads)",
+            "(default: 10; 0 with --loads and of a log)",
             min=0.0,
             show_default=False,
         ),
@@ -57,6 +66,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    days: DaysOption = None,
     jobs: Annotated[int, typer.Option(help="Worker processes, which share the seeds.", min=1)] = 1,
     adversary: Annotated[
         bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
@@ -82,14 +92,17 @@ def compare(
     """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
     with one_line_errors():
         from marketsched.config.scenario import Scenario
-        from marketsched.config.scenario_file import read_scenario, with_changes
+        from marketsched.config.scenario_file import is_log, read_scenario, with_changes
         from marketsched.mechanisms.errors import InvalidParameterError
+        from marketsched.study.comparisons.comparing import LOG_RUNS, RUNS
 
         names = None if mechanisms is None else [name.strip() for name in mechanisms.split(",") if name.strip()]
         if names == []:
             raise InvalidParameterError(place="--mechanisms", value=mechanisms, legal="names, separated by commas")
         content, source = read_scenario(scenario) if scenario is not None else (None, "")
-        content = None if content is None else with_changes(content, changes or [])
+        content = None if content is None else with_changes(content, [*days_change(days), *(changes or [])])
+        if content is not None and is_log(content):
+            runs = runs or LOG_RUNS
         base = None if content is None else Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
@@ -109,7 +122,7 @@ def compare(
         options: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "jobs": jobs}
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
-        _compare(base, content, source, names, runs, seed, over, out, force, as_json, options)
+        _compare(base, content, source, names, runs or RUNS, seed, over, out, force, as_json, options)
 
 
 def _compare(

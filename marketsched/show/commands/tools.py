@@ -30,10 +30,19 @@ OutOption = Annotated[
     typer.Option(help="Folder for the results (default: a new one under runs).", show_default=False),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace earlier results in that folder.")]
+DaysOption = Annotated[
+    float | None,
+    typer.Option(help="Of a log: its last so many days (default: its last 10,000 jobs).", show_default=False),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
 ]
+
+
+def days_change(days: float | None) -> list[str]:
+    """Return the change of a scenario that ``--days`` stands for."""
+    return [] if days is None else [f"workload.days={days!r}"]
 
 
 @contextmanager

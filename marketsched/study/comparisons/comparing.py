@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 import pandas as pd
 
 from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
@@ -23,6 +24,8 @@ from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
+LOG_DEFAULT = ("bid-price", "first-come", "posted-price")  # of a log
+RUNS, LOG_RUNS = 20, 3  # of the command, where it says nothing
 OPTIMUM_SECONDS = 10.0
 Tell = Callable[[str], None]  # told what comes now
 Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
@@ -77,7 +80,7 @@ def compare(
         Names of the registry, each perhaps with rules of its own, as in
         ``"reduction:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
         cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
-        None: ``exponential`` and ``first-come``; of a cluster the scenario's policies.
+        None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of a cluster the scenario's policies.
     runs : int
         Seeds ``seed .. seed + runs - 1``.
     seed : int
@@ -89,7 +92,7 @@ def compare(
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float, optional
         How long the exact optimum of one seed may take; 0: only the dual bound (29) is computed, and of
-        a cluster the best there could be is not looked for at all. None: 10, and 0 with ``loads``.
+        a cluster the best there could be is not looked for at all. None: 10, and 0 with ``loads`` and of a log.
     growth : bool
         Of a cluster: whether regret is measured at shorter horizons, too, to tell how it grows; needs
         ``optimum_seconds`` above 0, and a core whose regret is a matter of horizons.
@@ -173,7 +176,9 @@ def _contest(
     from marketsched.study.comparisons.loads import LoadContest
     from marketsched.study.comparisons.mechanisms import MechanismContest
 
-    names = DEFAULT if names is None else names
+    log = is_log({"workload": {"kind": base.workload.kind}})
+    names = (LOG_DEFAULT if log else DEFAULT) if names is None else names
+    seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:
         return LoadContest(base, names, loads, data, seconds or 0.0)
     return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds)

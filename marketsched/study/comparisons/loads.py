@@ -29,7 +29,7 @@ class LoadContest:
 
     compared: ClassVar[str] = "mechanisms"
     kind: ClassVar[str] = "loads"
-    summed_only: ClassVar[tuple[str, ...]] = ()
+    summed_only: ClassVar[tuple[str, ...]] = ("notes",)
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class LoadContest:
                 continue
             found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
             rows += [{**about, **row} for row in found["runs"]]
-        return {"runs": rows}
+        return {"runs": rows, "notes": [dict(workload.notes)]}
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.

@@ -47,7 +47,7 @@ class MechanismContest:
 
     compared: ClassVar[str] = "mechanisms"
     kind: ClassVar[str] = "mechanisms"
-    summed_only: ClassVar[tuple[str, ...]] = ("promises",)
+    summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes")
 
     def __init__(
         self, base: Scenario, mechanisms: Sequence[str], data: str | PathLike[str] | None, seconds: float
@@ -94,7 +94,11 @@ class MechanismContest:
         bracket = Bracket(max(bracket.low, best), max(bracket.high, best), bracket.kind)
         about = {"scenario": self._base.name, "seed": seed}
         optimum = {"opt_low": bracket.low, "opt_high": bracket.high, "opt_kind": bracket.kind}
-        return {"runs": [{**about, **row, **optimum, **flat_prices} for row in rows], "promises": promises}
+        return {
+            "runs": [{**about, **row, **optimum, **flat_prices} for row in rows],
+            "promises": promises,
+            "notes": [dict(workload.notes)],
+        }
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per mechanism, with what is promised of it in the first seed."""
@@ -102,8 +106,8 @@ class MechanismContest:
         return summary_table(tables["runs"], self.labels, CONFIDENCE).merge(promises, on="mechanism")
 
     def about(self, found: Found) -> dict[str, Any]:
-        """Return how long the exact optimum of a seed was allowed to take."""
-        return {"optimum_seconds": self._seconds}
+        """Return how long the exact optimum of a seed was allowed to take, and what the workload says of itself."""
+        return {"optimum_seconds": self._seconds, "workload": dict(found["notes"][0])}
 
 
 class _World:

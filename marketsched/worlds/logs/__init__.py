@@ -1,0 +1,1 @@
+"""Logs of jobs as markets: any table of runs, whatever file it came from."""

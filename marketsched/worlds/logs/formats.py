@@ -1,0 +1,202 @@
+"""What each format of a log says, as a `JobLog`: Standard Workload Format, Philly, Google, openb, and plain CSV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.worlds.demand import nodes_of
+from marketsched.worlds.logs.job_log import REQUIRED, JobLog
+from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.swf import FIELDS, read_swf
+from marketsched.worlds.traces.tables import open_lines, read_table
+from marketsched.worlds.traces.trace import Column, Source, data_folder
+
+LONGEST_HEADER = 100_000  # bytes
+WIDEST_GOOGLE_JOB = 64  # nodes
+_MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
+_THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
+_URGENCY_OF_QOS = {"BE": 0, "Burstable": 1, "Guaranteed": 1, "LS": 2}
+_TYPED = {
+    "submit_s": Column("submit_s", "float64", low=0.0),
+    **{name: Column(name, "float64", required=False, low=-1.0) for name in ("run_s", "processors", "requested_s")},
+}
+
+
+def swf_log(path: Path) -> JobLog:
+    """Return a log in Standard Workload Format; allocated processors, or the requested ones where those are unknown."""
+    table = read_swf(path)
+    table["processors"] = table["processors"].where(table["processors"] > 0, table["requested_processors"])
+    machine, thanks = None, "a log in Standard Workload Format"
+    with open_lines(path) as file:
+        for line in file:
+            if not line.startswith(b";"):
+                break
+            if found := _MACHINE.match(line):  # processors are what is counted, wherever both are named
+                machine = int(found[2]) if found[1] == b"MaxProcs" or machine is None else machine
+            elif found := _THANKS.match(line):
+                thanks = (
+                    f"a log in Standard Workload Format, with thanks to {found[1].decode('utf-8', 'replace').strip()}"
+                )
+    return JobLog.of(table, thanks, machine or None)
+
+
+def philly_log(path: Path) -> JobLog:
+    """Return the Philly log: GPUs as processors, the virtual cluster as user."""
+    table = TRACES["philly-jobs"].read(path)
+    seconds = (table["timestamp"] - table["timestamp"].min()).dt.total_seconds()
+    runs = {"submit_s": seconds, "run_s": table["duration"], "processors": table["num_gpus"], "user": table["cluster"]}
+    return JobLog.of(pd.DataFrame(runs), TRACES["philly-jobs"].source)
+
+
+def google_jobs_log(path: Path) -> JobLog:
+    """Return Google's jobs of 29 days: one node each, as no width is recorded; those of time 0 are left out."""
+    table = TRACES["google-jobs"].read(path)
+    table = table[table["submit_s"] > 0].rename(columns={"group": "executable"})
+    table["processors"], table["urgency"] = 1, table["sched_class"].clip(upper=2)
+    return JobLog.of(table, TRACES["google-jobs"].source)
+
+
+def google_demand_log(path: Path) -> JobLog:
+    """Return Google's jobs of 19 hours: nodes by their tasks and processors, at most `WIDEST_GOOGLE_JOB`."""
+    table = TRACES["google-demand"].read(path).rename(columns={"group": "executable"})
+    table["processors"] = nodes_of(table["n_tasks"].to_numpy(), table["cpu_req"].to_numpy(), WIDEST_GOOGLE_JOB)
+    table["urgency"] = table["sched_class"].clip(upper=2)
+    return JobLog.of(table, TRACES["google-demand"].source)
+
+
+def google_tasks_log(path: Path) -> JobLog:
+    """Return Google's starts of tasks within 3 h: one node each, submitted when they began to wait."""
+    table = TRACES["google-tasks"].read(path).rename(columns={"group": "executable"})
+    table["submit_s"] = table["sched_s"] - table["wait_s"].fillna(0.0)
+    table["processors"], table["urgency"] = 1, table["sched_class"].clip(upper=2)
+    return JobLog.of(table, TRACES["google-tasks"].source)
+
+
+def openb_log(path: Path) -> JobLog:
+    """Return the pods of openb: GPUs as nodes (a pod without one, or with a share of one, takes one)."""
+    table = TRACES["openb-pods"].read(path)
+    runs = {
+        "submit_s": table["creation_time"],
+        "run_s": table["deletion_time"] - table["scheduled_time"],
+        "processors": np.maximum(table["num_gpu"].to_numpy(), 1),
+        "urgency": table["qos"].map(_URGENCY_OF_QOS).fillna(1),
+        "queue": table["qos"],
+    }
+    return JobLog.of(pd.DataFrame(runs), TRACES["openb-pods"].source)
+
+
+def csv_log(path: Path) -> JobLog:
+    """Return a CSV file with the columns `submit_s, run_s, processors` and any others.
+
+    Raises
+    ------
+    TraceError
+        If a column is missing or occurs twice, or a field is malformed: the message names file and line.
+    """
+    names = header_of(path).split(",")
+    missing = [name for name in REQUIRED if name not in names]
+    if missing or len(set(names)) < len(names):
+        fault = f"no column {', '.join(missing)}" if missing else "a column occurs twice"
+        raise TraceError(
+            f"header {','.join(names)[:200]!r}: {fault}", place=f"{path}:1", legal=f"{', '.join(REQUIRED)}"
+        )
+    columns = tuple(_TYPED.get(name, Column(name, "str", required=False)) for name in names)
+    table = read_table(path, columns)
+    for name in ("urgency", "status"):
+        if name in table:
+            table[name] = pd.to_numeric(table[name], errors="coerce")
+    return JobLog.of(table, f"a CSV file, {path.name}")
+
+
+def header_of(path: Path) -> str:
+    """Return the first line of a file.
+
+    Raises
+    ------
+    TraceError
+        If it is too long, empty, or no UTF-8 text.
+    """
+    with open_lines(path) as file:
+        line = file.readline(LONGEST_HEADER + 1)
+    place = f"{path}:1"
+    if len(line) > LONGEST_HEADER:
+        raise TraceError(f"a first line of more than {LONGEST_HEADER:,} bytes", place=place, legal="names of columns")
+    try:
+        text = line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise TraceError(f"byte {line[error.start]:#04x} at {error.start}", place=place, legal="UTF-8 text") from None
+    if not text.strip() or "\0" in text:
+        raise TraceError("no text in the first line", place=place, legal="UTF-8 text, names of columns")
+    return text
+
+
+FORMATS: dict[str, Callable[[Path], JobLog]] = {
+    "swf": swf_log,
+    "csv": csv_log,
+    "philly": philly_log,
+    "google-jobs": google_jobs_log,
+    "google-demand": google_demand_log,
+    "google-tasks": google_tasks_log,
+    "openb-pods": openb_log,
+}
+_TRACE_OF = {"philly": "philly-jobs"}  # formats are called as their traces but for this one
+
+
+def format_of(path: Path) -> str:
+    """Return the format of a file, by its name and its first line.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is none of `FORMATS`.
+    """
+    if path.name.removesuffix(".gz").endswith(".swf"):
+        return "swf"
+    header = header_of(path)
+    for kind in FORMATS:
+        trace = TRACES.get(_TRACE_OF.get(kind, kind))
+        if trace is not None and header == ",".join(column.name for column in trace.columns):
+            return kind
+    if set(REQUIRED) <= set(header.split(",")):
+        return "csv"
+    if header.startswith(";") or len(header.split()) == len(FIELDS):
+        return "swf"
+    raise InvalidParameterError(
+        f"first line {header[:80]!r}", source=str(path), legal=f"a log: {', '.join(FORMATS)}; see docs/logs.md"
+    )
+
+
+def find_log(path: str, data: Source = None) -> Path:
+    """Return where a log is: the path itself, or that name in the data folder.
+
+    Raises
+    ------
+    MissingDataError
+        If there is no such file, and no data folder that could hold it.
+    """
+    own = Path(path)
+    if own.is_file():
+        return own
+    inside = data_folder(data) / path
+    return inside if inside.is_file() else own
+
+
+def read_log(path: Path, kind: str) -> JobLog:
+    """Return the log in a file of this format; the last few that were read are kept while the file stays as it is."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise MissingDataError(f"{path}: {error.strerror}: expected the file of a log") from None
+    return _read(path, kind, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, kind: str, changed: int, size: int) -> JobLog:
+    return FORMATS[kind](path)

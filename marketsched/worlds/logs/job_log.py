@@ -1,0 +1,112 @@
+"""A log of jobs in one form: what every format is brought into before a market is made of it.
+
+Rows that cannot be jobs are left out and counted; a field that is malformed is an error of the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from marketsched.mechanisms.errors import InvalidParameterError
+
+REQUIRED = ("submit_s", "run_s", "processors")
+OPTIONAL = ("requested_s", "user", "executable", "queue", "urgency", "status")
+FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
+
+
+@dataclass(frozen=True)
+class JobLog:
+    """The usable runs of a log, in order of submission.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per run: ``submit_s, run_s, requested_s`` (float64, seconds; NaN: no request is known),
+        ``processors`` (int64), ``user, executable, queue`` (text; empty: not known), ``urgency`` (int64, 0 to 2,
+        2 is the most urgent; -1: not known).
+    source : str
+        What it is a log of, and whom to thank.
+    nodes : int, optional
+        Size of the machine, where the log says it.
+    counted : mapping
+        Rows that were left out or put in order, by the reason.
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    source: str = "a log"
+    nodes: int | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, source: str = "a log", nodes: int | None = None) -> JobLog:
+        """Bring a table into this form.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Columns `REQUIRED`, and any of `OPTIONAL`; -1 and NaN stand for "not known".
+        source, nodes
+            As above.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a required column is missing or holds something else than numbers, or no run is left.
+        """
+        missing = [name for name in REQUIRED if name not in table]
+        if missing:
+            raise InvalidParameterError(f"no column {', '.join(missing)}", place="log", legal=", ".join(REQUIRED))
+        rows = pd.DataFrame({name: _numbers(table, name) for name in REQUIRED})
+        rows["requested_s"] = _numbers(table, "requested_s") if "requested_s" in table else np.nan
+        rows.loc[~(rows["requested_s"] > 0), "requested_s"] = np.nan
+        for name in ("user", "executable", "queue"):
+            rows[name] = _names(table[name]) if name in table else ""
+        rows["urgency"] = _numbers(table, "urgency").fillna(-1).astype(np.int64) if "urgency" in table else -1
+        status = _numbers(table, "status") if "status" in table else pd.Series(np.nan, index=rows.index)
+        usable, counted = _usable(rows)
+        for code, what in ((FAILED, "failed"), (CANCELLED, "cancelled")):
+            counted[f"runs that {what if code == FAILED else 'were cancelled'}, kept: they took their nodes"] = int(
+                (usable & (status == code)).sum()
+            )
+        rows = rows[usable]
+        if rows.empty:
+            raise InvalidParameterError("no run is usable", place="log", legal="a submission, a length, processors")
+        counted["rows before an earlier submission, sorted"] = int((rows["submit_s"].diff() < 0).sum())
+        rows = rows.astype({"processors": np.int64}).sort_values("submit_s", kind="stable", ignore_index=True)
+        return cls(rows, source, nodes, {what: n for what, n in counted.items() if n})
+
+
+def _usable(rows: pd.DataFrame) -> tuple[pd.Series[bool], dict[str, int]]:
+    """Return which rows can be jobs, and how many cannot, each counted under the first reason."""
+    reasons = {
+        "rows left out: no submission time": ~(rows["submit_s"] >= 0),
+        "rows left out: no run time": rows["run_s"].isna() | (rows["run_s"] < 0),
+        "rows left out: a run of 0 s": rows["run_s"] == 0,
+        "rows left out: no processors": ~(rows["processors"] >= 1),
+    }
+    usable, counted = pd.Series(True, index=rows.index), {}
+    for reason, bad in reasons.items():
+        counted[reason] = int((usable & bad).sum())
+        usable &= ~bad
+    return usable, counted
+
+
+def _numbers(table: pd.DataFrame, name: str) -> pd.Series[float]:
+    try:
+        found = table[name].astype(np.float64)
+    except (ValueError, TypeError):
+        raise InvalidParameterError(f"column {name} holds text", place="log", legal="numbers, -1: not known") from None
+    if not np.isfinite(found.dropna()).all():
+        raise InvalidParameterError(f"column {name} has an infinite number", place="log", legal="finite numbers")
+    return found
+
+
+def _names(column: pd.Series[str]) -> pd.Series[str]:
+    """Return names as text; -1 and what is missing become empty."""
+    text = column.astype(str).where(column.notna(), "")
+    text = text.str.removesuffix(".0") if column.dtype.kind == "f" else text
+    return text.where(~text.isin(["-1", "nan", "None"]), "")

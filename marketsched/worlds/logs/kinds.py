@@ -1,0 +1,120 @@
+"""The workloads that a scenario makes of a log: one kind for each format, with the same keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import Rng
+from marketsched.mechanisms.ranges import Count, Finite, Maybe, Whole, check_fields
+from marketsched.worlds.logs.formats import find_log, read_log
+from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.rule import AnyRule, LogRule
+from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.trace import Source
+from marketsched.worlds.workload import Workload
+
+MaybeCount = Annotated[int | None, Maybe(Whole(1))]
+MaybePositive = Annotated[float | None, Maybe(Finite("(0, inf)"))]
+MaybeAmount = Annotated[float | None, Maybe(Finite("[0, inf)"))]
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A log in a file, as a workload; subclasses name the format.
+
+    Parameters
+    ----------
+    path : str
+        The file, or its name in the data folder; empty: the usual name of the trace of this kind.
+    days, first_day, most_jobs, max_concurrency, capacity, load
+        As of `marketsched.worlds.logs.market.Window`.
+    rule : mapping
+        Keys of `marketsched.worlds.logs.rule.LogRule`; None: all as they are by default.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a value is out of range, or there is no path and no usual name.
+    """
+
+    kind: ClassVar[str] = ""
+    trace: ClassVar[str] = ""  # whose usual name stands for an empty path
+
+    path: str = ""
+    days: MaybePositive = None
+    first_day: MaybeAmount = None
+    most_jobs: Count = 10_000
+    max_concurrency: MaybeCount = None
+    capacity: MaybeCount = None
+    load: MaybePositive = None
+    rule: Annotated[Any, Maybe(AnyRule())] = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self)
+        if not self.path and not self.trace:
+            raise InvalidParameterError(place="path", value=self.path, legal="the file of a log")
+        if self.capacity is not None and self.load is not None:
+            raise InvalidParameterError(place="load", value=self.load, legal="nothing beside capacity")
+
+    def build(self, rng: Rng, data: Source) -> Workload:
+        """Return the workload; see `marketsched.worlds.logs.market.market_of`."""
+        path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
+        window = Window(self.days, self.first_day, self.most_jobs, self.max_concurrency, self.capacity, self.load)
+        return market_of(read_log(path, self.kind), window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
+
+
+@dataclass(frozen=True)
+class SwfLog(LogFile):
+    """A log in Standard Workload Format, plain or gzip."""
+
+    kind: ClassVar[str] = "swf"
+
+
+@dataclass(frozen=True)
+class CsvLog(LogFile):
+    """A CSV file with the columns ``submit_s, run_s, processors``."""
+
+    kind: ClassVar[str] = "csv"
+
+
+@dataclass(frozen=True)
+class PhillyLog(LogFile):
+    """The jobs of Microsoft's Philly cluster."""
+
+    kind: ClassVar[str] = "philly"
+    trace: ClassVar[str] = "philly-jobs"
+
+
+@dataclass(frozen=True)
+class GoogleJobsLog(LogFile):
+    """Every job of a Google cell in 29 days."""
+
+    kind: ClassVar[str] = "google-jobs"
+    trace: ClassVar[str] = "google-jobs"
+
+
+@dataclass(frozen=True)
+class GoogleDemandLog(LogFile):
+    """The jobs of 19 hours, with what they ask for."""
+
+    kind: ClassVar[str] = "google-demand"
+    trace: ClassVar[str] = "google-demand"
+
+
+@dataclass(frozen=True)
+class GoogleTasksLog(LogFile):
+    """The starts of tasks within 3 hours."""
+
+    kind: ClassVar[str] = "google-tasks"
+    trace: ClassVar[str] = "google-tasks"
+
+
+@dataclass(frozen=True)
+class OpenbLog(LogFile):
+    """The pods of Alibaba's GPU cluster."""
+
+    kind: ClassVar[str] = "openb-pods"
+    trace: ClassVar[str] = "openb-pods"

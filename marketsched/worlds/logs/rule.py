@@ -1,0 +1,162 @@
+"""The rule for what no log has: classes, values, deadlines, the length of a round, and what is known of durations.
+
+The rule is called ``lognormal-classes``. A job has a class, 0 (patient) to 2 (urgent): that of the log's queue or
+priority, where there are several; else by the wall time its owner requested (the longest third is patient, the
+shortest urgent); else drawn, 40 % patient, 40 % in between, 20 % urgent. Its value is
+
+    density x nodes x expected rounds,    density = m exp(s Z),  Z normal,
+
+with m = 1, 3, 9 credits per node and round for the three classes and s = 0.7, if it is done by its deadline,
+
+    arrival + longest announced rounds (1 + k U) + 2,    U uniform in [0.5, 1.5],
+
+with k = 2, 1, 0.25; afterwards it is worth nothing. Classes, densities and slacks have a stream of draws each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import Amount, Count, Finite, Maybe, Positive, Range, Whole, check_fields
+
+DENSITY, SLACK = (1.0, 3.0, 9.0), (2.0, 1.0, 0.25)  # by class
+SHARES = (0.4, 0.4, 0.2)  # of the classes, where they are drawn
+LENGTHS_S = (60.0, 300.0, 900.0, 1800.0, 3600.0)  # of a round, where it is chosen
+ROUNDS_OF_LONG_RUNS = 96  # the chosen round is the shortest of which 99 % of the runs take no more than this
+
+
+@dataclass(frozen=True)
+class LogRule:
+    """What is drawn, and what is known of a run before it ends.
+
+    Parameters
+    ----------
+    name : "lognormal-classes"
+        How classes, values and deadlines are drawn; see the module.
+    durations : "hidden" or "revealed"
+        Hidden: owners announce a law, and what happens is seen when it happens. Revealed: the duration is announced.
+    law : "auto", "requested", "past" or "recurring"
+        What owners announce where durations are hidden: the wall time they requested, for certain; what the last
+        runs of the same user and executable took (where one is unknown: of the same user and width, then of the
+        same width, then of all); or, ``recurring``, also when the run will come, from earlier ones of its user's
+        executable, with all other runs left out. Auto: requested, where at least half of the runs say so, else past.
+    classes : "auto", "queue", "requested" or "drawn"
+        Where classes come from; auto: the first of the three that the log has.
+    round_seconds : float, optional
+        Length of a round; None: the shortest of 1, 5, 15, 30, 60 minutes of which 99 % of the runs take at most 96.
+    max_duration : int
+        D_max, rounds; what is longer is cut to it and counted.
+    spread : float
+        s, the deviation of the logarithm of densities.
+    scale : float
+        Densities are m times this.
+    slack : float
+        k is 2, 1, 0.25 times this.
+    history : int
+        How many earlier runs a law of the past is made of.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+
+    name: Literal["lognormal-classes"] = "lognormal-classes"
+    durations: Literal["hidden", "revealed"] = "hidden"
+    law: Literal["auto", "requested", "past", "recurring"] = "auto"
+    classes: Literal["auto", "queue", "requested", "drawn"] = "auto"
+    round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None
+    max_duration: Count = 192
+    spread: Annotated[float, Finite("[0, 5]")] = 0.7
+    scale: Positive = 1.0
+    slack: Amount = 1.0
+    history: Annotated[int, Whole(1, 1000)] = 10
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self)
+
+    def length_for(self, runs: pd.DataFrame) -> float:
+        """Return the length of a round, s."""
+        if self.round_seconds is not None:
+            return self.round_seconds
+        long = float(runs["run_s"].quantile(0.99))
+        return next((each for each in LENGTHS_S if long <= ROUNDS_OF_LONG_RUNS * each), LENGTHS_S[-1])
+
+    def law_for(self, runs: pd.DataFrame) -> str:
+        """Return which law owners announce.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the requested time is asked for, and no run has one.
+        """
+        known = float(runs["requested_s"].notna().mean())
+        if self.law == "requested" and known == 0:
+            raise InvalidParameterError(
+                place="rule.law", value="requested", legal="past or recurring: no run of this log has a requested time"
+            )
+        return ("requested" if known >= 0.5 else "past") if self.law == "auto" else self.law
+
+    def classes_for(self, runs: pd.DataFrame, rng: np.random.Generator) -> tuple[NDArray[np.int64], str]:
+        """Return the class of each run, 0 to 2, and where it comes from; ``rng`` draws one number for each anyway.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a source is asked for that the log does not have.
+        """
+        drawn = np.searchsorted(np.cumsum(SHARES[:2]), rng.random(len(runs)), side="right")
+        urgency, requested = runs["urgency"].to_numpy(), runs["requested_s"]
+        queued = runs["queue"].nunique() > 1
+        if self.classes in ("auto", "queue") and (urgency >= 0).any():
+            return np.where(urgency >= 0, urgency, drawn), "the log's own"
+        if self.classes in ("auto", "queue") and queued:
+            return _thirds(runs.groupby("queue")["run_s"].transform("median")), "the log's queues, by their median run"
+        if self.classes == "queue":
+            raise InvalidParameterError(place="rule.classes", value="queue", legal="auto or drawn: there is one queue")
+        if self.classes in ("auto", "requested") and requested.notna().any():
+            return np.where(requested.notna(), _thirds(requested), drawn), "requested wall times, by thirds"
+        if self.classes == "requested":
+            raise InvalidParameterError(
+                place="rule.classes", value="requested", legal="auto or drawn: no run has a requested time"
+            )
+        return drawn, "drawn: 40 % patient, 40 % in between, 20 % urgent"
+
+    def said(self) -> str:
+        """Say in one line what is drawn."""
+        return (
+            f"{self.name}: values log-normal about 1, 3, 9 credits per node and round (times {self.scale:g}, "
+            f"deviation {self.spread:g}), slack 2, 1, 0.25 times the run (times {self.slack:g}), for patient, middle, "
+            "urgent jobs; values and deadlines are drawn: no log has them"
+        )
+
+
+def _thirds(x: pd.Series[float]) -> NDArray[np.int64]:
+    """Return 2 for the shortest third, 0 for the longest."""
+    ranks = x.rank(pct=True, method="average").fillna(0.5).to_numpy()
+    return 2 - np.searchsorted([1 / 3, 2 / 3], ranks, side="left").astype(np.int64)
+
+
+@dataclass(frozen=True)
+class AnyRule(Range):
+    """A section of a scenario that holds the keys of a `LogRule`; its value is that section, all keys written out."""
+
+    def __call__(self, x: object) -> dict[str, Any]:
+        """Return the keys, or raise ``ValueError``."""
+        if isinstance(x, LogRule):
+            return asdict(x)
+        names = [each.name for each in fields(LogRule)]
+        if not isinstance(x, Mapping) or not set(x) <= set(names):
+            raise ValueError(f"a table with keys of {', '.join(names)}")
+        try:
+            return asdict(LogRule(**x))
+        except InvalidParameterError as error:
+            raise ValueError(f"a legal rule: {error}") from None

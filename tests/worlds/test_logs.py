@@ -1,0 +1,204 @@
+"""A market of any log: what is drawn, what is announced, what is left out, and what is refused."""
+
+import gzip
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.play.running import run
+from marketsched.worlds.logs.formats import csv_log, format_of, swf_log
+from marketsched.worlds.logs.job_log import JobLog
+from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.rule import LogRule
+
+
+def swf_line(job, submit, run_s, width=1, requested=-1, user=-1, executable=-1, status=1, queue=-1):
+    return (
+        f"{job} {submit} -1 {run_s} {width} -1 -1 -1 {requested} -1 {status} {user} 1 {executable} {queue} -1 -1 -1\n"
+    )
+
+
+@pytest.fixture
+def swf(tmp_path):
+    def write(lines, name="log.swf", head="; MaxNodes: 4\n; MaxProcs: 16\n; Acknowledge: Ann\n"):
+        text = (head + "".join(lines)).encode()
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return tmp_path / name
+
+    return write
+
+
+def drawn(n=200, seed=3, **columns):
+    rng = np.random.default_rng(seed)
+    runs = {"submit_s": np.cumsum(rng.integers(1, 400, n)), "run_s": rng.integers(1, 5000, n)}
+    return pd.DataFrame({**runs, "processors": rng.integers(1, 9, n), **columns})
+
+
+def test_a_log_is_read_and_what_is_dropped_is_counted(swf):
+    lines = [
+        swf_line(1, 100, 60), swf_line(2, 50, 60, status=0), swf_line(3, 200, 0), swf_line(4, 210, -1),
+        swf_line(5, 220, 30, width=-1), swf_line(6, 230, 30, width=32), swf_line(7, 240, 30, status=5),
+    ]  # fmt: skip
+    for name in ("log.swf", "log.swf.gz"):
+        log = swf_log(swf(lines, name))
+        assert (log.nodes, len(log.table), "Ann" in log.source) == (16, 4, True)
+        assert log.table["submit_s"].tolist() == [50, 100, 230, 240]
+        assert dict(log.counted) == {
+            "rows left out: no run time": 1,
+            "rows left out: a run of 0 s": 1,
+            "rows left out: no processors": 1,
+            "runs that failed, kept: they took their nodes": 1,
+            "runs that were cancelled, kept: they took their nodes": 1,
+            "rows before an earlier submission, sorted": 1,
+        }
+    market = market_of(log, Window(capacity=16), LogRule(), rng=0)
+    assert market.notes["runs left out: wider than 16 nodes"] == 1 and len(market.jobs) == 3
+
+
+def test_requested_times_are_announced_and_real_ones_happen(swf):
+    lines = [swf_line(i, 600 * i, 100 * i, requested=1200 if i % 3 else -1) for i in range(1, 31)]
+    log = swf_log(swf(lines))
+    market = market_of(log, Window(), LogRule(round_seconds=60), rng=0)
+    for i, job in enumerate(market.jobs, 1):
+        assert job.duration == -(-100 * i // 60) and job.signal is None
+        assert job.truth.birth == job.arrival == 10 * (i - 1) + 1
+        if i % 3:
+            assert job.truth.law.durations.tolist() == [20] and job.tags["requested"] == 20
+    assert market.notes["runs without a requested time, announced by the past"] == 10
+    assert market.notes["runs longer than announced"] > 0 and "requested" in market.notes["what owners announce"]
+    known = market_of(log, Window(), LogRule(round_seconds=60, durations="revealed"), rng=0)
+    assert all(job.truth.law.durations.tolist() == [job.duration] == [job.signal] for job in known.jobs)
+
+
+def test_who_is_unknown_is_no_recurring_job():
+    nobody = drawn(user=-1, executable=-1)
+    market = market_of(JobLog.of(nobody), Window(), LogRule(), rng=0)
+    assert len({job.owner for job in market.jobs}) == len(market.jobs) == 200
+    with pytest.raises(InvalidParameterError, match=r"law: past or requested makes a job of every run"):
+        market_of(JobLog.of(nobody), Window(), LogRule(law="recurring"), rng=0)
+    with pytest.raises(InvalidParameterError, match=r"rule\.law = 'requested': expected past or recurring"):
+        market_of(JobLog.of(nobody), Window(), LogRule(law="requested"), rng=0)
+    regular = pd.DataFrame({"submit_s": 3600 * np.arange(60), "run_s": 900, "processors": 2, "user": 1})
+    half = regular.assign(executable=[1, -1] * 30)
+    found = market_of(JobLog.of(half), Window(days=1), LogRule(law="recurring"), rng=0)
+    assert found.notes["runs left out: user or executable unknown, not one recurring job"] in (12, 13)
+    assert all(job.truth.birth < job.arrival for job in found.jobs)
+
+
+def test_the_past_is_what_had_ended_by_then():
+    """Every announced duration is that of a run of the same program, width or log that was over; none lies ahead."""
+    log = JobLog.of(drawn(user=np.arange(200) % 5, executable=np.arange(200) % 3))
+    market = market_of(log, Window(), LogRule(law="past", round_seconds=1.0, max_duration=9999, history=1), rng=0)
+    table = log.table
+    ends = table["submit_s"] + table["run_s"]
+    for i, job in enumerate(market.jobs):
+        ended = ends <= table["submit_s"].iat[i]
+        same = (table["user"] == table["user"].iat[i]) & (table["executable"] == table["executable"].iat[i])
+        likeliest = job.truth.law.durations[np.argmax(job.truth.law.probabilities)]
+        if (ended & same).any():
+            assert likeliest == int(table["run_s"][ended & same].iloc[-1])
+        elif not ended.any():
+            assert likeliest == 9999
+
+
+def test_draws_are_paired():
+    """Classes, densities and slacks have streams of their own: another slack moves no value, and so on."""
+    log = JobLog.of(drawn())
+    base, slower, same = (market_of(log, Window(), LogRule(slack=k), rng=5) for k in (1, 3, 1))
+    assert base.jobs == same.jobs
+    assert [job.truth.value.highest for job in base.jobs] == [job.truth.value.highest for job in slower.jobs]
+    assert all(a.truth.value.last <= b.truth.value.last for a, b in zip(base.jobs, slower.jobs, strict=True))
+    requested = JobLog.of(drawn(requested_s=np.linspace(60, 6000, 200)))
+    tags = [job.tags for job in market_of(requested, Window(), LogRule(), rng=5).jobs]
+    assert all(a["class"] >= b["class"] for a, b in pairwise(tags))  # the longer the request the more patient
+    queued = JobLog.of(drawn(queue=np.arange(200) % 2, requested_s=60.0))
+    assert "queues" in market_of(queued, Window(), LogRule(), rng=5).notes["classes"]
+
+
+@pytest.mark.parametrize("durations", ["hidden", "revealed"])
+def test_a_log_is_a_scenario(tmp_path, durations):
+    drawn(60).to_csv(tmp_path / "mine.csv", index=False)
+    scenario = Scenario.load(tmp_path / "mine.csv")
+    assert scenario.workload.kind == "csv" == format_of(tmp_path / "mine.csv")
+    data = {**scenario.to_dict(), "mechanism": {"name": "first-come"}}
+    data["workload"] |= {"days": 1, "rule": {"durations": durations}}
+    scenario = Scenario.from_dict(data)
+    assert Scenario.from_dict(scenario.to_dict()) == scenario
+    result = run(scenario)
+    assert "lognormal-classes" in result.meta["workload"]["rule"] and result.summary["jobs"] == 60
+    for key, message in (
+        ("slack", r"slack = -1: expected a finite number >= 0"),
+        ("slak", "keys of name"),
+    ):
+        with pytest.raises(InvalidParameterError, match=message):
+            Scenario.from_dict({**data, "workload": {**data["workload"], "rule": {key: -1}}})
+    with pytest.raises(MissingDataError):
+        Scenario.from_dict({**data, "workload": {"kind": "csv", "path": "no.csv"}}).workload_of(0, tmp_path / "no")
+    with pytest.raises(MissingDataError, match=r"no\.csv: No such file"):
+        Scenario.from_dict({**data, "workload": {"kind": "csv", "path": "no.csv"}}).workload_of(0, tmp_path)
+
+
+GOOD = "submit_s,run_s,processors,user\n1,2,3,a\n"
+BAD_CSV = {
+    "two headers": (GOOD + GOOD, r"bad.csv:3: submit_s = 'submit_s': expected a number >= 0"),
+    "negative": (GOOD + "-5,2,3,a\n", r"bad.csv:3: submit_s = '-5': expected a number >= 0"),
+    "very negative run": (GOOD + "5,-7,3,a\n", r"bad.csv:3: run_s = '-7': expected a number >= -1, or nothing"),
+    "missing field": (GOOD + "5,2,3\n", r"bad.csv:3: 3 fields in '5,2,3': expected 4"),
+    "cut short": (GOOD + "5,2", r"bad.csv:3: 2 fields in '5,2': expected 4"),
+    "no submission": (GOOD + ",2,3,a\n", r"bad.csv:3: submit_s = '': expected a number >= 0"),
+    "no column": ("submit_s,run_s\n1,2\n", r"bad.csv:1 = .*|bad.csv:1.*no column processors"),
+    "twice": ("submit_s,run_s,processors,run_s\n1,2,3,4\n", "a column occurs twice"),
+    "no rows": (GOOD.splitlines()[0] + "\n", "has a header and no rows"),
+    "a long line": (GOOD + "1," * 5_000_000 + "\n", r"bad.csv:3: 5000001 fields in '1,1,"),
+    "a long header": ("x," * 5_000_000, "a first line of more than 100,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_CSV)
+def test_a_bad_csv_is_one_line(tmp_path, fault):
+    text, message = BAD_CSV[fault]
+    (tmp_path / "bad.csv").write_text(text)
+    with pytest.raises(TraceError, match=message) as error:
+        csv_log(tmp_path / "bad.csv")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le"])
+def test_other_encodings_are_refused(tmp_path, encoding):
+    (tmp_path / "bad.csv").write_bytes(GOOD.encode(encoding))
+    (tmp_path / "bad.swf").write_bytes(swf_line(1, 2, 3).encode(encoding))
+    with pytest.raises(TraceError, match=r"bad.csv:1.* UTF-8 text"):
+        csv_log(tmp_path / "bad.csv")
+    with pytest.raises(TraceError, match=r"bad.swf:1: "):
+        swf_log(tmp_path / "bad.swf")
+
+
+BAD_SWF = {
+    "truncated": (swf_line(1, 2, 3) + "2 5 -1 60 1 -1", r"bad.swf:2: 6 fields: expected 18 numbers"),
+    "negative": (swf_line(1, -5, 3), r"bad.swf:1: submit_s = '-5': expected a number >= 0, or -1"),
+    "text": (swf_line(1, 2, "long"), r"bad.swf:1: run_s = 'long': expected a number >= 0, or -1"),
+    "half a processor": (swf_line(1, 2, 3, width=1.5), r"processors = '1.5': expected a whole number >= 0, or -1"),
+    "a header of names": ("job submit " * 9 + "\n", r"bad.swf:1: job = 'job': expected a whole number"),
+    "a long line": ("1 " * 5_000_000 + "\n", r"bad.swf:1: 5000000 fields: expected 18 numbers"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_SWF)
+def test_a_bad_swf_is_one_line(tmp_path, fault):
+    text, message = BAD_SWF[fault]
+    (tmp_path / "bad.swf").write_text(text)
+    with pytest.raises(TraceError, match=message) as error:
+        swf_log(tmp_path / "bad.swf")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+def test_a_cut_gzip_is_refused_and_a_second_header_of_swf_is_a_comment(swf):
+    path = swf([swf_line(1, 2, 3), "; MaxProcs: 99\n", swf_line(2, 4, 5)], "two.swf.gz")
+    assert (swf_log(path).nodes, len(swf_log(path).table)) == (16, 2)
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(TraceError, match="the gzip file is cut short"):
+        swf_log(path)
