@@ -14,6 +14,7 @@ from typing import Any
 
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, shown
+from marketsched.worlds.logs import KINDS
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -82,10 +83,8 @@ def _of_log(path: Path) -> dict[str, Any]:
 
 def is_log(scenario: Mapping[str, Any]) -> bool:
     """Tell whether the workload of a scenario, as plain data, is a log."""
-    from marketsched.worlds.logs.formats import FORMATS
-
     workload = scenario.get("workload")
-    return isinstance(workload, Mapping) and workload.get("kind") in FORMATS
+    return isinstance(workload, Mapping) and workload.get("kind") in KINDS
 
 
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:

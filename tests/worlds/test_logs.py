@@ -9,8 +9,10 @@ import pytest
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.mechanisms.registry import names
 from marketsched.play.running import run
-from marketsched.worlds.logs.formats import csv_log, format_of, swf_log
+from marketsched.worlds.logs import KINDS
+from marketsched.worlds.logs.formats import FORMATS, csv_log, format_of, swf_log
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import LogRule
@@ -140,6 +142,10 @@ def test_a_log_is_a_scenario(tmp_path, durations):
         Scenario.from_dict({**data, "workload": {"kind": "csv", "path": "no.csv"}}).workload_of(0, tmp_path / "no")
     with pytest.raises(MissingDataError, match=r"no\.csv: No such file"):
         Scenario.from_dict({**data, "workload": {"kind": "csv", "path": "no.csv"}}).workload_of(0, tmp_path)
+
+
+def test_every_format_is_a_kind():
+    assert set(KINDS) == set(FORMATS) == {kind for kind in names("workload") if kind in FORMATS}
 
 
 GOOD = "submit_s,run_s,processors,user\n1,2,3,a\n"

@@ -22,6 +22,8 @@ from marketsched.show.commands.tools import (
     target_folder,
 )
 
+RUNS, LOG_RUNS = 20, 3  # paired runs, where nothing is said
+
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
     from marketsched.study.comparisons.adversary import HardInstance
@@ -94,7 +96,6 @@ def compare(
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import is_log, read_scenario, with_changes
         from marketsched.mechanisms.errors import InvalidParameterError
-        from marketsched.study.comparisons.comparing import LOG_RUNS, RUNS
 
         names = None if mechanisms is None else [name.strip() for name in mechanisms.split(",") if name.strip()]
         if names == []:
@@ -102,7 +103,7 @@ def compare(
         content, source = read_scenario(scenario) if scenario is not None else (None, "")
         content = None if content is None else with_changes(content, [*days_change(days), *(changes or [])])
         if content is not None and is_log(content):
-            runs = runs or LOG_RUNS
+            runs = LOG_RUNS if runs is None else runs
         base = None if content is None else Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
@@ -122,7 +123,7 @@ def compare(
         options: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "jobs": jobs}
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
-        _compare(base, content, source, names, runs or RUNS, seed, over, out, force, as_json, options)
+        _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, out, force, as_json, options)
 
 
 def _compare(

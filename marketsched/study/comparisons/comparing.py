@@ -25,7 +25,6 @@ from marketsched.results.result import Result
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 LOG_DEFAULT = ("bid-price", "first-come", "posted-price")  # of a log
-RUNS, LOG_RUNS = 20, 3  # of the command, where it says nothing
 OPTIMUM_SECONDS = 10.0
 Tell = Callable[[str], None]  # told what comes now
 Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows

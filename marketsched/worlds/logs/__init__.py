@@ -1,1 +1,11 @@
 """Logs of jobs as markets: any table of runs, whatever file it came from."""
+
+KINDS = (
+    "swf",
+    "csv",
+    "philly",
+    "google-jobs",
+    "google-demand",
+    "google-tasks",
+    "openb-pods",
+)  # of workloads, by format
