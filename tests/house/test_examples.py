@@ -124,6 +124,13 @@ def which_lie_pays(ran):
     assert ran.number(r"VCG each round: owner .*?gains ([\d.]+) to") > 0
 
 
+def armada(ran):
+    assert "Armada 2026: worth 10 reports" in ran.text and ran.text.count("gains exactly 2 credits") == 2
+    assert ran.text.count("no lie pays") == 3
+    earned = [float(x) for x in re.findall(r"revenue +([\d.]+)", ran.text)]
+    assert earned[2] > earned[0]  # the highest losing bid for everybody earns more, where all bid truly
+
+
 def learning_to_lie(ran):
     told = [float(x) for x in re.search(r"posted prices: probability .*: (.*)$", ran.text, re.M)[1].split(", ")]
     assert told == sorted(told) and told[0] < 0.5 and told[-1] > 0.8
@@ -179,6 +186,7 @@ HEADLINES = {
     "reservations": reservations,
     "stochastic-prices": stochastic_prices,
     "which-lie-pays": which_lie_pays,
+    "armada": armada,
     "learning-to-lie": learning_to_lie,
     "ogasched-or-fairness": ogasched_or_fairness,
     "learning-speeds": learning_speeds,
