@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -9,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness import Row, benchmark
-from marketsched.agents.market import Market
+from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 
 
@@ -18,8 +21,7 @@ def _seconds(name: str, seed: int) -> tuple[float, float]:
     begin = time.perf_counter()
     setup = Scenario.load(name).setup(np.random.default_rng(seed))
     built = time.perf_counter()
-    market = Market(setup)
-    market.run()
+    MarketRun(setup).run()
     return built - begin, time.perf_counter() - built
 
 
@@ -34,3 +36,31 @@ def built_in_scenarios() -> Iterator[Row]:
         building, playing = np.median([_seconds(name, seed) for seed in range(3)], axis=0)
         yield Row(f"market.{name}.build_s", float(building), "s")
         yield Row(f"market.{name}.play_s", float(playing), "s", at_most=10)
+
+
+def _first_come(recurring_jobs: int, birth_rounds: int) -> tuple[int, float]:
+    """Return the number of jobs, and the processor seconds of first come, first served with its loop."""
+    workload = {"kind": "synthetic-pipelines", "recurring_jobs": recurring_jobs, "birth_rounds": birth_rounds}
+    scenario = Scenario.from_dict({"name": "x", "workload": workload, "mechanism": {"name": "first-come"}})
+    best = math.inf
+    for _ in range(2):
+        setup = scenario.setup(np.random.default_rng(0))
+        begin = time.process_time()
+        play(MarketLoop(setup.mechanism), TruthfulOwners(setup.jobs), setup.horizon)
+        best = min(best, time.process_time() - begin)
+    return len(setup.jobs), best
+
+
+@benchmark
+def first_come_growth() -> Iterator[Row]:
+    """Eight times the jobs, on eight times the nodes and in eight times the rounds."""
+    usual = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 100)  # as the command line sets it
+    try:
+        n, seconds = _first_come(450, 288)
+        yield Row("market.first_come.job_us", seconds / n * 1e6, "us")
+        for name, sizes in (("nodes", (3600, 288)), ("rounds", (450, 2304))):
+            more, longer = _first_come(*sizes)
+            yield Row(f"market.first_come.exponent_{name}", math.log(longer / seconds) / math.log(more / n), "")
+    finally:
+        gc.set_threshold(*usual)

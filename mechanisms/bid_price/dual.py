@@ -137,7 +137,8 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
             counts[durations[j] + 1] += 1
     for d in range(1, n + 2):
         counts[d] += counts[d - 1]
-    kinds[:] = counts
+    for d in range(n + 2):  # as a slice it takes a second longer to compile: its error has a text
+        kinds[d] = counts[d]
     m = counts[n + 1]
     whole, real = np.empty((m, 4), np.int64), np.empty((m, 3))
     for q in range(rows.size):
