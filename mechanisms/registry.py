@@ -39,8 +39,12 @@ _TABLES: dict[str, dict[str, Any]] = {
     "mechanism": {
         "armada": "marketsched.mechanisms.auctions.armada:Armada",
         "bid-price": "marketsched.mechanisms.bid_price.bid_price:BidPrice",
+        "conservative-backfill": "marketsched.mechanisms.schedulers.conservative_backfill:ConservativeBackfill",
+        "easy-backfill": "marketsched.mechanisms.schedulers.easy_backfill:EasyBackfill",
         "exponential": "marketsched.mechanisms.named:exponential",
+        "fair-share": "marketsched.mechanisms.schedulers.fair_share:FairShare",
         "first-come": "marketsched.mechanisms.named:first_come",
+        "largest-value-first": "marketsched.mechanisms.schedulers.largest_value_first:LargestValueFirst",
         "pay-as-bid": "marketsched.mechanisms.auctions.pay_as_bid:PayAsBid",
         "posted-price": "marketsched.mechanisms.named:posted_price",
         "spot": "marketsched.mechanisms.auctions.spot:Spot",

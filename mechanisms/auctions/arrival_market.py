@@ -114,6 +114,7 @@ class ArrivalMarket(Rounds, ABC):
         self._booked: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by first round
         self._running: dict[JobId, WaitingJob] = {}
         self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round that evicts them
+        self._stopped: list[WaitingJob] = []  # running jobs that `serve` stops in the current round
 
     @abstractmethod
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
@@ -217,6 +218,8 @@ class ArrivalMarket(Rounds, ABC):
             else:
                 x.start = start
                 self._booked[start].append(x)
+        overdue += self._stopped
+        self._stopped = []
         started = sorted(self._booked.pop(now, ()), key=_order)
         for x in started:
             self._running[x.job] = x
@@ -254,6 +257,11 @@ class ArrivalMarket(Rounds, ABC):
         for x in left:
             self._leave(x)
         return [Event(self.horizon, kind, x.job) for kind, x in zip(kinds, left, strict=True)]
+
+    def stop(self, x: WaitingJob) -> None:
+        """Evict a running job, for use in `serve`: its nodes are on offer in this round."""
+        self._leave(x)
+        self._stopped.append(x)
 
     def _leave(self, x: WaitingJob) -> None:
         del self._jobs[x.job]

@@ -77,7 +77,7 @@ class FirstCome(ArrivalMarket):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how long the job will take, or what each start is expected to bring."""
-        duration = _revealed_duration(x.sow, signal)
+        duration = revealed_duration(x.sow, signal)
         x.limit = self.max_duration if duration is None else duration
         x.mean = float(x.limit)
         if duration is None:
@@ -139,7 +139,7 @@ class FirstCome(ArrivalMarket):
         return self._expected(x, points, -self.price * x.sow.concurrency * x.mean)
 
 
-def _revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:
+def revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:
     """Return the duration if signals are durations in this report; the arrival may be one it excludes."""
     whole = signal.is_integer() if isinstance(signal, float) else isinstance(signal, (int, np.integer))
     if not whole or isinstance(signal, bool):

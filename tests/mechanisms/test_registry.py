@@ -35,8 +35,12 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 BUILT_IN = [
     "armada",
     "bid-price",
+    "conservative-backfill",
+    "easy-backfill",
     "exponential",
+    "fair-share",
     "first-come",
+    "largest-value-first",
     "pay-as-bid",
     "posted-price",
     "spot",
@@ -110,7 +114,7 @@ def test_names():
 @pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
 def test_unknown_name_lists_the_known_ones(name):
     with pytest.raises(
-        UnknownNameError, match="expected one of armada, bid-price, exponential, first-come, pay-as-bid"
+        UnknownNameError, match="expected one of armada, bid-price, conservative-backfill, easy-backfill, exponential"
     ):
         get_mechanism(name)
     with pytest.raises(KeyError):

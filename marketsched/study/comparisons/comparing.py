@@ -24,7 +24,14 @@ from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
-LOG_DEFAULT = ("bid-price", "first-come", "posted-price")  # of a log
+LOG_DEFAULT = (
+    "bid-price",
+    "first-come",
+    "posted-price",
+    "easy-backfill",
+    "fair-share",
+    "largest-value-first",
+)  # of a log
 OPTIMUM_SECONDS = 10.0
 Tell = Callable[[str], None]  # told what comes now
 Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows

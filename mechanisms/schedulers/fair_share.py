@@ -1,0 +1,110 @@
+r"""Multifactor priority with fair share, as Slurm documents it, and EASY backfilling behind it.
+
+The queue is in order of priority, highest first (of equals, first come first):
+
+.. math:: w_a \min(1, a / A) + w_f 2^{-U/S} + w_s c / C,
+
+with a the age of the job since its arrival, A the age at which it counts most, c its nodes; U the share of its owner in
+all node-rounds used, each of which counts half as much after every half-life, and S the owner's share, one over
+the owners seen so far. Source: Slurm's documentation, *Multifactor Priority Plugin* (age, job size, and the classic
+fair-share factor :math:`F = 2^{-U_E/S}`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.ranges import Amount, Positive, checked
+from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
+
+HOUR_S = 3600.0
+ROUND_S = 300.0  # of a market whose rounds have no length
+
+
+class FairShare(EasyBackfill):
+    """EASY backfilling in the order of multifactor priority (see the module).
+
+    Not truthful: an owner who splits its jobs among several accounts has a share for each.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless
+        As of `QueueScheduler`.
+    weight_age, weight_fair_share, weight_size : float
+        w_a, w_f, w_s, >= 0.
+    half_life_hours, max_age_hours : float
+        Of usage, and A; seven days each, Slurm's defaults.
+    round_seconds : float, optional
+        Length of a round; None: 300.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+
+    @checked
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        max_concurrency: int,
+        max_duration: int,
+        max_value: float,
+        max_delay: int,
+        kill: bool = True,
+        drop_hopeless: bool = True,
+        weight_age: Amount = 1000.0,
+        weight_fair_share: Amount = 10_000.0,
+        weight_size: Amount = 1000.0,
+        half_life_hours: Positive = 168.0,
+        max_age_hours: Positive = 168.0,
+        round_seconds: float | None = None,
+    ) -> None:
+        super().__init__(
+            capacity,
+            horizon,
+            max_concurrency=max_concurrency,
+            max_duration=max_duration,
+            max_value=max_value,
+            max_delay=max_delay,
+            kill=kill,
+            drop_hopeless=drop_hopeless,
+        )
+        self.weights = (weight_age, weight_fair_share, weight_size)
+        hours = (round_seconds or ROUND_S) / HOUR_S
+        self.max_age = max_age_hours / hours  # rounds
+        self.kept = 0.5 ** (hours / half_life_hours)  # of usage, from a round to the next
+        self.usage: defaultdict[Hashable, float] = defaultdict(float)  # by owner, node-rounds
+        self._total = 0.0
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Decay usage, start who comes first, and count the nodes of this round."""
+        for owner in self.usage:
+            self.usage[owner] *= self.kept
+        for x in waiting:
+            self.usage[x.owner] += 0.0  # whoever has asked has a share
+        self._total = sum(self.usage.values())
+        found = super().serve(waiting)
+        for x in self._running.values():
+            self.usage[x.owner] += x.sow.concurrency
+        for x, start in zip(waiting, found, strict=True):
+            if start:
+                self.usage[x.owner] += x.sow.concurrency
+        return found
+
+    def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
+        """Return the places of waiting jobs, highest priority first."""
+        return sorted(range(len(waiting)), key=lambda i: -self.priority(waiting[i]))
+
+    def priority(self, x: WaitingJob) -> float:
+        """Return the priority of a waiting job in this round."""
+        age, share, size = self.weights
+        used = self.usage[x.owner] / self._total if self._total > 0 else 0.0
+        waited = min(1.0, (self.round - x.arrival) / self.max_age)
+        fair = math.pow(2.0, -used * len(self.usage))
+        return age * waited + share * fair + size * x.sow.concurrency / self.capacity

@@ -1,0 +1,117 @@
+"""The most valuable jobs first, by what they say they are worth: an upper reference if everybody told the truth.
+
+Jobs are served by declared value, if they start now and take their expected time, over nodes and expected rounds,
+highest first. Where nodes are missing, running jobs of lower density are evicted, the lowest first, if the newcomer is
+worth ``ratio`` times what they are worth together. What is evicted is lost: nobody starts again. There are no prices,
+so that everybody gains by declaring more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
+from marketsched.mechanisms.ranges import Positive, checked
+from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
+from marketsched.mechanisms.sow import Signal
+
+
+class LargestValueFirst(QueueScheduler):
+    """The highest declared value per node-round first, with preemption (see the module).
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill
+        As of `QueueScheduler`; jobs that are worth nothing any more are dropped.
+    preempt : bool
+        Whether running jobs may be evicted for a more valuable one.
+    ratio : float
+        How many times the value of those that are evicted it must be worth.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+
+    @checked
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        max_concurrency: int,
+        max_duration: int,
+        max_value: float,
+        max_delay: int,
+        kill: bool = False,
+        preempt: bool = True,
+        ratio: Positive = 2.0,
+    ) -> None:
+        super().__init__(
+            capacity,
+            horizon,
+            max_concurrency=max_concurrency,
+            max_duration=max_duration,
+            max_value=max_value,
+            max_delay=max_delay,
+            kill=kill,
+        )
+        self.preempt, self.ratio = preempt, ratio
+        self._held: dict[object, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note what starts are worth, too."""
+        super().foresee(x, signal)
+        law = x.sow.law
+        group = law.group_of(self.round, signal)
+        points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
+        if law.probabilities[points].sum() <= 0:
+            points = slice(None)
+        x.worth = self._expected(x, points)
+        weights = law.probabilities[points]
+        x.agreed = max(1.0, float(weights @ law.durations[points] / weights.sum()))
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Start the most valuable; evict for them what is worth much less."""
+        now, free = self.round, self.capacity - self.load
+        found: list[int | None] = []
+        for x in waiting:
+            assert x.worth is not None
+            found.append(NOT_YET if (x.worth[now - x.arrival :] > TOLERANCE).any() else None)
+        worth = [float(x.worth[now - x.arrival]) if found[i] is not None else 0.0 for i, x in enumerate(waiting)]  # type: ignore[index]
+        density = [w / (x.sow.concurrency * x.agreed) for w, x in zip(worth, waiting, strict=True)]
+        for i in sorted(range(len(waiting)), key=lambda i: -density[i]):
+            if worth[i] <= TOLERANCE:
+                break
+            x = waiting[i]
+            for victim in self._victims(x.sow.concurrency - free, worth[i], density[i]):
+                free += victim.sow.concurrency
+                self._held.pop(victim.job, None)
+                self.stop(victim)
+            if x.sow.concurrency <= free:
+                found[i] = now
+                free -= x.sow.concurrency
+                self._held[x.job] = (worth[i], density[i])
+        return found
+
+    def charge(self, x: WaitingJob) -> float:
+        """Nobody pays."""
+        self._held.pop(x.job, None)
+        return 0.0
+
+    def _victims(self, missing: int, worth: float, density: float) -> list[WaitingJob]:
+        """Return whom to evict for so many more nodes; nobody, if that is not worth it or not enough."""
+        if missing <= 0 or not self.preempt:
+            return []
+        victims, lost = [], 0.0
+        for x in sorted(self._running.values(), key=lambda x: self._held[x.job][1]):
+            own, its_density = self._held[x.job]
+            lost += own
+            if its_density >= density or worth < self.ratio * lost:
+                return []
+            victims.append(x)
+            missing -= x.sow.concurrency
+            if missing <= 0:
+                return victims
+        return []

@@ -1,0 +1,212 @@
+"""Schedulers without prices: their defining properties, against brute force and references written independently."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.mechanisms import DeadlineValue, StatementOfWork
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.registry import get_mechanism
+from marketsched.mechanisms.schedulers.conservative_backfill import _plan_kernel
+from marketsched.mechanisms.schedulers.queue_scheduler import backfilled
+
+NODES, HORIZON, LONGEST = 5, 60, 6
+LIMITS = {"max_concurrency": NODES, "max_duration": LONGEST, "max_value": 1e6, "max_delay": HORIZON}
+
+
+def job(name, arrival, nodes, announced, real=None, value=10.0, deadline=HORIZON - 1, owner="anybody", revealed=False):
+    truth = StatementOfWork.from_arrays(
+        arrival, nodes, DeadlineValue(value, deadline), [arrival], [announced], [1.0], revealed=revealed
+    )
+    real = announced if real is None else real
+    return Job(str(name), owner, truth, arrival, real, real if revealed else None)
+
+
+def drawn_jobs(seed, n=9, last=6, revealed=False, exact=False):
+    """Return tiny jobs: they may take less than announced, and many come at once."""
+    rng, jobs = np.random.default_rng(seed), []
+    for i, arrival in enumerate(np.sort(rng.integers(1, last + 1, n)).tolist()):
+        announced = int(rng.integers(1, LONGEST + 1))
+        real = announced if exact else int(rng.integers(1, announced + 1))
+        value, deadline = float(rng.integers(1, 50)), arrival + int(rng.integers(8, 40))
+        width = int(rng.integers(1, NODES + 1))
+        jobs.append(job(i, arrival, width, announced, real, value, deadline, f"o{i % 3}", revealed))
+    return jobs
+
+
+def events_of(name, jobs, **parameters):
+    market = MarketLoop(get_mechanism(name, capacity=NODES, horizon=HORIZON, **LIMITS, **parameters))
+    return play(market, TruthfulOwners(jobs), HORIZON)
+
+
+def starts_of(events):
+    return {event.job: event.round for event in events if event.kind.value == "start"}
+
+
+def earliest(nodes, running, now):
+    """Return the first round in which so many nodes are free: every round is looked at."""
+    at = now
+    while NODES - sum(width for end, width in running if end > at) < nodes:
+        at += 1
+    return at
+
+
+def by_brute_force(jobs):
+    """EASY as it is defined: of all sets of jobs that may start, the one that puts who came first first.
+
+    A set is legal if its jobs fit and the head's earliest start, everybody else's wall times given, stays.
+    Returns starts, and for each job the reservations it had while it was the head.
+    """
+    waiting, running, starts, reservations = [], [], {}, {}
+    for now in range(1, HORIZON + 1):
+        running = [each for each in running if each[2] > now]  # who really ended is gone
+        waiting += [each for each in jobs if each.arrival == now]
+        plan = [(end, width) for end, width, _ in running]
+
+        def begin(each, now=now, running=running, plan=plan):
+            starts[each.name] = now
+            running.append((now + int(each.truth.law.durations[0]), each.truth.concurrency, now + each.duration))
+            plan.append(running[-1][:2])
+
+        while waiting and earliest(waiting[0].truth.concurrency, plan, now) == now:
+            begin(waiting.pop(0))
+        if not waiting:
+            continue
+        head, others = waiting[0], waiting[1:]
+        reserved = earliest(head.truth.concurrency, plan, now)
+        reservations.setdefault(head.name, []).append(reserved)
+        for chosen in product((True, False), repeat=len(others)):  # who came first is first to be in
+            own = [each for each, taken in zip(others, chosen, strict=True) if taken]
+            extra = [(now + int(each.truth.law.durations[0]), each.truth.concurrency) for each in own]
+            fits = sum(w for end, w in plan + extra if end > now) <= NODES
+            if fits and earliest(head.truth.concurrency, plan + extra, now) <= reserved:
+                break
+        for each in own:
+            begin(each)
+        waiting = [head, *(each for each in others if each not in own)]
+    return starts, reservations
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_easy_backfilling_is_the_best_legal_set_and_delays_no_reservation(part):
+    passed = 0
+    for seed in range(100 * part, 100 * part + 100):
+        jobs = drawn_jobs(seed)
+        found = starts_of(events_of("easy-backfill", jobs, drop_hopeless=False))
+        expected, reservations = by_brute_force(jobs)
+        assert found == expected, seed
+        for name, promised in reservations.items():
+            assert found[name] <= promised[0] and promised == sorted(promised, reverse=True), seed
+        order = [each.name for each in jobs]
+        passed += sum(found[a] > found[b] for i, a in enumerate(order) for b in order[i + 1 :])
+    assert passed > 100  # there was backfilling to be tested
+
+
+def test_aggressive_backfilling_would_be_caught():
+    """The negative control: starting whatever fits does delay heads of these queues."""
+    jobs = [job("A", 1, 3, 4), job("head", 1, 4, 2), job("C", 1, 2, 6), job("D", 1, 1, 6)]
+    assert by_brute_force(jobs)[0] == {"A": 1, "head": 5, "D": 1, "C": 7}
+    assert starts_of(events_of("easy-backfill", jobs)) == {"A": 1, "head": 5, "D": 1, "C": 7}
+    assert backfilled([(4, 2), (2, 6), (2, 4)], 2, [(5, 3)], 1) == [False, False, True]
+
+
+def test_with_exact_durations_conservative_backfilling_is_first_come():
+    for seed in range(100):
+        jobs = drawn_jobs(seed, revealed=True, exact=True)
+        both = [events_of(name, jobs) for name in ("conservative-backfill", "first-come")]
+        assert starts_of(both[0]) == starts_of(both[1]), seed
+        assert len(starts_of(both[0])) > 0
+
+
+def test_conservative_backfilling_keeps_every_promise():
+    """No reservation moves back from one round to the next, and some move ahead, as jobs end before their wall time."""
+    ahead = 0
+    for seed in range(100):
+        market = get_mechanism("conservative-backfill", capacity=NODES, horizon=HORIZON, **LIMITS)
+        loop, owners, promised = MarketLoop(market), TruthfulOwners(drawn_jobs(seed)), {}
+        while loop.now <= HORIZON:
+            owners.act(loop)
+            starts = starts_of(loop.clear())
+            for name, start in {**market.reserved, **starts}.items():
+                assert start <= promised.get(name, HORIZON), seed
+                ahead += start < promised.get(name, start)
+            assert promised.keys() <= market.reserved.keys() | starts.keys()  # nobody who has one is dropped
+            promised = dict(market.reserved)
+    assert ahead > 50
+
+
+@pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share"])
+def test_a_job_is_killed_at_its_wall_time(name):
+    jobs = [job("A", 1, 5, 2, real=4)]
+    kinds = {kill: [e.kind.value for e in events_of(name, jobs, kill=kill)] for kill in (True, False)}
+    assert kinds == {True: ["start", "evict"], False: ["start", "complete"]}
+    late = [job("A", 1, 5, 4), job("B", 1, 1, 3, deadline=6)]
+    found = {drop: [e.kind.value for e in events_of(name, late, drop_hopeless=drop)] for drop in (True, False)}
+    assert "drop" in found[True] and found[False].count("complete") == 2
+
+
+def test_fair_share_by_hand():
+    """Ann has used 8 node-rounds, Bob 2: with two owners 2^(-0.8 x 2) against 2^(-0.2 x 2); age and size add."""
+    parameters = {"half_life_hours": 1e9, "round_seconds": 3600.0, "max_age_hours": 10.0, "weight_size": 0.0}
+    market = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, **parameters)
+    jobs = [job("a", 1, 4, 2, owner="ann"), job("b", 1, 1, 2, owner="bob")]
+    jobs += [job("a2", 1, 5, 1, owner="ann"), job("b2", 2, 5, 1, owner="bob")]
+    loop = MarketLoop(market)
+    owners = TruthfulOwners(jobs)
+    assert starts_of(play(loop, owners, HORIZON)) == {"a": 1, "b": 1, "b2": 3, "a2": 4}
+    market = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, **parameters)
+    loop = MarketLoop(market)
+    play(loop, TruthfulOwners(jobs), 2)
+    market._total = sum(market.usage.values())
+    first = {x.job: market.priority(x) for x in market._jobs.values() if x.job in ("a2", "b2")}
+    assert first["a2"] == pytest.approx(1000 * 0.2 + 10_000 * 2**-1.6)
+    assert first["b2"] == pytest.approx(1000 * 0.1 + 10_000 * 2**-0.4)
+
+
+def test_usage_is_forgotten_by_halves():
+    """After a half-life of an hour, 12 rounds, what was used counts half: a fresh owner is ahead, then an equal one."""
+    market = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, half_life_hours=1.0)
+    loop = MarketLoop(market)
+    play(loop, TruthfulOwners([job("a", 1, 4, 1, owner="ann")]), 1)
+    assert market.usage["ann"] == 4.0
+    for _ in range(12):
+        loop.clear()
+    assert market.usage["ann"] == pytest.approx(2.0)
+    with pytest.raises(InvalidParameterError, match="half_life_hours = 0: expected a finite number > 0"):
+        get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, half_life_hours=0)
+
+
+def test_the_largest_value_comes_first_and_displaces_what_is_worth_half():
+    """B is worth three times A per node-round: A is evicted, and lost; at a ratio of 4 it is not."""
+    jobs = [job("A", 1, 5, 4, value=20.0), job("B", 2, 5, 2, value=30.0, deadline=4), job("C", 1, 5, 1, value=1.0)]
+    assert starts_of(events_of("largest-value-first", jobs, ratio=1.5)) == {"A": 1, "B": 2, "C": 4}
+    evicted = [e.job for e in events_of("largest-value-first", jobs, ratio=1.5) if e.kind.value == "evict"]
+    assert evicted == ["A"]
+    for parameters in ({"ratio": 1.6}, {"preempt": False}):
+        assert starts_of(events_of("largest-value-first", jobs, **parameters)) == {"A": 1, "C": 5}
+
+
+@pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share", "largest-value-first"])
+def test_nodes_are_never_oversold_and_nobody_pays(name):
+    for seed in range(60):
+        jobs = drawn_jobs(seed, n=15, last=12)
+        loop, owners = MarketLoop(get_mechanism(name, capacity=NODES, horizon=HORIZON, **LIMITS)), TruthfulOwners(jobs)
+        while loop.now <= HORIZON:
+            owners.act(loop)
+            events = loop.clear()
+            assert loop.load <= NODES and all(event.payment == 0 for event in events)
+        assert not loop.entries
+
+
+def test_the_kernel_of_reservations_is_the_same_in_plain_python():
+    rng = np.random.default_rng(4)
+    plain = getattr(_plan_kernel, "py_func", _plan_kernel)
+    for _ in range(50):
+        n = int(rng.integers(1, 8))
+        free, widths, lengths = rng.integers(0, 6, 40), rng.integers(1, 6, n), rng.integers(1, 7, n)
+        latest, planned = rng.integers(-2, 30, n), rng.integers(-1, 20, n)
+        both = [kernel(free.copy(), widths, lengths, latest, planned) for kernel in (_plan_kernel, plain)]
+        assert both[0].tolist() == both[1].tolist()
