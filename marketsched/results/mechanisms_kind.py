@@ -53,7 +53,10 @@ class _Mechanisms(Kind):
         table = plain_table(*titles, "promised", room=10)
         for row in rows:
             table.add_row(*_cells(row))
-        return Group(head, table, Text(""), _against_flat(rows), *(Text(f"- {remark}") for remark in _remarks(result)))
+        waits: list[Text | Table] = [Text(""), _waits_view(result)] if "waits" in result.tables else []
+        return Group(
+            head, table, Text(""), _against_flat(rows), *waits, *(Text(f"- {remark}") for remark in _remarks(result))
+        )
 
     def figures(self, result: Result) -> dict[str, Figure]:
         return {"figure": _figure(result)}
@@ -78,6 +81,22 @@ def _against_flat(rows: list[dict[str, Any]]) -> Table:
     table = plain_table(*titles, room=10)
     for row in rows:
         table.add_row(row["mechanism"], *(share_difference(row, name) for name in names))
+    return table
+
+
+def _waits_view(result: Result) -> Table:
+    """Show utilisation, bounded slowdown and waits by class, means over seeds."""
+    waits = result.tables["waits"]
+    classes = sorted(waits.loc[waits["by"] == "class", "name"].unique())
+    titles = ["utilisation", "bounded\nslowdown", "wait,\nrounds", *(f"wait of\nclass {name}" for name in classes)]
+    table = plain_table(*titles, room=10)
+    for name in result.meta["mechanisms"]:
+        own = waits[waits["mechanism"] == name]
+        everybody = own[own["by"] == "all"]
+        cells = [everybody["bounded_slowdown"].mean(), everybody["wait_rounds"].mean()]
+        cells += [own.loc[(own["by"] == "class") & (own["name"] == each), "wait_rounds"].mean() for each in classes]
+        used = result.runs.loc[result.runs["mechanism"] == name, "utilisation"].mean()
+        table.add_row(name, percent(used), *(f"{x:,.2f}" if math.isfinite(x) else "-" for x in cells))
     return table
 
 
@@ -145,6 +164,11 @@ def _remarks(comparison: Result) -> list[str]:
                 f"{', '.join(unseen)}: no loss seen in {meta['runs']} runs; the interval covers one of everything in a "
                 "share of runs that so many speak for"
             )
+    found += [
+        f"{row['mechanism']}: owners paid more than what was done was worth to them"
+        for row in rows
+        if row["revenue"] > row["welfare"] * (1 + 1e-9)
+    ]
     found += flat_remarks(rows, meta) + workload_remarks(meta)
     for row in rows:
         alpha = "no constant" if not math.isfinite(row["promised_ratio"]) else f"{row['promised_ratio']:.3g}"
@@ -246,9 +270,11 @@ def _draw_shares(axes: Axes, rows: list[dict[str, Any]]) -> None:
     y = np.arange(len(rows))
     for key, shift, colour in (("welfare_share", -0.17, WELFARE), ("revenue_share", 0.17, REVENUE)):
         shares = np.array([row[key] for row in rows])
-        axes.barh(y + shift, shares, height=0.3, color=colour)
+        drawn = np.minimum(shares, 1.16)  # owners may pay more than all is worth: the figure beside it says so
+        axes.barh(y + shift, drawn, height=0.3, color=colour)
         for place, share in zip(y + shift, shares, strict=True):
-            axes.text(share + 0.012, place, f"{100 * share:.1f} %", va="center", fontsize=10, color=INK)
+            text = f"{100 * share:.1f} %" if share < 10 else f"{share:.2g} times"
+            axes.text(min(share, 1.0) + 0.012, place, text, va="center", fontsize=10, color=INK)
     axes.set_xlim(0, 1.16)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
     axes.set_xlabel("share of the bound on OPT")

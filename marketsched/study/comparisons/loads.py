@@ -50,6 +50,7 @@ class LoadContest:
         workload = self._base.workload_of(seed, self._data)
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
         rows: list[dict[str, Any]] = []
+        waits: list[pd.DataFrame] = []
         for load in self._loads:
             capacity = workload.capacity_at(load)
             about = {"load": load, "capacity": capacity, "refused": ""}
@@ -62,7 +63,8 @@ class LoadContest:
                 continue
             found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
             rows += [{**about, **row} for row in found["runs"]]
-        return {"runs": rows, "notes": [dict(workload.notes)]}
+            waits += [table.assign(load=load) for table in found.get("waits", [])]
+        return {"runs": rows, "notes": [dict(workload.notes)], **({"waits": waits} if waits else {})}
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.

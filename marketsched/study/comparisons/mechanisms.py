@@ -21,10 +21,12 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.hindsight import Bracket, optimum_bracket
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
+from marketsched.results.waits import waits_table
 from marketsched.study.comparisons.comparing import Found, Tell
 from marketsched.study.comparisons.flat_prices import FlatPrices, paired_differences
 
 if TYPE_CHECKING:
+    from marketsched.agents.result import RunResult
     from marketsched.agents.setup import MarketSetup
     from marketsched.worlds.workload import Workload
 
@@ -70,6 +72,7 @@ class MechanismContest:
         flat = FlatPrices(self._base, world.setup, lambda setup: float(world.played(setup)["welfare"]))
         rows: list[dict[str, Any]] = []
         promises = []
+        waits: list[pd.DataFrame] = []
         for each in self._mechanisms:
             tell(f"seed {seed}, {each.label}")
             began = time.perf_counter()
@@ -81,7 +84,11 @@ class MechanismContest:
                 rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
                 continue
             promises.append({"mechanism": each.label, **_promised(each, setup)})
-            summary = world.played(setup)
+            result = world.result(setup)
+            summary = result.summary
+            if "rule" in workload.notes:  # of a log: who waited how long is asked of it
+                table = waits_table(result.jobs, workload.round_seconds)
+                waits.append(table.assign(seed=seed, mechanism=each.label))
             row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
             rows.append({**row, "seconds": time.perf_counter() - began})
             flat.note(setup, row["welfare"])
@@ -98,6 +105,7 @@ class MechanismContest:
             "runs": [{**about, **row, **optimum, **flat_prices} for row in rows],
             "promises": promises,
             "notes": [dict(workload.notes)],
+            **({"waits": waits} if waits else {}),
         }
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -123,9 +131,13 @@ class _World:
 
     def played(self, setup: MarketSetup) -> dict[str, Any]:
         """Play a setup to its end; return the summary."""
+        return self.result(setup).summary
+
+    def result(self, setup: MarketSetup) -> RunResult:
+        """Play a setup to its end."""
         from marketsched.agents.market_run import MarketRun
 
-        return MarketRun(setup, lookahead=0).run().summary
+        return MarketRun(setup, lookahead=0).run()
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))
