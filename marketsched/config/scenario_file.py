@@ -91,8 +91,9 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
     """Return a copy of scenario ``data`` with every ``a.b.c=value`` of ``changes`` made.
 
     Values are read as YAML, list places are numbers. With another ``mechanism.name`` rules of the file that the
-    mechanism of that name does not take are left out. Keys are checked with the whole scenario. An error
-    shows the change behind its ``option``.
+    mechanism of that name does not take are left out; ``expected`` figures, too, which are of the file as it
+    stands, unless they are set themselves. Keys are checked with the whole scenario. An error shows the change
+    behind its ``option``.
 
     Raises
     ------
@@ -100,6 +101,10 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
         If a change is not of that form, or its place is inside something that has no parts.
     """
     data = copy.deepcopy(data)
+    if isinstance(data, dict) and any(
+        not change.startswith(("name=", "description=", "expected")) for change in changes
+    ):
+        data.pop("expected", None)
     for change in sorted(changes, key=lambda change: not change.startswith("mechanism.name=")):  # then its rules
         path, equals, text = change.partition("=")
         if not equals or not path:

@@ -489,3 +489,12 @@ def test_the_values_of_a_curve_can_stand_in_a_scenario():
     worth = TableValue({4: 8.0, 5: 6.5}).values  # nobody can change them
     scenario = Scenario.from_dict(tiny(workload__jobs__1__value={"kind": "table", "values": worth}))
     assert Scenario.from_dict(parse_yaml(scenario.to_yaml(), "text")) == scenario
+
+
+def test_expected_figures_are_those_of_the_file_as_it_stands():
+    """A figure of one mechanism beside what another one found would be a comparison that nobody made."""
+    content = {"name": "one", "expected": {"welfare": 3.0}, "mechanism": {"epsilon": 0.1}}
+    assert "expected" not in with_changes(content, ["mechanism.name=bid-price"])
+    assert "expected" not in with_changes(content, ["mechanism.epsilon=0.2"])
+    assert with_changes(content, ["description=mine"])["expected"] == {"welfare": 3.0}
+    assert with_changes(content, ["mechanism.epsilon=0.2", "expected.welfare=4.0"])["expected"] == {"welfare": 4.0}
