@@ -1,4 +1,4 @@
-"""Which mechanism earns most at which load: welfare over the dual bound, one panel for each market."""
+"""Which mechanism earns most at which load: welfare over the dual bound, one panel for each comparison."""
 
 import argparse
 from pathlib import Path
@@ -9,15 +9,15 @@ import pandas as pd
 from marketsched import compare, load
 from marketsched.results.result import Result
 
-MARKETS = ("stochastic-mix", "synthetic-pipelines")
+MARKET = "stochastic-mix"
 MECHANISMS = ("bid-price", "bid-price:forecast=laws", "posted-price")
-LOADS = (0.8, 1.25, 2.0)
+LOADS = (0.5, 0.8, 1.0, 1.25, 1.6, 2.0, 3.0)
 LINES = {  # name: label, colour, line, marker
     "bid-price": ("bid-price, from its own past", "#0072B2", "-", "o"),
     "bid-price:forecast=laws": ("bid-price, from known laws", "#56B4E9", "-", "s"),
     "posted-price": ("posted-price, the paper's", "#009E73", "-", "D"),
     "first_come": ("first come at price 0", "0.35", ":", None),
-    "best_flat": ("first come at the best flat price, in hindsight", "0.35", "--", None),
+    "best_flat": ("first come at the best flat price in hindsight", "0.35", "--", None),
 }
 
 
@@ -38,17 +38,18 @@ def print_table(name: str, summary: pd.DataFrame) -> None:
     """Print what each line earns at each load, in per cent of the bound."""
     lines = lines_of(summary)
     loads = sorted(summary["load"].unique())
-    print(f"{name}, {summary['runs'].max()} seeds" + " " * 9 + "".join(f"{f'load {x:g}':>17}" for x in loads))
+    title = f"{name}, {summary['runs'].max()} seeds"
+    print(f"{title:48}" + "".join(f"{f'load {x:g}':>16}" for x in loads))
     for line, rows in lines.items():
         cells = ((row.share, row.share_high - row.share) for row in rows.itertuples(index=False))
         print(f"  {LINES[line][0]:46}" + "".join(f"{mean:8.1f} +- {half:4.1f}" for mean, half in cells))
 
 
 def draw(panels: dict[str, pd.DataFrame], path: Path) -> None:
-    """Draw one panel for each market."""
-    columns = min(3, len(panels))
+    """Draw one panel for each comparison."""
+    columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    fig, axes = plt.subplots(rows, columns, figsize=(4.4 * columns, 3.3 * rows), layout="constrained", squeeze=False)
+    fig, axes = plt.subplots(rows, columns, figsize=(9.6, 0.9 + 2.7 * rows), layout="constrained", squeeze=False)
     for axis, (name, summary) in zip(axes.flat, panels.items(), strict=False):
         for line, table in lines_of(summary).items():
             label, colour, style, marker = LINES[line]
@@ -58,11 +59,12 @@ def draw(panels: dict[str, pd.DataFrame], path: Path) -> None:
             )
         axis.set_title(name, fontsize=10, loc="left")
         axis.grid(axis="y", color="0.9")
-        axis.set_ylim(top=102)
+        axis.set(ylim=(0, 103), xscale="log", xticks=[0.5, 1, 2, 3], xticklabels=["0.5", "1", "2", "3"])
+        axis.minorticks_off()
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_axis_off()
     handles = max((axis.get_legend_handles_labels() for axis in axes.flat), key=lambda pair: len(pair[0]))
-    fig.legend(*handles, loc="outside upper center", ncols=min(3, columns + 1), fontsize=9, frameon=False)
+    fig.legend(*handles, loc="outside upper center", ncols=2, fontsize=9, frameon=False)
     fig.supxlabel("load: work asked for, over what the nodes can do", fontsize=10)
     fig.supylabel("welfare, % of the bound on the best schedule", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,15 +75,15 @@ def main() -> None:
     """Compare mechanisms by load, or take comparisons that are there; print tables and draw them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "folders", nargs="*", help="results of `marketsched compare NAME --loads ...` (default: two are made)"
+        "folders", nargs="*", help="results of `marketsched compare NAME --loads ...` (default: one is made)"
     )
-    parser.add_argument("--seeds", type=int, default=4, help="runs for each market and load, at least 2 (4)")
+    parser.add_argument("--seeds", type=int, default=5, help="runs for each load, at least 2 (5)")
     parser.add_argument("--out", type=Path, default=Path("build/examples/which-mechanism.png"))
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error(f"--seeds {options.seeds}: expected at least 2, an interval needs two runs")
     found: list[Result] = [load(folder) for folder in options.folders] or [
-        compare(name, MECHANISMS, runs=options.seeds, seed=300, loads=LOADS) for name in MARKETS
+        compare(MARKET, MECHANISMS, runs=options.seeds, seed=300, loads=LOADS)
     ]
     panels = {str(each.meta["scenario"]): each.summary for each in found}
     for name, summary in panels.items():
