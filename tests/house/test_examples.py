@@ -163,6 +163,38 @@ def learning_speeds(ran):
     assert interval(ran, "2400 slots, OPM: ")[0] > interval(ran, "2400 slots, OPM without estimates: ")[1]
 
 
+def rows(ran, label):
+    """Return mean and half-width of each figure in the row of the output that begins with ``label``."""
+    (line,) = (line for line in ran.text.splitlines() if line.strip().startswith(label))
+    return [(float(mean), float(half)) for mean, half in re.findall(rf"{FIGURE} \+- +{FIGURE}", line)]
+
+
+def forecasts_that_lie(ran):
+    labels = (
+        "no laws",
+        "the true laws",
+        "laws of another day",
+        "half of the laws",
+        "every law twice",
+        "laws six hours",
+    )
+    for label in labels:
+        mean, half = rows(ran, label)[1]
+        assert mean - half > 0  # above capacity every forecast beats first come
+    mean, half = rows(ran, "every law twice")[0]
+    assert mean + half < 0  # below it, twice the demand does not
+
+
+def which_mechanism(ran):
+    own, laws, first, flat = (
+        rows(ran, label)
+        for label in ("bid-price, from its", "bid-price, from known", "first come at price 0", "first come at the best")
+    )
+    for i in (3, 4, 5, 6):  # loads above 1
+        assert own[i][0] - own[i][1] > first[i][0] + first[i][1]
+        assert laws[i][0] - laws[i][1] > flat[i][0] + flat[i][1]
+
+
 def your_mechanism(ran):
     assert "half-price: 8 checks passed, 1 failed" in ran.text and "flat-rate: 9 checks passed, 0 failed" in ran.text
     assert ran.number(r"half-price, training-1: .*gains (\d+) to \d+ % of its value, confirmed") > 0
@@ -186,6 +218,8 @@ HEADLINES = {
     "reservations": reservations,
     "stochastic-prices": stochastic_prices,
     "which-lie-pays": which_lie_pays,
+    "which-mechanism": which_mechanism,
+    "forecasts-that-lie": forecasts_that_lie,
     "armada": armada,
     "learning-to-lie": learning_to_lie,
     "ogasched-or-fairness": ogasched_or_fairness,

@@ -94,7 +94,12 @@ def test_the_sandwich_holds_over_random_markets():
         regret = certify(found.market, found.truth).regret_upper
         for repetition in range(6):
             certificate = certify(
-                found.market, found.truth, confidence=0.9, exact=False, samples=90, rng=[seed, repetition]
+                found.market,
+                found.truth,
+                confidence=0.9,
+                exact=False,
+                samples=90,
+                rng=np.random.default_rng([seed, repetition]),
             )
             slack = 1e-9 * found.settings.max_value
             assert certificate.parts.total == pytest.approx(certificate.regret_upper, abs=slack)
