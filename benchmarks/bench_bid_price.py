@@ -52,7 +52,7 @@ def _per_round(**workload: Any) -> float:
     """Return milliseconds of a round in which jobs are born, of synthetic-pipelines, the median of three plays."""
     scenario = _scenario("synthetic-pipelines", **workload)
     built = scenario.workload.build(np.random.default_rng(0), None)
-    return float(np.median([_seconds(scenario, built) for _ in range(3)])) / built.birth_rounds * 1e3
+    return float(np.median([_seconds(scenario, built) for _ in range(3)]) / built.birth_rounds * 1e3)
 
 
 @benchmark
