@@ -256,6 +256,7 @@ class StatementOfWork:
 
         Examples
         --------
+        >>> from marketsched.mechanisms.values import DeadlineValue
         >>> first = StatementOfWork(1, 2, DeadlineValue(8.0, 6), [(2, 2, 0.5), (3, 2, 0.5)])
         >>> first.moved(11, DeadlineValue(8.0, 16)).requirements[1]
         Requirement(arrival=13, duration=2, probability=0.5, signal=2)

@@ -92,8 +92,9 @@ def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike,
 
     Examples
     --------
-    >>> project_columns([3.0, 2.0], [9.0, 9.0], [4.0], [0, 2])
-    Projected(points=array([2.5, 1.5]), duals=array([1.]))
+    >>> projected = project_columns([3.0, 2.0], [9.0, 9.0], [4.0], [0, 2])
+    >>> projected.points, projected.duals
+    (array([2.5, 1.5]), array([1.]))
     """
     z = float_array("points", points, (None,)).copy()
     a = float_array("bounds", bounds, z.shape, lowest=0.0)
