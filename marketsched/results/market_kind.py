@@ -36,7 +36,7 @@ class _Market(Kind):
 
     def view(self, result: Result) -> Group:
         found = summary_view(result.summary, result.meta.get("expected"))
-        return Group(found, *(Text(f"- {remark}") for remark in workload_remarks(result.meta)))
+        return Group(*found.renderables, *(Text(f"- {remark}") for remark in workload_remarks(result.meta)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
         from marketsched.results.market_figure import run_figure

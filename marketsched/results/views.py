@@ -136,7 +136,7 @@ def told(value: Any) -> str:
     """
     if hasattr(value, "item"):
         value = value.item() if getattr(value, "size", 1) == 1 else value.tolist()
-    if value is None or value != value:
+    if value is None or type(value).__name__ == "NAType" or value != value:  # NA of pandas has no truth value
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"

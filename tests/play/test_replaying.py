@@ -318,7 +318,7 @@ def test_blank_lines_count_but_say_nothing():
         ({"eviction": "nobody"}, r"eviction = 'nobody': expected 'all' or 'running'"),
         (
             {"mechanism": "lottery"},
-            r"mechanism = 'lottery': expected one of armada, bid-price, exponential, first-come, pay-as-bid",
+            r"mechanism = 'lottery': expected one of armada, bid-price, .*first-come, .*pay-as-bid",
         ),
         ({"seed": -1}, r"seed = -1: expected a whole number >= 0"),
         ({"pricing": {"kind": "exponential"}}, r"C' = 2.* expected C' > max_concurrency"),
