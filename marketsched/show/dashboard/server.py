@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -114,6 +115,9 @@ class DashboardServer:
         settings.assets.extra_locations = [str(Path(__file__).parent / "assets")]
         # Its session cookie is for this site alone, which is what we want, and no reason for a warning.
         warnings.filterwarnings("ignore", "Cookies with samesite=none require https", UserWarning)
+
+        # A visitor's page may be closed twice, by its own clock and at the end: no news to whoever stops the server.
+        logging.getLogger("solara.server.app").addFilter(lambda record: "already closed" not in record.getMessage())
 
         self._players = dashboard_page.PLAYERS
         self._app: Any = apps.AppScript("marketsched.show.dashboard.page")
