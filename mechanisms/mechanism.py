@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +64,26 @@ class LaunchPlan:
         return None
 
 
+class OfferedRun(NamedTuple):
+    """One case of a report as its launch plan answers it: what the run costs, and how likely it is lost."""
+
+    arrival: int  # round
+    signal: Signal
+    duration: int  # rounds
+    probability: float  # of this case, by the report
+    start: int  # round
+    price: float  # credits, charged if the run completes
+    failure: float  # announced probability that it does not complete
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a report gets if it is the next event: its plan, and its runs, where prices are known before arrival."""
+
+    plan: LaunchPlan
+    runs: tuple[OfferedRun, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Menu:
     """What is announced to a job of given concurrency that is submitted now.
@@ -113,7 +133,9 @@ class Mechanism(Protocol):
     What else it has is used where it is there: ``max_concurrency``, ``max_duration``, ``max_value``
     (announced limits), ``slot_prices(first, count)`` and ``committed(first, count)`` (arrays of shape
     (count,): credits per node, expected nodes), ``certificate()``, ``statistics()`` (a dict for the
-    run summary), and ``close()``, which removes every job left after the last round. What it offers can be
+    run summary), ``close()``, which removes every job left after the last round, and ``quote(job, sow)``, the `Offer`
+    that a submission would get now, with the errors that it would get: it changes nothing and draws nothing (a
+    live market asks a copy of a mechanism that has none). What it offers can be
     looked at, too: ``menu(concurrency)``, the `Menu` of a job that submits now; or, where prices are made at
     arrival, ``keep_menus(jobs)`` before the market begins and ``menu_at_arrival(job)`` once the job was served.
     """

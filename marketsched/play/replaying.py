@@ -14,7 +14,10 @@ log goes on. Where the contract leaves a choice:
 * lines after ``end`` are read like any others; a blank line is skipped;
 * a round that a ``complete`` has cleared may still be closed by ``end``, once;
 * unknown fields are refused inside ``sow`` (a misspelt ``signal`` would change its meaning), and
-  ignored beside it.
+  ignored beside it; two are known: ``owner`` of a ``submit``, a name that is passed on to a mechanism that
+  asks whose job it is; ``"late": true`` of a ``complete``, which says that the job ran its last round in the round
+  cleared last although lines of the next one have been read; and ``"open": true`` of a last ``end``: the log breaks
+  off while that round is open. Live markets write the last two.
 """
 
 from __future__ import annotations
@@ -138,25 +141,21 @@ class Replayer:
     Parameters
     ----------
     config : ReplayConfig
-        The configuration of the replay contract.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the mechanism refuses the configuration.
+        The configuration of the replay contract. Raises InvalidParameterError if the mechanism refuses it.
     """
 
     def __init__(self, config: ReplayConfig) -> None:
         self.config = config
         self._market = MarketLoop(_build_mechanism(config))
         widest = min(config.max_concurrency, config.capacity)
-        self._limits = ReportLimits(widest, config.max_duration, config.max_value)
+        self.limits = ReportLimits(widest, config.max_duration, config.max_value)
         self._jobs: dict[str, _Job] = {}  # every job ever submitted
         self._said: list[Decision] = []  # decisions on the line at hand
         self._mentioned = 0  # the last round of a correct line
         self._arrivals_in = 0  # the last round with an arrival
         self._ended = 0  # the last round that an ``end`` has closed
         self._closed = False
+        self._left_open = False  # the log says that its last round is not over
 
     @property
     def _cleared(self) -> int:
@@ -172,22 +171,51 @@ class Replayer:
                 if not line.strip():
                     return []
                 fields = parse_line(line)
-            self._take(fields)
+            self._check_and_act(fields)
         except MarketschedError as error:
             self._said.append(_error(number, fields, str(error)))
         except OverflowError:
             self._said.append(_error(number, fields, "a number is too large: expected numbers below 1e9"))
         return self._said
 
+    def take(self, event: Mapping[str, Any]) -> list[Decision]:
+        """Take one event, and return the decisions that it leads to.
+
+        Raises
+        ------
+        MarketschedError
+            What `feed` would answer with a line of error; nothing is changed then.
+        """
+        self._said = []
+        self._check_and_act(event)
+        return self._said
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that decides."""
+        return self._market.mechanism
+
+    @property
+    def open_round(self) -> int:
+        """The round that is not cleared yet."""
+        return self._market.now
+
+    @property
+    def load(self) -> int:
+        """Nodes that were busy in the round cleared last."""
+        return self._market.load
+
     def finish(self) -> list[Decision]:
         """End of the log: clear the last round mentioned, and close the market after the horizon."""
         self._said = []
+        if self._left_open:
+            return []
         self._clear(self._mentioned)
         if self._mentioned == self.config.horizon:
             self._close()
         return self._said
 
-    def _take(self, fields: Any) -> None:
+    def _check_and_act(self, fields: Any) -> None:
         """Check one event completely, then act on it."""
         if not isinstance(fields, Mapping):
             raise EventError(f"{shown(fields)}: expected an object with round and event")
@@ -197,12 +225,15 @@ class Replayer:
             raise EventError(f"event = {shown(kind)}: expected submit, arrive, complete or end")
         if t > self.config.horizon:
             raise EventError(f"round = {t} lies beyond the horizon: expected at most {self.config.horizon}")
-        if t < self._mentioned:
+        late = kind == "complete" and fields.get("late") is True
+        if late and t != self._cleared:
+            raise EventError(f"round = {t} of a late complete: expected the round cleared last, {self._cleared}")
+        if t < self._mentioned and not late:
             raise EventError(f"round = {t} goes back: expected at least {self._mentioned}")
         if t <= self._cleared and not (kind == "complete" or (kind == "end" and t > self._ended)):
             raise EventError(f"round {t} is already cleared: expected complete, or a later round")
         if kind == "end":
-            self._end(t)
+            self._end(t, fields.get("open") is True)
             return
         name = field(fields, "job")
         if not isinstance(name, str):
@@ -210,7 +241,10 @@ class Replayer:
         take = {"submit": self._submit, "arrive": self._arrive, "complete": self._complete}[kind]
         take(t, name, fields)
 
-    def _end(self, t: int) -> None:
+    def _end(self, t: int, left_open: bool) -> None:
+        self._left_open = left_open
+        if left_open:
+            return
         self._clear(t)
         self._mentioned = self._ended = t
         if t == self.config.horizon:
@@ -221,22 +255,34 @@ class Replayer:
             raise EventError(f"job = {name!r} was submitted before: expected a new name")
         if self._arrivals_in == t:
             raise EventError(f"submit of {name!r} after an arrive of round {t}: expected all submit first")
-        report = field(fields, "sow")
-        sow = sow_from_json(t, report, self._limits)
+        report, owner = field(fields, "sow"), fields.get("owner")
+        if isinstance(owner, bool) or not isinstance(owner, (str, int, type(None))):
+            raise EventError(f"owner = {shown(owner)}: expected a string or a whole number, or none")
+        sow = sow_from_json(t, report, self.limits)
         self._clear(t - 1)
-        plan = self._market.submit(name, sow, NEVER, 1)
+        plan = self._market.submit(name, sow, NEVER, 1, owner=owner)
         self._jobs[name] = _Job(name, plan, signals_left_out(report))
         self._mentioned = t
         self._said.append(_plan(t, plan))
 
-    def _arrive(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
+    def check_arrival(self, name: str, fields: Mapping[str, Any]) -> tuple[_Job, int | None, Signal]:
+        """Return the job of an ``arrive``, and what the event says of it: duration and signal.
+
+        Raises
+        ------
+        EventError
+            If the job is unknown or arrived before, or a field is at fault.
+        """
         job = self._known(name)
         if job.arrived:
             raise EventError(f"arrive of {name!r}: it arrived before")
         duration = fields.get("duration")
         if duration is not None:
             duration = whole_number("duration", duration, 1)
-        signal = self._signal(job, duration, fields)
+        return job, duration, self._signal(job, duration, fields)
+
+    def _arrive(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
+        job, duration, signal = self.check_arrival(name, fields)
         self._clear(t - 1)
         self._mentioned = self._arrivals_in = t
         job.arrived = True
@@ -274,7 +320,7 @@ class Replayer:
         self._clear(t)
         if not self._runs(name):
             raise EventError(f"complete of {name!r}, which is not running in round {t}")
-        self._mentioned = t
+        self._mentioned = max(t, self._mentioned)
         self._record(self._market.complete(name))
 
     def _runs(self, name: str) -> bool:

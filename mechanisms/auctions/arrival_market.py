@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.checks import is_hashable
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer
 from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
@@ -175,8 +175,12 @@ class ArrivalMarket(Rounds, ABC):
             raise InvalidReportError(place="owner", value=owner, legal="a hashable name", source=f"job {job!r}")
         self._jobs[job] = WaitingJob(job, len(self._names), sow, owner)
         self._names.add(job)
-        cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, repeat(None), strict=False)
-        return LaunchPlan(job, tuple(cases), 0.0)
+        return _nothing_planned(job, sow)
+
+    def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
+        """Return the plan that `submit` would return; nothing has a price before the job arrives. Errors as there."""
+        self._check_submission(job, sow)
+        return Offer(_nothing_planned(job, sow))
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; it is served when the round is cleared.
@@ -295,6 +299,11 @@ def expected_worth(
         n = max(0, last - d - first + 1)
         worth[:n] += share * sow.value.table(first + d, n)
     return worth
+
+
+def _nothing_planned(job: JobId, sow: StatementOfWork) -> LaunchPlan:
+    cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, repeat(None), strict=False)
+    return LaunchPlan(job, tuple(cases), 0.0)
 
 
 def _order(x: WaitingJob) -> int:

@@ -72,6 +72,23 @@ class FailureOracle(ResidualTracker):
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         raise NotImplementedError
 
+    def at_rest(self) -> FailureOracle:
+        """Return an oracle that answers `table` as this one would now, and leaves this one as it is.
+
+        Where an estimate has to draw or to settle something before it, that is done by a copy, which serves
+        until the next event.
+        """
+        if self._settled and not self._draws_before_estimate():
+            return self
+        if self._rested is None:
+            self._rested = self._copied()
+        rested: FailureOracle = self._rested
+        return rested
+
+    def _draws_before_estimate(self) -> bool:
+        """Tell whether the next estimate changes the paths that it is made from."""
+        return False
+
     def check(self, law: Law) -> None:
         """Raise InvalidReportError if a report is too large to follow (hook)."""
 
@@ -283,6 +300,15 @@ class MonteCarloOracle(FailureOracle):
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         self._draw_afresh()
         return self._paths.counts(concurrency, n_starts, n_durations) / self.samples
+
+    def _draws_before_estimate(self) -> bool:
+        return self._stale if self.refresh == "submission" else self._owed >= 1
+
+    def _copied(self) -> MonteCarloOracle:
+        twin = super()._copied()
+        assert isinstance(twin, MonteCarloOracle)
+        twin._paths = self._paths.copied()
+        return twin
 
     def _draw_afresh(self) -> None:
         """Redraw what is due, before an estimate and so before the report is read."""

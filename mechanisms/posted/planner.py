@@ -7,15 +7,16 @@ the relaxed algorithm is forced to take it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Menu
+from marketsched.mechanisms.mechanism import Menu, OfferedRun
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
-from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts, tie_tolerance
+from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
@@ -85,12 +86,13 @@ class Planner:
         *,
         failures: NDArray[np.float64] | None = None,
         threshold: float | None = None,
+        oracle: FailureOracle | None = None,
     ) -> tuple[Choice, NDArray[np.float64]]:
         """Choose the launch plan (3)-(4) at the menu of this moment; record nothing.
 
-        ``failures``, of shape (>= first start - now + starts of value, longest duration), and
-        ``threshold`` stand in for the oracle's estimates and the market's theta. Returns the choice,
-        and the failure probabilities it was made with, before thresholding.
+        ``oracle`` is asked in place of the market's own. ``failures``, of shape (>= first start - now + starts of
+        value, longest duration), and ``threshold`` stand in for the oracle's estimates and the market's theta.
+        Returns the choice, and the failure probabilities it was made with, before thresholding.
         """
         law, limits = sow.law, self._limits
         first_start = int(law.arrivals[0])
@@ -102,7 +104,8 @@ class Planner:
         values[max(0, last_value + 1 - first_start) :] = 0.0
         prices, on_sale = self.relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
         if failures is None:
-            failures = self._oracle.table(sow.concurrency, first_start - now + n_starts, longest)
+            asked = self._oracle if oracle is None else oracle
+            failures = asked.table(sow.concurrency, first_start - now + n_starts, longest)
         choice = choose_starts(
             law,
             values,
@@ -116,6 +119,22 @@ class Planner:
             tolerance=self._tolerance,
         )
         return choice, failures
+
+    def runs(
+        self, sow: StatementOfWork, now: int, choice: Choice, failures: NDArray[np.float64]
+    ) -> Iterator[OfferedRun]:
+        """Yield every run of a plan that `preview` chose, with the prices and failures it was chosen at."""
+        launched = choice.starts[choice.starts >= 0]
+        if not launched.size:
+            return
+        law, horizon = sow.law, self._limits.horizon
+        quote = self.relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
+        for g, (arrival, start) in enumerate(zip(law.group_arrivals.tolist(), choice.starts.tolist(), strict=True)):
+            for k in range(law.offsets[g], law.offsets[g + 1]) if start >= 0 else ():
+                d, share = int(law.durations[k]), float(law.probabilities[k])
+                lost = 1.0 if start + d - 1 > horizon else float(failures[start - now, d - 1])
+                lost = 0.0 if lost <= self._threshold + ZERO_TOLERANCE else lost
+                yield OfferedRun(arrival, law.group_signals[g], d, share, start, float(quote.price(start, d)), lost)
 
     def certificate(self) -> Certificate | None:
         """Return what the relaxed algorithm can certify about the best welfare; None: nothing."""

@@ -19,7 +19,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from copy import copy
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +148,7 @@ class ResidualTracker:
         self._jobs: dict[JobId, ResidualJob] = {}  # in order of submission
         self._checks: dict[int, list[ResidualJob]] = defaultdict(list)
         self._settled = True
+        self._rested: Any = None  # a copy that estimates were asked of since the last event
 
     @property
     def limits(self) -> MarketLimits:
@@ -167,8 +169,18 @@ class ResidualTracker:
             raise InvalidParameterError("oracle: already serves another mechanism: expected a new oracle for each")
         self._limits, self.eviction = limits, eviction
 
+    def _copied(self) -> Self:
+        """Return a copy that can be asked about this moment; it is told of no event."""
+        twin = copy(self)
+        twin._rested = None
+        twin._jobs = {name: copy(residual) for name, residual in self._jobs.items()}
+        due = [r for r in self._checks.get(self.now - 1, ()) if self._jobs.get(r.job) is r]
+        twin._checks = defaultdict(list, {self.now - 1: [twin._jobs[r.job] for r in due]})
+        return twin
+
     def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
         """Follow a job whose launch plan starts case ``g`` in round ``starts[g]`` (-1: not run)."""
+        self._rested = None
         residual = ResidualJob(job, order, width, law, starts)
         self._jobs[job] = residual
         self._schedule(residual)
@@ -176,6 +188,7 @@ class ResidualTracker:
 
     def arrived(self, job: JobId, group: int, start: int) -> None:
         """Observe the case of an arrival."""
+        self._rested = None
         residual = self._jobs[job]
         residual.arrived(group, start)
         self._schedule(residual)
@@ -183,11 +196,13 @@ class ResidualTracker:
 
     def removed(self, job: JobId) -> None:
         """Forget a job that was dropped, cancelled, evicted or completed."""
+        self._rested = None
         self._on_removed(self._jobs.pop(job))
 
     def advanced(self, now: int) -> None:
         """Move to round ``now``; completions of the round before may still be reported."""
         self._settle()
+        self._rested = None
         self.now = now
         self._settled = False
         self._on_advanced()

@@ -8,6 +8,7 @@ a path is and how it is kept true.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,14 @@ class SamplePaths:
         twin._total_width = self._total_width
         twin.redraw(stamp, 0, twin.n_blocks)
         return twin
+
+    def copied(self) -> SamplePaths:
+        """Return the same paths, which can be changed while ``self`` stays as it is."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, (np.ndarray, dict, list)):
+                setattr(other, name, value.copy())
+        return other
 
     # -- what the oracle asks --------------------------------------------------------------------
 

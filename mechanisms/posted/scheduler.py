@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu, Offer
 from marketsched.mechanisms.posted.certificate import Certificate
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
+from marketsched.mechanisms.posted.launch_plan import Choice
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.relaxed import Pricing, Quote
@@ -172,9 +173,19 @@ class PostedPriceMechanism(Rounds):
         law = sow.law
         self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
-        starts = [None if s < 0 else s for s in choice.starts.tolist()]
-        cases = zip(law.group_arrivals.tolist(), law.group_signals, starts, strict=True)
-        return LaunchPlan(job, tuple(cases), choice.utility)
+        return _launch_plan(job, law, choice)
+
+    def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
+        """Return the plan that `submit` would return now, with prices and failure probabilities of its runs.
+
+        Nothing is changed: what the oracle would draw before an estimate is drawn for a copy of it. Errors as of
+        `submit`.
+        """
+        self._check_submission(job, sow)
+        self._oracle.check(sow.law)
+        choice, failures = self._planner.preview(sow, self._round, oracle=self._oracle.at_rest())
+        runs = tuple(self._planner.runs(sow, self._round, choice, failures))
+        return Offer(_launch_plan(job, sow.law, choice), runs)
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that a job became ready in the current round. Ignored for a cancelled job.
@@ -337,6 +348,12 @@ class PostedPriceMechanism(Rounds):
         """Name the removal in round ``now``: an eviction once the job has run (``cleared``: in it, too)."""
         has_run = active.has_run(now + cleared)
         return Event(now, EventKind.EVICT if has_run else EventKind.CANCEL, active.job)
+
+
+def _launch_plan(job: JobId, law: Law, choice: Choice) -> LaunchPlan:
+    starts = [None if s < 0 else s for s in choice.starts.tolist()]
+    cases = zip(law.group_arrivals.tolist(), law.group_signals, starts, strict=True)
+    return LaunchPlan(job, tuple(cases), choice.utility)
 
 
 def _order(active: _ActiveJob) -> int:

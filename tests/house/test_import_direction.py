@@ -23,15 +23,21 @@ ROOMS = (  # from the bottom to the top; a room imports those before it, whereve
     "marketsched.play",
     "marketsched.truthfulness",
     "marketsched.study",
+    "marketsched.live",
     "marketsched.show",
     "marketsched",  # the doors: `__init__`, `__main__`, and `testing` for the test suites of users
 )
 OWNERS = {  # library: rooms that may import it
     "cvxpy": {"marketsched.relaxed_lp"},
+    "fastapi": {"marketsched.live"},
+    "httpx": {"marketsched.live"},
     "matplotlib": {"marketsched.results", "marketsched.show"},
     "mesa": {"marketsched.agents"},
+    "prometheus_client": {"marketsched.live"},
     "rich": {"marketsched.results", "marketsched.show"},
+    "sqlalchemy": {"marketsched.live"},
     "typer": {"marketsched.show"},
+    "uvicorn": {"marketsched.live"},
     "yaml": {"marketsched.config"},
 }
 NOT_IN_MECHANISMS = {"pandas"}
@@ -133,6 +139,9 @@ def test_nobody_loads_a_second_copy_of_a_room():
         ("from mesa.time import x", "marketsched.mechanisms.sow"),
         ("import cvxpy as cp", "marketsched.agents.market"),
         ("import pandas as pd", "marketsched.mechanisms.sow"),
+        ("import fastapi", "marketsched.show.commands.live"),
+        ("from sqlalchemy import select", "marketsched.play.replaying"),
+        ("from marketsched.live.client import LiveClient", "marketsched.study.workers"),
         ("import agents.market", "marketsched.play.running"),
         ("from mechanisms import sow", "marketsched.agents.market"),
         ("print(1)", "marketsched.worlds.traces.swf"),

@@ -1,0 +1,120 @@
+"""Who is known to a market, and the double-entry ledger of their credits.
+
+Amounts are whole millionths of a credit, so that sums are exact. Every posting moves credits from one account to
+another: a deposit from ``deposits`` to an owner, a charge from an owner to ``market``. The sum over owners and the
+market is therefore what was deposited, and over all accounts it is 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, UnknownNameError
+
+MICRO = 1_000_000  # to a credit
+MOST_CREDITS = 1e12  # of one deposit or limit
+MARKET, DEPOSITS = "market", "deposits"  # accounts that are nobody's
+OWNER_NAME = r"^[a-z0-9_-]{1,32}$"
+Role = Literal["owner", "operator", "reader"]
+ROLES = ("owner", "operator", "reader")
+
+
+class Posting(NamedTuple):
+    """One side of a booking."""
+
+    account: str
+    micro: int  # millionths of a credit, > 0: to the account
+    what: str  # "deposit" or "charge"
+    job: str | None = None
+
+
+@dataclass(slots=True)
+class Account:
+    """Somebody whom the market knows."""
+
+    name: str
+    role: Role
+    limit: int | None = None  # millionths: how far below zero new submissions may bring it; None: no limit
+    balance: int = 0
+    submitted: int = 0  # jobs, for the running number of the next one
+
+
+class Accounts:
+    """All who are known, and their balances."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Account] = {}
+        self.market = 0  # millionths of a credit
+        self.deposited = 0
+
+    def get(self, name: Hashable) -> Account:
+        """Return an account.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of that name.
+        """
+        if not isinstance(name, str) or name not in self.known:
+            raise UnknownNameError(place="owner", value=name, legal="a name that an operator has created")
+        return self.known[name]
+
+    def check_new(self, name: object, role: Any, limit: float | None) -> Account:
+        """Return the account that a new name would have, or say what is wrong with it.
+
+        Raises
+        ------
+        InvalidParameterError, EventError
+            If the name, the role or the limit is none; if the name is taken.
+        """
+        if not isinstance(name, str) or not re.match(OWNER_NAME, name) or name in (MARKET, DEPOSITS):
+            legal = "1 to 32 of a-z, 0-9, _ and -, and neither 'market' nor 'deposits'"
+            raise InvalidParameterError(place="owner", value=name, legal=legal)
+        if role not in ROLES:
+            raise InvalidParameterError(place="role", value=role, legal=f"one of {', '.join(ROLES)}")
+        if name in self.known:
+            raise EventError(f"owner = {name!r} is there already", legal="a new name")
+        return Account(name, role, None if limit is None else micro_of("limit", limit, 0.0))
+
+    def deposit(self, name: str, credits: float) -> list[Posting]:
+        """Return the postings of a deposit."""
+        micro = micro_of("credits", credits)
+        return [Posting(DEPOSITS, -micro, "deposit"), Posting(self.get(name).name, micro, "deposit")]
+
+    def charge(self, name: str, payment: float, job: str) -> list[Posting]:
+        """Return the postings of a job's charge, credits."""
+        micro = round(payment * MICRO)
+        return [Posting(name, -micro, "charge", job), Posting(MARKET, micro, "charge", job)] if micro else []
+
+    def book(self, postings: list[Posting]) -> None:
+        """Move credits."""
+        for account, micro, *_ in postings:
+            if account == MARKET:
+                self.market += micro
+            elif account == DEPOSITS:
+                self.deposited -= micro
+            else:
+                self.known[account].balance += micro
+
+    def shown(self, account: Account) -> dict[str, Any]:
+        """Return an account as plain data."""
+        limit = None if account.limit is None else account.limit / MICRO
+        return {"owner": account.name, "role": account.role, "balance": account.balance / MICRO, "limit": limit}
+
+
+def micro_of(place: str, credits: object, least: float = 1.0 / MICRO) -> int:
+    """Return an amount in whole millionths.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no number from ``least`` to `MOST_CREDITS`.
+    """
+    number = isinstance(credits, (int, float)) and not isinstance(credits, bool)
+    if not number or not least <= credits <= MOST_CREDITS:  # type: ignore[operator]
+        legal = f"a number of credits in [{least:g}, {MOST_CREDITS:g}]"
+        raise InvalidParameterError(place=place, value=credits, legal=legal)
+    return round(credits * MICRO)  # type: ignore[operator]

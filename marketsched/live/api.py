@@ -1,0 +1,273 @@
+"""The HTTP calls of a live market (FastAPI); what each does stands in `calls`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Iterable
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from marketsched import __version__
+from marketsched.live import calls
+from marketsched.live.calls import MOST_ON_PAGE, PAGE, PRICED_ROUNDS, Principal
+from marketsched.live.documented import body, problems
+from marketsched.live.figures import STATES, Figures
+from marketsched.live.guard import Guard
+from marketsched.live.journal import Row
+from marketsched.live.problems import problem, problem_of
+from marketsched.live.service import LiveService, Repeatable, Turn, Work
+from marketsched.mechanisms.errors import MarketschedError
+
+ROWS_AT_ONCE = 500  # of a stream
+KEEP_ALIVE = 15.0  # seconds
+MOST_STREAMS = 20  # of one account
+LAST_SEQ = 2**53
+
+JobName = Annotated[str, Path(max_length=128, description="OWNER.LABEL")]
+OwnerName = Annotated[str, Path(max_length=32)]
+AnyOwner = Annotated[str | None, Query(max_length=32)]
+Page = Annotated[int, Query(ge=1, le=MOST_ON_PAGE)]
+Seq = Annotated[int, Query(ge=0, le=LAST_SEQ)]
+StateName = Annotated[str | None, Query(pattern=f"^({'|'.join(STATES)})$")]
+
+
+def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
+    """Return the application of a service that is reached under these names, beside the loopback's."""
+    app = FastAPI(
+        title="marketsched live market",
+        version=__version__,
+        docs_url=None,  # its pages load scripts from other sites
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        responses=problems(400, 401, 403, 409, 413, 415, 421, 422, 429, 503),
+    )
+    guard, figures = Guard(service, hosts), Figures(service)
+    streams = _Streams(service)
+
+    @app.middleware("http")
+    async def guarded(request: Request, handler: Any) -> Response:
+        began = time.monotonic()
+        answer = await guard(request, handler)
+        route = getattr(request.scope.get("route"), "path", "none")
+        figures.seconds.labels(request.method, route, str(answer.status_code)).observe(time.monotonic() - began)
+        return answer
+
+    @app.exception_handler(MarketschedError)
+    async def refused(_: Request, error: MarketschedError) -> Response:
+        return problem_of(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def unreadable(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"])
+        return problem(422, f"{place}: {first['msg']}", place=place)
+
+    @app.exception_handler(HTTPException)
+    async def no_route(_: Request, error: HTTPException) -> Response:
+        return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+
+    async def done(request: Request, work: Work, status: int = 200) -> Response:
+        answer = await asyncio.wrap_future(service.ask(work, _repeatable(request)))
+        return JSONResponse(answer, status)
+
+    # -- owners ---------------------------------------------------------------------------------------------
+
+    @app.get("/v1/market")
+    async def market(request: Request, rounds: Annotated[int, Query(ge=0, le=PRICED_ROUNDS)] = 100) -> Response:
+        """Round, clock, limits, capacity, and prices of the coming rounds."""
+        return await done(request, calls.market(request.state.who, rounds))
+
+    @app.post("/v1/quotes", openapi_extra=body("Submission"))
+    async def quote(request: Request) -> Response:
+        """What a submission would get now: plan, prices, failure probabilities. Nothing is changed."""
+        return await done(request, calls.quote(request.state.who, request.state.said))
+
+    @app.post("/v1/jobs", status_code=201, openapi_extra=body("Submission"))
+    async def submit(request: Request) -> Response:
+        """Submit a statement of work; the plan is final."""
+        return await done(request, calls.submit(request.state.who, request.state.said), 201)
+
+    @app.get("/v1/jobs")
+    async def jobs(
+        request: Request,
+        owner: AnyOwner = None,
+        state: StateName = None,
+        after: Annotated[str, Query(max_length=128)] = "",
+        limit: Page = PAGE,
+    ) -> Response:
+        """Jobs in order of submission."""
+        return await done(request, calls.jobs(request.state.who, owner, state, after, limit))
+
+    @app.get("/v1/jobs/{job}", responses=problems(404))
+    async def job(request: Request, job: JobName) -> Response:
+        """One job: state, plan, events, charge."""
+        return await done(request, calls.job(request.state.who, job))
+
+    @app.post("/v1/jobs/{job}/arrival", responses=problems(404), openapi_extra=body("Arrival"))
+    async def arrive(request: Request, job: JobName) -> Response:
+        """The job is ready, with this signal."""
+        return await done(request, calls.arrive(request.state.who, job, request.state.said))
+
+    @app.post("/v1/jobs/{job}/completion", responses=problems(404), openapi_extra=body("Completion"))
+    async def complete(request: Request, job: JobName) -> Response:
+        """The job ran its last round in the round cleared last."""
+        return await done(request, calls.complete(request.state.who, job, request.state.said))
+
+    @app.get("/v1/account", responses=problems(404))
+    async def account(request: Request, owner: AnyOwner = None) -> Response:
+        """Balance and limit."""
+        return await done(request, calls.account(request.state.who, owner))
+
+    @app.get("/v1/ledger", responses=problems(404))
+    async def ledger(request: Request, owner: AnyOwner = None, after: Seq = 0, limit: Page = PAGE) -> Response:
+        """Entries of the ledger."""
+        return await done(request, calls.ledger(request.state.who, owner, after, limit))
+
+    @app.get("/v1/events", responses={200: {"content": {"text/event-stream": {}}}})
+    async def events(request: Request, after: Seq = 0, follow: bool = True) -> Response:
+        """Events of the journal, from any row on, as server-sent events."""
+        last = request.headers.get("last-event-id", "")
+        begin = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else after
+        return streams.open(request, begin, follow)
+
+    # -- operators ------------------------------------------------------------------------------------------
+
+    @app.post("/v1/rounds", openapi_extra=body("Rounds"))
+    async def advance(request: Request) -> Response:
+        """Clear rounds, with a manual clock."""
+        return await done(request, calls.advance(request.state.who, request.state.said))
+
+    @app.post("/v1/nodes", responses=problems(404), openapi_extra=body("Nodes"))
+    async def nodes(request: Request) -> Response:
+        """Remark how many nodes can be used."""
+        return await done(request, calls.nodes(request.state.who, request.state.said))
+
+    @app.post("/v1/owners", status_code=201, openapi_extra=body("NewOwner"))
+    async def create_owner(request: Request) -> Response:
+        """Create an account, and its token."""
+        return await done(request, calls.create_owner(request.state.who, request.state.said), 201)
+
+    @app.get("/v1/owners")
+    async def owners(request: Request) -> Response:
+        """All accounts."""
+        return await done(request, calls.owners(request.state.who))
+
+    @app.post("/v1/owners/{owner}/deposits", responses=problems(404), openapi_extra=body("Deposit"))
+    async def deposit(request: Request, owner: OwnerName) -> Response:
+        """Deposit credits."""
+        return await done(request, calls.deposit(request.state.who, owner, request.state.said))
+
+    @app.post("/v1/owners/{owner}/tokens", responses=problems(404))
+    async def renew(request: Request, owner: OwnerName) -> Response:
+        """Make a new token; those before it are revoked."""
+        return await done(request, calls.renew(request.state.who, owner))
+
+    @app.delete("/v1/owners/{owner}/tokens", responses=problems(404))
+    async def revoke(request: Request, owner: OwnerName) -> Response:
+        """Revoke all tokens of an account."""
+        return await done(request, calls.revoke(request.state.who, owner))
+
+    # -- supervision ----------------------------------------------------------------------------------------
+
+    @app.get("/v1/health")
+    async def health() -> Response:
+        """Whether requests are taken."""
+        if service.down:
+            return problem(503, "the market takes no requests now", headers={"Retry-After": "1"})
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics(request: Request) -> Response:
+        """Figures for Prometheus; for operators and readers."""
+        request.state.who.must_be("operator", "reader")
+        text = await asyncio.wrap_future(service.ask(lambda _: figures.text()))
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    app.state.streams = streams
+    return app
+
+
+def _repeatable(request: Request) -> Repeatable | None:
+    """Return what makes a request safe to send again, if it says so."""
+    key = request.headers.get("idempotency-key")
+    if key is None or request.method == "GET":
+        return None
+    asked = b"\n".join([request.method.encode(), request.url.path.encode(), request.state.raw])
+    return Repeatable(request.state.who.name, key, hashlib.sha256(asked).hexdigest())
+
+
+class _Streams:
+    """Server-sent events: every stream waits for the next row, and reads from where it is."""
+
+    def __init__(self, service: LiveService) -> None:
+        self._service, self._open = service, dict[str, int]()
+        self._pulse: asyncio.Event | None = None
+        self.closing = False
+        service.on_rows = self._rows_written
+
+    def open(self, request: Request, after: int, follow: bool) -> Response:
+        """Answer with a stream of the rows behind ``after``."""
+        who: Principal = request.state.who
+        if self._open.get(who.name, 0) >= MOST_STREAMS:
+            return problem(429, "too many streams of this account", headers={"Retry-After": "10"})
+        self._loop = asyncio.get_running_loop()
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        lines = self._lines(request, who, after, follow)
+        return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+
+    def stop(self) -> None:
+        """End all streams; from any thread."""
+        self.closing = True
+        self._rows_written()
+
+    async def _lines(self, request: Request, who: Principal, after: int, follow: bool) -> AsyncIterator[str]:
+        token = request.headers["authorization"]
+        self._open[who.name] = self._open.get(who.name, 0) + 1
+        try:
+            while not self.closing and self._still_good(token, who):
+                self._pulse = self._pulse or asyncio.Event()
+                pulse = self._pulse
+                try:
+                    rows = await asyncio.wrap_future(self._service.ask(partial(self._rows, after)))
+                except MarketschedError:  # it is being made anew
+                    rows = []
+                for row in rows:
+                    after, shown = row.seq, calls.seen(who, row)
+                    if shown is not None:
+                        yield f"id: {row.seq}\nevent: {row.event}\ndata: {json.dumps(shown)}\n\n"
+                if rows:
+                    continue
+                if not follow:
+                    return
+                try:
+                    await asyncio.wait_for(pulse.wait(), KEEP_ALIVE)
+                except TimeoutError:
+                    yield ": keep-alive\n\n"
+        finally:
+            self._open[who.name] -= 1
+
+    def _still_good(self, authorization: str, who: Principal) -> bool:
+        return self._service.account_of(authorization.partition(" ")[2].strip()) == who.name
+
+    def _rows(self, after: int, turn: Turn) -> list[Row]:
+        """Return written rows behind ``after``; in the thread of the service."""
+        recent, last = self._service.recent, self._service.published
+        if after >= last:
+            return []
+        if recent and recent[0].seq <= after + 1:
+            return [row for row in recent if after < row.seq <= last][:ROWS_AT_ONCE]
+        return list(turn.journal.rows(after, ROWS_AT_ONCE))
+
+    def _rows_written(self) -> None:
+        """Wake all streams; from the thread of the service."""
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            self._loop.call_soon_threadsafe(pulse.set)

@@ -1,0 +1,398 @@
+"""What may be asked of a market, by whom, and what it does: the same for every way of asking.
+
+Each function takes who asks and what was said, and returns the work that `LiveService.ask` does: what is at fault is
+raised there, before anything is changed. An owner's view ends at its own jobs: another owner's job is as unknown as
+one that does not exist. A reader sees figures and no names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.live.accounts import MICRO, Account
+from marketsched.live.journal import Row
+from marketsched.live.machine import OUTCOMES, LiveJob
+from marketsched.live.service import Turn, Work
+from marketsched.mechanisms.checks import whole_number
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, UnknownNameError
+from marketsched.mechanisms.limits import LARGEST_CAPACITY
+from marketsched.mechanisms.mechanism import Offer
+
+PRICED_ROUNDS = 500  # the most whose prices are shown at once
+MOST_ROUNDS = 1000  # cleared by one request
+PAGE = 200  # jobs or entries in one answer
+MOST_ON_PAGE = 1000
+Said = Mapping[str, Any]
+
+
+class ForbiddenError(MarketschedError, PermissionError):
+    """The role of who asks does not allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: an account, by one of its tokens."""
+
+    name: str
+    role: str
+
+    def must_be(self, *roles: str) -> None:
+        """Raise ForbiddenError unless the role is one of these."""
+        if self.role not in roles:
+            raise ForbiddenError(f"not for the role {self.role}", legal=f"a token of the role {' or '.join(roles)}")
+
+
+# -- owners -------------------------------------------------------------------------------------------------
+
+
+def quote(who: Principal, said: Said) -> Work:
+    """Say what a submission would get now; nothing is changed."""
+    _only(said, "sow", "owner", "name")
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        owner = _acting_for(turn, who, said)
+        name = turn.market.name_of_next(owner, said.get("name"))
+        return {"round": turn.market.round, **_offered(turn.market.quote(owner, name, _given(said, "sow")))}
+
+    return work
+
+
+def submit(who: Principal, said: Said) -> Work:
+    """Take a statement of work; its plan is final."""
+    _only(said, "sow", "owner", "name")
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        owner = _acting_for(turn, who, said)
+        name, report = turn.market.name_of_next(owner, said.get("name")), _given(said, "sow")
+        offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
+        most = turn.market.check_limit(owner, offer)
+        turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
+        job = turn.market.jobs[name]
+        return {**job.shown(), "round": turn.market.round, **_offered(offer, plan=False)}
+
+    return work
+
+
+def arrive(who: Principal, job: str, said: Said) -> Work:
+    """Take note that a job is ready; it counts when the open round is cleared."""
+    _only(said, "signal", "duration")
+    who.must_be("owner", "operator")
+    if "duration" in said:
+        who.must_be("operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = _own_job(turn, who, job)
+        event = {"event": "arrive", "owner": found.owner, "job": job, **said}
+        turn.market.check_arrival(job, event)
+        turn.record(event, who.name)
+        return found.shown()
+
+    return work
+
+
+def complete(who: Principal, job: str, said: Said) -> Work:
+    """Take note that a running job ran its last round in the round cleared last."""
+    _only(said, "outcome", "exit_code")
+    who.must_be("operator")
+    outcome, code = said.get("outcome", "done"), said.get("exit_code")
+    if outcome not in OUTCOMES:
+        raise InvalidParameterError(place="outcome", value=outcome, legal=f"one of {', '.join(OUTCOMES)}")
+    if code is not None:
+        code = whole_number("exit_code", code, -(2**31), 2**31 - 1)
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = turn.market.job(job)
+        event = {"event": "complete", "owner": found.owner, "job": job, "outcome": outcome, "exit_code": code}
+        turn.record(event, who.name)
+        return found.shown()
+
+    return work
+
+
+def jobs(who: Principal, owner: str | None, state: str | None, after: str, limit: int) -> Work:
+    """List jobs in order of submission, those behind ``after``."""
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        wanted = who.name if who.role == "owner" else owner
+        if owner is not None and wanted != owner:
+            raise UnknownNameError(place="owner", value=owner, legal="your own name")
+        known = list(turn.market.jobs.values())
+        first = known.index(_own_job(turn, who, after)) + 1 if after else 0
+        found = [
+            job
+            for job in known[first:]
+            if (wanted is None or job.owner == wanted) and (state is None or job.state == state)
+        ]
+        return {"jobs": [job.shown() for job in found[:limit]], "more": len(found) > limit}
+
+    return work
+
+
+def job(who: Principal, name: str) -> Work:
+    """Show a job with its statement of work and all that happened to it."""
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = _own_job(turn, who, name)
+        rows = [seen(who, row) for row in turn.journal.row(found.rows)]
+        history = [row for row in rows if row is not None]
+        for row in history:
+            row["decisions"] = [each for each in row["decisions"] if each["job"] == name]
+        return {**found.shown(), "sow": history[0].pop("sow"), "history": history}
+
+    return work
+
+
+def account(who: Principal, owner: str | None) -> Work:
+    """Show a balance."""
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        return turn.market.accounts.shown(_whose(turn, who, owner))
+
+    return work
+
+
+def ledger(who: Principal, owner: str | None, after: int, limit: int) -> Work:
+    """List entries, and the sums: those of the whole market for an operator or a reader."""
+
+    def work(turn: Turn) -> dict[str, Any]:
+        accounts = turn.market.accounts
+        sums = {"deposited": accounts.deposited / MICRO, "market": accounts.market / MICRO}
+        sums["owners"] = sum(each.balance for each in accounts.known.values()) / MICRO
+        if who.role == "reader":
+            return {"entries": [], "more": False, "sums": sums}
+        whose = None if who.role == "operator" and owner is None else _whose(turn, who, owner).name
+        found = turn.journal.entries(whose, after, limit + 1)
+        entries = [{**each, "credits": each["micro"] / MICRO} for each in found[:limit]]
+        more = len(found) > limit
+        return {"entries": entries, "more": more} | ({"sums": sums} if who.role == "operator" else {})
+
+    return work
+
+
+# -- everybody ----------------------------------------------------------------------------------------------
+
+
+def market(who: Principal, rounds: int) -> Work:
+    """Show the round, the limits, and the prices of the coming rounds."""
+
+    def work(turn: Turn) -> dict[str, Any]:
+        here, config = turn.market, turn.market.config
+        clock = turn.clock
+        end = clock.end_of(here.round)
+        sizes = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay", "horizon")
+        return {
+            "name": config.name,
+            "mechanism": config.mechanism,
+            "round": here.round,
+            "over": here.over,
+            "clock": {
+                "kind": clock.kind,
+                "round_seconds": clock.round_seconds,
+                "now": clock.now().isoformat(),
+                "round_ends": None if end is None else end.isoformat(),
+            },
+            "limits": {size: getattr(config, size) for size in sizes},
+            "load": here.load,
+            "usable_nodes": here.usable,
+            "rounds_short_of_nodes": here.short_rounds,
+            "prices": here.prices(rounds),
+            "last_event": turn.last_seq,
+        }
+
+    return work
+
+
+def seen(who: Principal, row: Row) -> dict[str, Any] | None:
+    """Return a row of the journal as somebody may see it; None: not at all."""
+    head = {"seq": row.seq, "time": row.time, "round": row.round, "event": row.event}
+    if who.role == "operator":
+        return {**head, "by": row.by, "owner": row.owner, "job": row.job, **row.body, "decisions": row.decisions}
+    if who.role == "reader":
+        decisions = [{"round": each["round"], "event": each["event"]} for each in row.decisions]
+        return {**head, "decisions": decisions}
+    mine = f"{who.name}."  # no owner has a dot in its name
+    decisions = [each for each in row.decisions if each["job"].startswith(mine)]
+    if row.owner == who.name:
+        body = {key: value for key, value in row.body.items() if key != "most"}
+        return {**head, "by": row.by, "owner": row.owner, "job": row.job, **body, "decisions": decisions}
+    return {**head, **row.body, "decisions": decisions} if row.event == "advance" else None
+
+
+# -- operators ----------------------------------------------------------------------------------------------
+
+
+def advance(who: Principal, said: Said) -> Work:
+    """Clear rounds, with a manual clock."""
+    _only(said, "rounds")
+    who.must_be("operator")
+    rounds = whole_number("rounds", said.get("rounds", 1), 1, MOST_ROUNDS)
+
+    def work(turn: Turn) -> dict[str, Any]:
+        if turn.clock.kind != "manual":
+            raise EventError("rounds end on the clock of this market", legal="a market with a manual clock")
+        if turn.market.round + rounds - 1 > turn.market.config.horizon:
+            left = turn.market.config.horizon - turn.market.round + 1
+            raise EventError(place="rounds", value=rounds, legal=f"at most {left}, by the horizon")
+        rows = [turn.record({"event": "advance"}, who.name) for _ in range(rounds)]
+        return {"round": turn.market.round, "decisions": [each for row in rows for each in row.decisions]}
+
+    return work
+
+
+def nodes(who: Principal, said: Said) -> Work:
+    """Remark how many nodes can be used, and what was done about it."""
+    _only(said, "usable", "held", "removed")
+    who.must_be("operator")
+    usable = whole_number("usable", _given(said, "usable"), 0, LARGEST_CAPACITY)
+    lists = {key: said.get(key, []) for key in ("held", "removed")}
+
+    def work(turn: Turn) -> dict[str, Any]:
+        for key, names in lists.items():
+            if not isinstance(names, (list, tuple)):
+                raise InvalidParameterError(place=key, value=names, legal="a list of jobs")
+            for name in names:
+                turn.market.job(name)
+        turn.record({"event": "nodes", "usable": usable, **lists}, who.name)
+        return {"usable_nodes": usable, "rounds_short_of_nodes": turn.market.short_rounds}
+
+    return work
+
+
+def create_owner(who: Principal, said: Said) -> Work:
+    """Create an account with a token, and perhaps a first deposit."""
+    _only(said, "owner", "role", "limit", "deposit")
+    who.must_be("operator")
+    role, limit, deposit_ = said.get("role", "owner"), said.get("limit"), said.get("deposit", 0)
+
+    def work(turn: Turn) -> dict[str, Any]:
+        accounts = turn.market.accounts
+        new = accounts.check_new(_given(said, "owner"), role, limit)
+        event = {"event": "owner", "owner": new.name, "role": role, **({} if limit is None else {"limit": limit})}
+        if deposit_ != 0:
+            _check_credits(deposit_)
+        row = turn.record(event, who.name)
+        turn.enter_account(new.name)
+        if deposit_ != 0:
+            turn.record({"event": "deposit", "owner": new.name, "credits": deposit_}, who.name)
+        return {**accounts.shown(accounts.get(new.name)), "token": turn.new_token(new.name, row.seq)}
+
+    return work
+
+
+def owners(who: Principal) -> Work:
+    """List the accounts."""
+    who.must_be("operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        accounts = turn.market.accounts
+        return {"owners": [accounts.shown(each) for each in accounts.known.values()]}
+
+    return work
+
+
+def deposit(who: Principal, owner: str, said: Said) -> Work:
+    """Deposit credits."""
+    _only(said, "credits")
+    who.must_be("operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = turn.market.accounts.get(owner)
+        _check_credits(_given(said, "credits"))
+        turn.record({"event": "deposit", "owner": found.name, "credits": said["credits"]}, who.name)
+        return turn.market.accounts.shown(found)
+
+    return work
+
+
+def renew(who: Principal, owner: str) -> Work:
+    """Make a new token for an account; those before it are revoked."""
+    if owner != who.name:
+        who.must_be("operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = turn.market.accounts.get(owner)
+        row = turn.record({"event": "token", "owner": found.name, "action": "new"}, who.name)
+        turn.revoke_tokens(found.name, row.seq)
+        return {"owner": found.name, "token": turn.new_token(found.name, row.seq)}
+
+    return work
+
+
+def revoke(who: Principal, owner: str) -> Work:
+    """Revoke every token of an account; the last operator's stays."""
+    if owner != who.name:
+        who.must_be("operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = turn.market.accounts.get(owner)
+        if found.role == "operator":
+            others = [each.name for each in turn.market.accounts.known.values() if each.role == "operator"]
+            if not any(name != owner and turn.has_token(name) for name in others):
+                raise EventError(f"owner = {owner!r} is the last operator with a token", legal="another one first")
+        row = turn.record({"event": "token", "owner": found.name, "action": "revoke"}, who.name)
+        turn.revoke_tokens(found.name, row.seq)
+        return {"owner": found.name, "token": None}
+
+    return work
+
+
+# -- parts --------------------------------------------------------------------------------------------------
+
+
+def _only(said: Said, *known: str) -> None:
+    for key in said:
+        if key not in known:
+            legal = ", ".join(known) or "nothing"
+            raise InvalidParameterError(f": unknown field: known here are {legal}", place=str(key))
+
+
+def _given(said: Said, key: str) -> Any:
+    if key not in said:
+        raise InvalidParameterError("is missing", place=key)
+    return said[key]
+
+
+def _check_credits(credits: object) -> None:
+    from marketsched.live.accounts import micro_of
+
+    micro_of("credits", credits)
+
+
+def _acting_for(turn: Turn, who: Principal, said: Said) -> Account:
+    """Return the account that a job belongs to: who asks, or whom an operator names."""
+    if who.role == "owner":
+        if said.get("owner", who.name) != who.name:
+            raise UnknownNameError(place="owner", value=said["owner"], legal="your own name, or none")
+        return turn.market.accounts.get(who.name)
+    found = turn.market.accounts.get(_given(said, "owner"))
+    if found.role != "owner":
+        raise InvalidParameterError(place="owner", value=found.name, legal="an account of the role owner")
+    return found
+
+
+def _own_job(turn: Turn, who: Principal, name: str) -> LiveJob:
+    """Return a job; another owner's is as unknown as none."""
+    if who.role == "owner" and not name.startswith(f"{who.name}."):
+        raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
+    return turn.market.job(name)
+
+
+def _whose(turn: Turn, who: Principal, owner: str | None) -> Account:
+    if who.role == "owner" and owner not in (None, who.name):
+        raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
+    return turn.market.accounts.get(who.name if owner is None else owner)
+
+
+def _offered(offer: Offer, *, plan: bool = True) -> dict[str, Any]:
+    """Return an offer as plain data."""
+    starts = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in offer.plan.starts]
+    runs = [run._asdict() for run in offer.runs]
+    more = {"estimated_utility": float(offer.plan.estimated_utility), "runs": runs}
+    return {"plan": starts, **more} if plan else more

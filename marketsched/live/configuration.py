@@ -1,0 +1,118 @@
+"""The configuration of a live market: that of `replay`, with a clock, and without a last round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from os import PathLike
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from marketsched.config.configuration import ReplayConfig
+from marketsched.config.strict_yaml import Strict, read_yaml, validated
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import LAST_ROUND
+from marketsched.mechanisms.ranges import Count, Positive
+
+HIGHEST_VALUE = 1e9  # credits: charges are kept as whole millionths in 64 bits
+MAY_CHANGE = ("requests_per_second",)  # of a market that is there: what no decision depends on
+
+
+class ManualClock(Strict):
+    """Rounds end when an operator says so."""
+
+    kind: Literal["manual"]
+
+
+class WallClock(Strict):
+    """Round n ends at ``first_round`` + n ``round_seconds``; without ``first_round`` when the market is made."""
+
+    kind: Literal["wall"]
+    round_seconds: Positive
+    first_round: str | None = None
+
+    @field_validator("first_round")
+    @classmethod
+    def _utc(cls, text: str | None) -> str | None:
+        return None if text is None else utc_text(moment(text))
+
+
+Clock = Annotated[ManualClock | WallClock, Field(discriminator="kind")]
+
+
+class LiveConfig(ReplayConfig):
+    """Every key of the replay contract, and what a market needs that runs on."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")] = "market"
+    horizon: Count = LAST_ROUND  # left out: the market goes on
+    clock: Clock = ManualClock(kind="manual")
+    requests_per_second: Positive = 1000.0  # of one token
+
+    @model_validator(mode="after")
+    def _charges_fit(self) -> Self:
+        if self.max_value > HIGHEST_VALUE:
+            legal = f"at most {HIGHEST_VALUE:g} credits in a live market"
+            raise InvalidParameterError(place="max_value", value=self.max_value, legal=legal)
+        return self
+
+    def for_replay(self) -> dict[str, Any]:
+        """Return the configuration with which ``marketsched replay`` plays an exported journal."""
+        return self.model_dump(mode="json", include=set(ReplayConfig.model_fields), exclude_none=True)
+
+    def stored(self) -> dict[str, Any]:
+        """Return all of it as plain data, as the journal keeps it."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def check_same(self, stored: Mapping[str, Any]) -> None:
+        """Raise InvalidParameterError if a market with the ``stored`` configuration cannot go on with this one."""
+        for key, now in self.stored().items():
+            before = stored.get(key)
+            if key == "clock" and isinstance(before, Mapping) and now.get("kind") == "wall" == before.get("kind"):
+                now = {"first_round": before.get("first_round"), **now}
+            if key not in MAY_CHANGE and now != before:
+                raise InvalidParameterError(place=key, value=now, legal=f"{before!r}, as this market was made with")
+
+
+def live_config(config: LiveConfig | Mapping[str, Any] | str | PathLike[str]) -> LiveConfig:
+    """Return the configuration that a mapping or a YAML file describes.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a key is unknown, missing or out of range; the message names the place.
+    OSError
+        If the file cannot be read.
+    """
+    if isinstance(config, LiveConfig):
+        return config
+    if isinstance(config, Mapping):
+        return validated(LiveConfig, dict(config), "config")
+    return validated(LiveConfig, read_yaml(config), str(config))
+
+
+def moment(text: str) -> datetime:
+    """Return the moment that an ISO 8601 text names; one without a zone is in UTC.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        legal = "a moment such as 2026-11-22T06:00:00Z"
+        raise InvalidParameterError(place="first_round", value=text, legal=legal) from None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def utc_text(when: datetime) -> str:
+    """Return a moment as the journal writes it.
+
+    Examples
+    --------
+    >>> utc_text(datetime(2026, 11, 22, 6, tzinfo=UTC))
+    '2026-11-22T06:00:00.000000Z'
+    """
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,138 @@
+"""What every request passes before anything looks at it: host and origin, size, form, token, and rate.
+
+A body is read whole, up to a limit, and has to be JSON as `json_lines` reads it: no NaN, no field twice, not too
+deep.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from marketsched.config.json_lines import parse_line
+from marketsched.live.calls import Principal
+from marketsched.live.problems import problem
+from marketsched.live.service import LiveService
+from marketsched.mechanisms.errors import EventError
+
+MOST_BYTES = 64 * 1024  # of a body
+LONGEST_HEADER = 300  # characters of a token or a key
+OPEN_PATHS = ("/v1/health", "/openapi.json")  # without a token
+BURST = 2.0  # seconds of its rate that a token may use at once
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Guard:
+    """The checks of one service.
+
+    Parameters
+    ----------
+    service : LiveService
+        Knows tokens and accounts.
+    hosts : iterable of str
+        Names under which the service is reached, beside those of the loopback.
+    """
+
+    def __init__(self, service: LiveService, hosts: Iterable[str] = ()) -> None:
+        self._service = service
+        self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
+        self._budgets: dict[str, tuple[float, float]] = {}  # account: requests left, and when that was
+
+    async def __call__(self, request: Request, handler: Handler) -> Response:
+        """Let a request pass, or answer what is wrong with it."""
+        refused = self._foreign(request)
+        if refused is None and request.url.path not in OPEN_PATHS:
+            refused = self._unknown(request)
+        if refused is None and request.method in ("POST", "PUT", "PATCH", "DELETE"):
+            refused = await self._malformed(request)
+        return await handler(request) if refused is None else refused
+
+    def _foreign(self, request: Request) -> Response | None:
+        """Refuse what a page of another site makes a browser send."""
+        host = _hostname(f"//{request.headers.get('host', '')}")
+        if host not in self._hosts:
+            return problem(421, "Host: expected a name of this service", legal=", ".join(sorted(self._hosts)))
+        origin = request.headers.get("origin")
+        if origin is not None and _hostname(origin) not in self._hosts:
+            return problem(403, "Origin: expected none, or this service itself: pages of other sites are not served")
+        return None
+
+    def _unknown(self, request: Request) -> Response | None:
+        """Refuse who has no good token, or asks too often."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        name = None
+        if kind.lower() == "bearer" and 0 < len(token.strip()) <= LONGEST_HEADER:
+            name = self._service.account_of(token.strip())
+        account = None if name is None else self._service.market.accounts.known.get(name)
+        if account is None:
+            challenge = {"WWW-Authenticate": 'Bearer realm="marketsched"'}
+            return problem(401, "Authorization: expected Bearer and a token that is good", headers=challenge)
+        wait = self._over_rate(account.name)
+        if wait > 0:
+            return problem(429, "too many requests with this token", headers={"Retry-After": str(int(wait) + 1)})
+        request.state.who = Principal(account.name, account.role)
+        return None
+
+    def _over_rate(self, account: str) -> float:
+        """Take one request off an account's budget; return for how many seconds it is used up."""
+        rate, now = self._service.config.requests_per_second, time.monotonic()
+        most = max(1.0, rate * BURST)
+        left, then = self._budgets.get(account, (most, now))
+        left = min(most, left + (now - then) * rate)
+        self._budgets[account] = (left - 1.0 if left >= 1.0 else left), now
+        return 0.0 if left >= 1.0 else (1.0 - left) / rate
+
+    async def _malformed(self, request: Request) -> Response | None:
+        """Refuse a body that is too large, or not one JSON object."""
+        key = request.headers.get("idempotency-key")
+        if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
+            return problem(400, "Idempotency-Key: expected 1 to 255 characters of ASCII to print")
+        length = request.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length[:12]) > MOST_BYTES:
+            return _too_large()
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                return _too_large()
+        request.state.raw, request.state.said = bytes(body), {}
+        if not body:
+            return None
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return problem(415, "Content-Type: expected application/json")
+        try:
+            said = parse_line(bytes(body))
+        except (EventError, RecursionError) as error:
+            return problem(400, f"the body is {error}")
+        if not isinstance(said, dict) or not _can_be_kept(said):
+            return problem(400, "the body: expected one JSON object, its texts without zero bytes and half characters")
+        request.state.said = said
+        return None
+
+
+def _too_large() -> Response:
+    return problem(413, f"the body: expected at most {MOST_BYTES} bytes", headers={"Connection": "close"})
+
+
+def _hostname(url: str) -> str:
+    """Return the host that a URL names; empty if it names none."""
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _can_be_kept(x: Any) -> bool:
+    """Tell whether every text inside can be written to a database."""
+    if isinstance(x, str):
+        return "\0" not in x and not any("\ud800" <= letter <= "\udfff" for letter in x)
+    if isinstance(x, dict):
+        return all(_can_be_kept(key) and _can_be_kept(value) for key, value in x.items())
+    return not isinstance(x, list) or all(map(_can_be_kept, x))

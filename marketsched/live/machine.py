@@ -1,0 +1,302 @@
+"""The state of a live market: events in, decisions and postings out, without a clock, a disk or a network.
+
+The rules are those of `replay`: every event is handed to the same `Replayer`. What a live market adds is who the
+jobs belong to, what became of them, and the order in which the world may report: submissions and arrivals of a
+round come as they come, so an arrival is checked when it is reported and revealed to the mechanism when the round
+is cleared, after all submissions; a completion that is reported while round t + 1 is open says that the job ran
+its last round in t. What is checked here is checked before anything is changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from marketsched.config.sow_codec import sow_from_json
+from marketsched.live.accounts import MICRO, Account, Accounts, Posting
+from marketsched.live.configuration import LiveConfig
+from marketsched.mechanisms.checks import whole_number
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
+from marketsched.mechanisms.limits import LAST_ROUND
+from marketsched.mechanisms.mechanism import Offer
+from marketsched.play.replaying import Decision, Replayer
+
+LABEL = r"^[A-Za-z0-9_.-]{1,64}$"
+LONGEST_SIGNAL = 100  # characters
+OUTCOMES = ("done", "failed", "node-failed")  # of a completion; the last one is not charged
+GONE = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
+Event = Mapping[str, Any]
+
+
+class Applied(NamedTuple):
+    """What follows from one event."""
+
+    decisions: list[Decision]
+    postings: list[Posting]
+
+
+@dataclass(slots=True)
+class LiveJob:
+    """A job, as its owner sees it."""
+
+    name: str
+    owner: str
+    submitted: int  # round
+    nodes: int
+    plan: list[list[Any]]  # [arrival, signal, start or null]
+    most: int  # millionths of a credit: the highest price of its plan, while it is in the market
+    state: str = "submitted"
+    arrived: int | None = None
+    start: int | None = None
+    end: int | None = None  # completion time, or the round of its removal
+    charge: int | None = None  # millionths
+    outcome: str | None = None
+    exit_code: int | None = None
+    rows: list[int] = field(default_factory=list)  # of the journal, that are about it
+
+    @property
+    def gone(self) -> bool:
+        """True once it is no longer in the market."""
+        return self.state in GONE.values()
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        plan = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in self.plan]
+        charge = None if self.charge is None else self.charge / MICRO
+        same = ("owner", "state", "submitted", "nodes", "arrived", "start", "end", "outcome", "exit_code")
+        return {"job": self.name, **{key: getattr(self, key) for key in same}, "plan": plan, "charge": charge}
+
+
+class LiveMarket:
+    """A market that takes events as they come.
+
+    Parameters
+    ----------
+    config : LiveConfig
+        Its rules.
+
+    Attributes
+    ----------
+    jobs : dict of LiveJob
+        Every job ever submitted, by name.
+    accounts : Accounts
+        Who is known, and the ledger.
+    usable : int or None
+        Nodes that can be used, as last remarked; None: all of them.
+    short_rounds : int
+        Rounds that were cleared while fewer nodes than the capacity were usable.
+    """
+
+    def __init__(self, config: LiveConfig) -> None:
+        self.config = config
+        self.jobs: dict[str, LiveJob] = {}
+        self.accounts = Accounts()
+        self.usable: int | None = None
+        self.short_rounds = 0
+        self._replayer = Replayer(config)
+        self._arrivals: list[dict[str, Any]] = []  # of the open round, in the order of their reports
+        self._rounds_with_events = 0  # the last round of which the replayer has read something
+
+    # -- what can be looked at ----------------------------------------------------------------------------
+
+    @property
+    def round(self) -> int:
+        """The open round; one beyond the horizon once the market is over."""
+        return self._replayer.open_round
+
+    @property
+    def over(self) -> bool:
+        """True after the last round."""
+        return self.round > self.config.horizon
+
+    @property
+    def load(self) -> int:
+        """Nodes busy in the round cleared last."""
+        return self._replayer.load
+
+    def prices(self, count: int) -> list[float | None] | None:
+        """Return the prices of the open round and those after it, credits per node; None: not on sale."""
+        mechanism = self._replayer.mechanism
+        if not hasattr(mechanism, "slot_prices"):
+            return None
+        count = max(0, min(count, self.config.horizon - self.round + 1))
+        return [p if math.isfinite(p) else None for p in mechanism.slot_prices(self.round, count).tolist()]
+
+    def job(self, name: str) -> LiveJob:
+        """Return a job.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of that name.
+        """
+        if name not in self.jobs:
+            raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
+        return self.jobs[name]
+
+    def name_of_next(self, owner: Account, label: str | None) -> str:
+        """Return the name of an owner's next job: the label, or a running number.
+
+        Raises
+        ------
+        InvalidParameterError, EventError
+            If the label is none, or the owner's job of that name is there.
+        """
+        if label is None:
+            number = owner.submitted + 1
+            while f"{owner.name}.{number}" in self.jobs:
+                number += 1
+            return f"{owner.name}.{number}"
+        if not isinstance(label, str) or not re.match(LABEL, label):
+            raise InvalidParameterError(place="name", value=label, legal="1 to 64 of A-Z, a-z, 0-9, _, . and -")
+        if f"{owner.name}.{label}" in self.jobs:
+            raise EventError(f"job = {owner.name + '.' + label!r} was submitted before", legal="a new name")
+        return f"{owner.name}.{label}"
+
+    def quote(self, owner: Account, job: str, report: object) -> Offer:
+        """Return what a submission would get now; nothing is changed, and nothing drawn.
+
+        Raises
+        ------
+        MarketschedError
+            What the submission would be refused with.
+        """
+        if self.over:
+            raise EventError(f"submit in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
+        sow = sow_from_json(self.round, report, self._replayer.limits)
+        for row in report["requirements"]:  # type: ignore[index]
+            _check_signal(row.get("signal"))
+        mechanism = self._replayer.mechanism
+        if hasattr(mechanism, "quote"):
+            offer: Offer = mechanism.quote(job, sow)
+        else:  # a mechanism from elsewhere: what it would do is tried on a copy
+            offer = Offer(copy.deepcopy(mechanism).submit(job, sow))
+        return offer
+
+    def check_limit(self, owner: Account, offer: Offer) -> int:
+        """Return the most that a plan can cost, in millionths, or raise EventError if the owner's limit forbids it."""
+        most = max((round(run.price * MICRO) for run in offer.runs), default=0)
+        if owner.limit is not None:
+            owed = sum(job.most for job in self.jobs.values() if job.owner == owner.name and not job.gone)
+            left = owner.balance + owner.limit - owed
+            if most > left:
+                raise EventError(
+                    place="account", value=most / MICRO,
+                    legal=f"a plan of at most {left / MICRO:g} credits, by the limit of {owner.name}",
+                )  # fmt: skip
+        return most
+
+    # -- events -------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event, row: int) -> Applied:
+        """Take one event, row ``row`` of the journal.
+
+        Raises
+        ------
+        MarketschedError
+            If it does not fit; nothing is changed then.
+        """
+        take = getattr(self, f"_{event['event']}")
+        applied: Applied = take(event)
+        if event.get("job"):
+            self.jobs[event["job"]].rows.append(row)
+        for decision in applied.decisions:
+            job = self.jobs[decision["job"]]
+            if not job.rows or job.rows[-1] != row:
+                job.rows.append(row)
+        self.accounts.book(applied.postings)
+        return applied
+
+    def _submit(self, event: Event) -> Applied:
+        owner, name = self.accounts.get(event["owner"]), event["job"]
+        line = {"round": self.round, "event": "submit", "job": name, "sow": event["sow"], "owner": owner.name}
+        decisions = self._replayer.take(line)
+        owner.submitted += 1
+        nodes, starts = event["sow"]["concurrency"], decisions[-1]["starts"]
+        self.jobs[name] = LiveJob(name, owner.name, self.round, nodes, starts, event.get("most", 0))
+        return Applied(decisions, [])
+
+    def check_arrival(self, name: str, event: Event) -> None:
+        """Raise EventError if a job cannot be reported as ready now."""
+        job = self.job(name)
+        if self.over:
+            raise EventError(f"arrive in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
+        if job.arrived is not None:
+            raise EventError(f"arrive of {name!r}: it arrived in round {job.arrived}")
+        _check_signal(event.get("signal"))
+        if event.get("duration") is not None:
+            whole_number("duration", event["duration"], 1, LAST_ROUND)
+        self._replayer.check_arrival(name, event)
+
+    def _arrive(self, event: Event) -> Applied:
+        self.check_arrival(event["job"], event)
+        job = self.jobs[event["job"]]
+        job.arrived = self.round
+        if not job.gone:
+            job.state = "arrived"
+        line = {key: event[key] for key in ("job", "signal", "duration") if key in event}
+        self._arrivals.append({"round": self.round, "event": "arrive", **line})
+        return Applied([], [])
+
+    def _advance(self, event: Event) -> Applied:
+        now = self.round
+        if self.over:
+            raise EventError(f"advance after the horizon {self.config.horizon}", legal="none: the market is over")
+        decisions: list[Decision] = []
+        for line in self._arrivals:
+            decisions += self._replayer.take(line)
+        decisions += self._replayer.take({"round": now, "event": "end"})
+        self._arrivals.clear()
+        self.short_rounds += self.usable is not None and self.usable < self.config.capacity
+        return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
+
+    def _complete(self, event: Event) -> Applied:
+        job = self.job(event["job"])
+        if job.state != "running":
+            raise EventError(f"complete of {job.name!r}, which is {job.state}", legal="a running job")
+        line = {"round": self.round - 1, "event": "complete", "job": job.name, "late": True}
+        decisions = self._replayer.take(line)
+        job.outcome, job.exit_code = event.get("outcome", "done"), event.get("exit_code")
+        return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
+
+    def _owner(self, event: Event) -> Applied:
+        account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"))
+        self.accounts.known[account.name] = account
+        return Applied([], [])
+
+    def _deposit(self, event: Event) -> Applied:
+        return Applied([], self.accounts.deposit(event["owner"], event["credits"]))
+
+    def _token(self, event: Event) -> Applied:
+        self.accounts.get(event["owner"])
+        return Applied([], [])
+
+    def _nodes(self, event: Event) -> Applied:
+        self.usable = event["usable"]
+        return Applied([], [])
+
+    def _note(self, decision: Decision) -> Iterator[Posting]:
+        """Note what became of a job, and yield what is charged for it."""
+        job, kind = self.jobs[decision["job"]], decision["event"]
+        if kind == "start":
+            job.state, job.start = "running", decision["round"]
+        elif kind in GONE:
+            job.state, job.most, job.end = GONE[kind], 0, decision.get("completion", decision["round"])
+        if kind == "complete":
+            job.outcome = job.outcome or "done"
+            payment = 0.0 if job.outcome == "node-failed" else decision["payment"]
+            postings = self.accounts.charge(job.owner, payment, job.name)
+            job.charge = postings[-1].micro if postings else 0
+            yield from postings
+
+
+def _check_signal(signal: object) -> None:
+    """Raise InvalidReportError if a signal is longer, or further off, than any that is seen at an arrival."""
+    if isinstance(signal, str) and (len(signal) > LONGEST_SIGNAL or not signal.isprintable()):
+        raise InvalidReportError(place="signal", value=signal, legal=f"at most {LONGEST_SIGNAL} characters to print")
+    if isinstance(signal, (int, float)) and not abs(signal) <= LAST_ROUND:
+        raise InvalidReportError(place="signal", value=signal, legal=f"a number in [-{LAST_ROUND}, {LAST_ROUND}]")

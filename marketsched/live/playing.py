@@ -1,0 +1,113 @@
+"""A market from its journal: every event played through a fresh mechanism, and everything compared.
+
+A market never goes on from a state that it did not have: a changed row, another version of a library that decides
+otherwise, or a lost row stops the start and is named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.live.accounts import DEPOSITS, MARKET
+from marketsched.live.configuration import LiveConfig
+from marketsched.live.journal import Journal, JournalError, Row
+from marketsched.live.machine import LiveMarket
+from marketsched.mechanisms.errors import MarketschedError, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A market as its journal leaves it."""
+
+    market: LiveMarket
+    seq: int  # of the last row
+    digest: str
+
+
+def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None = None) -> Played:
+    """Play a journal through a fresh market.
+
+    Parameters
+    ----------
+    config : LiveConfig
+        Of the market.
+    journal : Journal
+        Open.
+    recent : deque, optional
+        Receives the rows, the last ones of which it keeps.
+
+    Raises
+    ------
+    JournalError
+        If a row does not follow from those before it; the message names the first one.
+    """
+    market, seq, digest = LiveMarket(config), 0, ""
+    for row in journal.rows():
+        if row.seq != seq + 1:
+            raise JournalError(f"journal row {seq + 1} is missing: the next one is {row.seq}")
+        try:
+            applied = market.apply(row.fields, row.seq)
+        except (MarketschedError, KeyError, TypeError, AttributeError) as error:
+            raise JournalError(f"journal row {row.seq} ({row.event}) cannot be played: {error}") from error
+        _compare(row, "decision", row.decisions, json.loads(json.dumps(applied.decisions)))
+        _compare(row, "posting", row.postings, applied.postings)
+        if row.sealed(digest) != row.digest:
+            raise JournalError(f"journal row {row.seq} ({row.event}) is not what was written: its digest differs")
+        seq, digest = row.seq, row.digest
+        if recent is not None:
+            recent.append(row)
+    _check_balances(market, journal)
+    return Played(market, seq, digest)
+
+
+def _compare(row: Row, what: str, written: list[Any], played: list[Any]) -> None:
+    """Raise JournalError at the first difference between what is written and what was played."""
+    for n in range(max(len(written), len(played))):
+        before = written[n] if n < len(written) else None
+        now = played[n] if n < len(played) else None
+        if before != now:
+            place = f"journal row {row.seq} ({row.event}), {what} {n + 1}"
+            raise JournalError(f"{place}: written is {shown(before)}, played is {shown(now)}")
+
+
+def _check_balances(market: LiveMarket, journal: Journal) -> None:
+    """Raise JournalError unless the ledger adds up to the balances that the events lead to."""
+    sums, accounts = journal.balances(), market.accounts
+    expected = {name: account.balance for name, account in accounts.known.items()}
+    expected |= {MARKET: accounts.market, DEPOSITS: -accounts.deposited}
+    for name in {*sums, *expected}:
+        if sums.get(name, 0) != expected.get(name, 0):
+            raise JournalError(f"ledger: {name} has {sums.get(name, 0)} millionths, played {expected.get(name, 0)}")
+
+
+def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
+    """Yield a journal as the log that ``marketsched replay`` reads.
+
+    Arrivals stand where the mechanism learns of them, at the end of their round; what is no event of the mechanism
+    (owners, deposits, remarks) is left out. The last line says that its round is open.
+    """
+    waiting: list[dict[str, Any]] = []
+    submitted = 0  # the last round of which something has been submitted: a later complete is late
+    opened = 1
+    for row in rows:
+        job = {"job": row.job}
+        if row.event == "submit":
+            submitted = row.round
+            yield {"round": row.round, "event": "submit", **job, "owner": row.owner, "sow": row.body["sow"]}
+        elif row.event == "arrive":
+            seen = {key: row.body[key] for key in row.body if key in ("signal", "duration")}
+            waiting.append({"round": row.round, "event": "arrive", **job, **seen})
+        elif row.event == "advance":
+            yield from waiting
+            waiting.clear()
+            opened = row.round + 1
+            yield {"round": row.round, "event": "end"}
+        elif row.event == "complete":
+            late = {"late": True} if submitted == row.round else {}
+            yield {"round": row.round - 1, "event": "complete", **job, **late}
+    if opened <= horizon:
+        yield {"round": opened, "event": "end", "open": True}

@@ -1,0 +1,442 @@
+"""One market at work: requests go in one by one, and are answered once the journal holds what follows from them.
+
+A single thread owns the market and the database. It takes the requests that have come in, lets each of them change
+the market in memory, writes all that follows in one transaction, and only then answers. If that transaction
+fails, memory is ahead of the database: nothing of the group is answered but "unavailable", and before anything
+else is taken the market is made anew from the journal. So what was answered is in the journal, and what the next
+request sees is in it, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import queue
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from marketsched import __version__
+from marketsched.live.clock import Clock
+from marketsched.live.configuration import LiveConfig, live_config, utc_text
+from marketsched.live.journal import Batch, Journal, JournalError, Row
+from marketsched.live.machine import LiveMarket
+from marketsched.live.playing import play_journal
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
+
+MOST_TOGETHER = 256  # requests answered by one transaction
+RECENT = 5000  # rows kept in memory, for streams
+RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
+OPERATOR = "operator"  # the account that a new market begins with
+CLOCK = "clock"  # who ends rounds on the clock, in the journal
+
+log = logging.getLogger(__name__)
+
+
+class UnavailableError(MarketschedError, OSError):
+    """The market cannot be changed or looked at now: its database is away, or it is being made anew."""
+
+
+class Turn:
+    """What one request does to the market; for the thread of the service only."""
+
+    def __init__(self, service: LiveService, batch: Batch) -> None:
+        self._service, self._batch = service, batch
+        self.market = service.market
+        self.journal = service.journal
+        self.recorded: Row | None = None
+
+    def record(self, event: Mapping[str, Any], by: str) -> Row:
+        """Take an event into the market, and its row into the journal.
+
+        Raises
+        ------
+        MarketschedError
+            If the event does not fit; nothing is changed then.
+        """
+        service = self._service
+        seq, now, opened = service.last_seq + 1, utc_text(service.clock.now()), self.market.round
+        applied = self.market.apply(event, seq)
+        body = {key: value for key, value in event.items() if key not in ("event", "owner", "job")}
+        row = Row(seq, now, opened, event["event"], by, event.get("owner"), event.get("job"), body)
+        row.decisions, row.postings = applied.decisions, list(applied.postings)
+        row.digest = row.sealed(service.last_digest)
+        service.last_seq, service.last_digest = seq, row.digest
+        self._batch.rows.append(row)
+        for account, *_ in applied.postings:
+            if account in self.market.accounts.known:
+                self._batch.balances[account] = self.market.accounts.known[account].balance
+        self.recorded = row
+        return row
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the market."""
+        return self._service.clock
+
+    @property
+    def last_seq(self) -> int:
+        """The last row that was recorded."""
+        return self._service.last_seq
+
+    def has_token(self, account: str) -> bool:
+        """Tell whether an account has a token that is good."""
+        return account in self._service.tokens.values()
+
+    def enter_account(self, name: str) -> None:
+        """Write a new account, whose event has been recorded, beside the journal."""
+        account = self.market.accounts.get(name)
+        entry = {"name": name, "role": account.role, "limit_micro": account.limit, "balance_micro": 0}
+        self._batch.new_accounts.append(entry)
+
+    def new_token(self, account: str, seq: int) -> str:
+        """Make a token for an account, by event ``seq``, and return it: it is nowhere written down."""
+        token = secrets.token_urlsafe(32)  # 256 bits
+        digest = token_digest(token)
+        self._batch.new_tokens.append({"digest": digest, "account": account, "made": seq, "revoked": None})
+        self._service.tokens = {**self._service.tokens, digest: account}
+        return token
+
+    def revoke_tokens(self, account: str, seq: int) -> None:
+        """Let no token of an account be good any more, by event ``seq``."""
+        self._batch.revoked.append((account, seq))
+        kept = {digest: who for digest, who in self._service.tokens.items() if who != account}
+        self._service.tokens = kept
+
+
+Work = Callable[[Turn], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A request that may be sent again: its key, and the digest of what it asks for."""
+
+    account: str
+    key: str
+    request: str
+
+
+@dataclass(slots=True)
+class _Request:
+    work: Work
+    future: Future[Any]
+    repeatable: Repeatable | None
+
+
+class LiveService:
+    """A market, its journal and its clock.
+
+    Parameters
+    ----------
+    url : str
+        The database, as for `Journal`.
+    config : LiveConfig, mapping or path, optional
+        Of the market; may be left out if the database holds one.
+    operator_token_file : path, optional
+        Where the operator's token of a new market is written, readable by its owner alone.
+    make_clock : function, optional
+        Returns the clock of a configuration and the moment at which the market was made.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the configuration is at fault, or is not the one that the market was made with.
+    JournalError
+        If the database cannot be used, or what it holds does not follow from its own events.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        config: LiveConfig | Mapping[str, Any] | str | Path | None = None,
+        *,
+        operator_token_file: str | Path | None = None,
+        make_clock: Callable[[LiveConfig, str], Clock] = Clock,
+    ) -> None:
+        self.journal = Journal(url)
+        self.tokens = {}  # replaced as a whole, never changed: the guard reads it from another thread
+        self.recent: deque[Row] = deque(maxlen=RECENT)
+        self.last_seq, self.last_digest = 0, ""
+        self.published = 0  # the last row that is written, for streams
+        self.on_rows: Callable[[], None] = lambda: None  # called by the thread of the service
+        self.restarts = 0  # how often the market was made anew since the start
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._down = ""  # why nothing is taken; empty: it is
+        self._last_try = 0.0
+        asked = None if config is None else live_config(config)
+        self.journal.open()
+        try:
+            new = self._enter(asked, make_clock)
+            self._load()
+            self.clock.check_plausible(self.market.round)
+            if new and operator_token_file is not None:
+                self.write_operator_token(Path(operator_token_file))
+        except BaseException:
+            self.journal.close()
+            raise
+
+    # -- life ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to take requests."""
+        self._thread = threading.Thread(target=self._run, name="market", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what has come in, and let go of the database."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        self.journal.close()
+
+    def ask(self, work: Work, repeatable: Repeatable | None = None) -> Future[Any]:
+        """Let the thread of the service do something; return what will hold its answer.
+
+        Work that records events is answered once they are in the journal. It raises a `MarketschedError` before it
+        changes anything, or not at all.
+        """
+        future: Future[Any] = Future()
+        self._queue.put(_Request(work, future, repeatable))
+        return future
+
+    @property
+    def down(self) -> str:
+        """Why nothing is taken now; empty: it is."""
+        return self._down
+
+    def account_of(self, token: str) -> str | None:
+        """Return whose token this is, if it is good.
+
+        A token is looked up by the beginning of its SHA-256, and the rest is compared in constant time.
+        """
+        digest = token_digest(token)
+        for known, account in self._by_beginning.get(digest[:16], ()):
+            if hmac.compare_digest(known, digest):
+                return account
+        return None
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """Whose each good token is, by its digest."""
+        return self._tokens
+
+    @tokens.setter
+    def tokens(self, tokens: Mapping[str, str]) -> None:
+        beginnings: dict[str, list[tuple[str, str]]] = {}
+        for digest, account in tokens.items():
+            beginnings.setdefault(digest[:16], []).append((digest, account))
+        self._tokens, self._by_beginning = tokens, beginnings
+
+    def write_operator_token(self, path: Path) -> None:
+        """Make a token for the first operator and write it to a new file that only its owner can read.
+
+        Raises
+        ------
+        FileExistsError
+            If the file is there.
+        """
+        with open(path, "x", opener=_private) as file:
+            batch = Batch()
+            turn = Turn(self, batch)
+            if OPERATOR not in self.market.accounts.known:
+                turn.record({"event": "owner", "owner": OPERATOR, "role": "operator"}, OPERATOR)
+                turn.enter_account(OPERATOR)
+            row = turn.record({"event": "token", "owner": OPERATOR, "action": "new"}, OPERATOR)
+            token = turn.new_token(OPERATOR, row.seq)
+            file.write(token + "\n")
+            self.journal.write(batch)
+            self._publish(batch)
+
+    # -- the thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            requests = self._collect()
+            if self._down:
+                self._recover()
+            if not self._down:
+                self._end_rounds()
+            stopping = None in requests
+            asked = [request for request in requests if request is not None]
+            if asked:
+                self._serve(asked)
+            if stopping:
+                return
+
+    def _collect(self) -> list[_Request | None]:
+        """Wait for a request, or for the end of the round; return what has come in."""
+        found: list[_Request | None] = []
+        wait = RETRY_SECONDS if self._down else None
+        if wait is None and not self.market.over:
+            overdue = self.clock.overdue(self.market.round)
+            wait = None if overdue is None else max(0.0, min(-overdue, 60.0))
+        try:
+            found.append(self._queue.get(timeout=wait))
+            while len(found) < MOST_TOGETHER:
+                found.append(self._queue.get_nowait())
+        except queue.Empty:
+            pass
+        return found
+
+    def _end_rounds(self) -> None:
+        """Clear every round whose end has passed, one by one."""
+        while not self.market.over:
+            batch = Batch()
+            while len(batch.rows) < MOST_TOGETHER and not self.market.over:
+                overdue = self.clock.overdue(self.market.round)
+                if overdue is None or overdue < 0:
+                    break
+                late = {"late_seconds": round(overdue, 3)} if self.clock.late(overdue) else {}
+                try:
+                    Turn(self, batch).record({"event": "advance", **late}, CLOCK)
+                except Exception:  # a fault of the mechanism: the journal does not hold the round, so it is tried again
+                    log.exception("round %d cannot be cleared", self.market.round)
+                    self._fall("a round cannot be cleared: see the log")
+                    return
+            if not batch.rows or not self._write(batch):
+                return
+
+    def _serve(self, requests: list[_Request]) -> None:
+        batch, answers = Batch(), []
+        for request in requests:
+            if self._down:
+                answers.append((request, UnavailableError(f"unavailable: {self._down}")))
+                continue
+            answers.append((request, self._answer(request, batch)))
+        if batch.rows and not self._down:
+            self._write(batch)
+        for request, answer in answers:
+            if self._down and not isinstance(answer, _Fault):
+                answer = UnavailableError(f"unavailable: {self._down}")
+            if isinstance(answer, _Fault):
+                request.future.set_exception(answer.error)
+            elif isinstance(answer, MarketschedError):
+                request.future.set_exception(answer)
+            else:
+                request.future.set_result(answer)
+
+    def _answer(self, request: _Request, batch: Batch) -> Any:
+        """Return the answer to a request, or the error that is its answer."""
+        asked = request.repeatable
+        turn = Turn(self, batch)
+        try:
+            if asked is not None:
+                before = batch.answers.get((asked.account, asked.key)) or self.journal.answer(asked.account, asked.key)
+                if before is not None:
+                    if before["request"] != asked.request:
+                        legal = "a new key for another request"
+                        raise EventError(f"Idempotency-Key = {asked.key!r} was used before", legal=legal)
+                    return before["answer"]
+            answer = request.work(turn)
+            if asked is not None and turn.recorded is not None:
+                kept = {**answer, "token": None} if isinstance(answer, dict) and "token" in answer else answer
+                entry = {"request": asked.request, "answer": kept, "seq": turn.recorded.seq}
+                batch.answers[asked.account, asked.key] = entry
+            return answer
+        except JournalError as error:
+            self._fall(str(error))
+            return UnavailableError(f"unavailable: {error}")
+        except MarketschedError as error:
+            return error
+        except Exception as error:  # a fault of ours: the market may be half changed
+            log.exception("a request failed")
+            self._fall("a request failed: see the log")
+            return _Fault(error)
+
+    def _write(self, batch: Batch) -> bool:
+        """Write a batch; return False, and take nothing more, if that fails."""
+        try:
+            self.journal.write(batch)
+        except JournalError as error:
+            self._fall(str(error))
+            return False
+        self._publish(batch)
+        return True
+
+    def _publish(self, batch: Batch) -> None:
+        self.recent.extend(batch.rows)
+        self.published = self.last_seq
+        self.on_rows()
+
+    def _fall(self, why: str) -> None:
+        """Take nothing until the market has been made anew from the journal."""
+        self._down = self._down or why
+        self._last_try = 0.0
+
+    def _recover(self) -> None:
+        """Try to reach the database again, and make the market anew."""
+        if time.monotonic() - self._last_try < RETRY_SECONDS and self._last_try:
+            return
+        self._last_try = time.monotonic()
+        try:
+            self.journal.open()
+            self.journal.check_writable()
+            self._load()
+        except MarketschedError as error:
+            self._down = str(error)
+            return
+        except Exception:
+            log.exception("the market cannot be made anew")
+            return
+        self.restarts += 1
+        self._down, self._last_try = "", 0.0
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def _enter(self, config: LiveConfig | None, make_clock: Callable[[LiveConfig, str], Clock]) -> bool:
+        """Find the market of the database, or make it; return True if it is new."""
+        known = self.journal.market()
+        if known is None:
+            if config is None:
+                raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
+            made = utc_text(make_clock(config, utc_text_now()).now())
+            self.journal.make_market(config.name, config.stored(), made, __version__)
+            self.config, self.created = config, made
+        else:
+            stored = live_config(known["configuration"])
+            if config is not None:
+                config.check_same(stored.stored())
+            self.config, self.created = config or stored, known["created"]
+        self.clock = make_clock(self.config, self.created)
+        return known is None
+
+    def _load(self) -> None:
+        """Make the market from its journal."""
+        self.recent.clear()
+        played = play_journal(self.config, self.journal, self.recent)
+        self.market: LiveMarket = played.market
+        self.last_seq, self.last_digest = played.seq, played.digest
+        self.tokens = self.journal.tokens()
+        self.published = self.last_seq
+
+
+class _Fault:
+    """An exception that is a fault of the package, not of the request."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def token_digest(token: str) -> str:
+    """Return what the database keeps of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def utc_text_now() -> str:
+    """Return the system's time as the journal writes it."""
+    return utc_text(datetime.now(UTC))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,164 @@
+"""A live market as a process: the service, its HTTP server, and how both end."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from marketsched.live.api import make_app
+from marketsched.live.configuration import LiveConfig
+from marketsched.live.service import LiveService
+from marketsched.mechanisms.errors import InvalidParameterError
+
+PORT = 8765
+GRACE = 3  # seconds that answers under way may take at the end
+
+
+class LiveServer:
+    """The HTTP server of a service.
+
+    Parameters
+    ----------
+    service : LiveService
+        Not started.
+    host, port
+        Where it listens; port 0: any that is free.
+    public : bool
+        Whether ``host`` may be an address that other machines reach.
+    hosts : sequence of str
+        Names under which a reverse proxy reaches it.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the address is not one of the loopback, and ``public`` is not set.
+    OSError
+        If it is taken.
+    """
+
+    def __init__(
+        self,
+        service: LiveService,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        *,
+        public: bool = False,
+        hosts: Sequence[str] = (),
+    ) -> None:
+        if not public and not _is_loopback(host):
+            raise InvalidParameterError(
+                place="host", value=host, legal="an address of the loopback, or --public to be reached by others"
+            )
+        self._service = service
+        self._socket = _listening(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        app = make_app(service, [host, *hosts])
+        self._streams = app.state.streams
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+            limit_concurrency=1000,
+            h11_max_incomplete_event_size=16 * 1024,
+            ws="none",
+            lifespan="off",
+        )
+        self._server = _Server(config, self._streams.stop)
+
+    def run(self) -> None:
+        """Serve until the process is asked to end, or `stop` is called."""
+        self._service.start()
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._service.stop()
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Make `run` end; from any thread."""
+        self._server.should_exit = True
+
+    @property
+    def started(self) -> bool:
+        """True once it answers."""
+        return self._server.started
+
+
+class _Server(uvicorn.Server):
+    """Ends streams before it waits for answers under way."""
+
+    def __init__(self, config: uvicorn.Config, at_end: Any) -> None:
+        super().__init__(config)
+        self._at_end = at_end
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        self._at_end()
+        await super().shutdown(sockets)
+
+
+@contextmanager
+def serving(
+    config: LiveConfig | Mapping[str, Any] | str | Path | None,
+    url: str,
+    *,
+    operator_token_file: str | Path | None = None,
+    **options: Any,
+) -> Iterator[str]:
+    """Serve a market on a free port of the loopback, in a thread; give the address.
+
+    Parameters
+    ----------
+    config, url, operator_token_file
+        As for `LiveService`.
+    **options
+        Others of `LiveService`.
+    """
+    service = LiveService(url, config, operator_token_file=operator_token_file, **options)
+    server = LiveServer(service, port=0)
+    thread = threading.Thread(target=server.run, name="http", daemon=True)
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.005)
+        yield server.url
+    finally:
+        server.stop()
+        thread.join()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    It says that it is TCP: asyncio lets answers out at once only then, and else they wait 40 ms for an acknowledgement.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(512)
+    except BaseException:
+        found.close()
+        raise
+    return found

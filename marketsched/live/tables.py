@@ -1,0 +1,93 @@
+"""The tables of a market's database: plain columns and JSON, to be read with SQL by any program.
+
+======================  =======================================================================================
+table                   one row is
+======================  =======================================================================================
+``market``              the market (one row): configuration, when it was made, and with which version
+``journal``             an accepted event: who, when (UTC), in which round, and what; ``digest`` chains the rows
+``decisions``           a decision that follows from the event ``seq``, as `replay` prints it
+``ledger``              one side of a booking, in millionths of a credit; those of one ``seq`` add up to 0
+``accounts``            somebody who is known, with the balance that follows from the ledger
+``tokens``              a token: its SHA-256, whose it is, the events that made and revoked it
+``idempotency``         the answer to a request that had an ``Idempotency-Key``
+======================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, MetaData, String, Table
+
+FORMAT = 1  # of these tables; a service refuses a database of another one
+
+metadata = MetaData()
+
+market = Table(
+    "market",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(64), nullable=False),
+    Column("configuration", JSON, nullable=False),
+    Column("created", String(27), nullable=False),
+    Column("version", String(32), nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("checked", BigInteger, nullable=False),  # how often a service found the database writable again
+)
+journal = Table(
+    "journal",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", String(27), nullable=False),
+    Column("round", Integer, nullable=False),  # that was open
+    Column("event", String(16), nullable=False),
+    Column("by", String(32), nullable=False),
+    Column("owner", String(32)),
+    Column("job", String(128)),
+    Column("body", JSON, nullable=False),
+    Column("digest", String(64), nullable=False),
+)
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("round", Integer, nullable=False),
+    Column("event", String(16), nullable=False),
+    Column("job", String(128), nullable=False),
+    Column("body", JSON, nullable=False),
+)
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("account", String(32), nullable=False),
+    Column("micro", BigInteger, nullable=False),
+    Column("what", String(16), nullable=False),
+    Column("job", String(128)),
+    Index("ledger_by_account", "account", "seq"),
+)
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("limit_micro", BigInteger),
+    Column("balance_micro", BigInteger, nullable=False),
+)
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("account", String(32), nullable=False),
+    Column("made", BigInteger, nullable=False),  # seq
+    Column("revoked", BigInteger),  # seq
+)
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("account", String(32), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("request", String(64), nullable=False),  # SHA-256 of method, path and body
+    Column("answer", JSON, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+)
