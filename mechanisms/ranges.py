@@ -245,6 +245,40 @@ def takes_anything(function: Callable[..., Any]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
 
 
+def inherits(base: type[Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let the ``**`` of a constructor stand for the keyword parameters of a base class; to be used as a decorator.
+
+    What the constructor names itself, with its own default, is not taken from the base. The signature names all of
+    them: scenarios, `checked` and help texts see no difference.
+
+    Examples
+    --------
+    >>> class Base:
+    ...     def __init__(self, capacity, *, kill: bool = True, price: Amount = 0.0): ...
+    >>> class Mine(Base):
+    ...     @inherits(Base)
+    ...     def __init__(self, capacity, *, kill: bool = False, ratio: Positive = 2.0, **of_base): ...
+    >>> list(parameters_of(Mine))
+    ['capacity', 'price', 'kill', 'ratio']
+    """
+    scope = _scope(base)
+
+    def named(function: Callable[P, T]) -> Callable[P, T]:
+        own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        names = {p.name for p in own}
+        of_base = [
+            p.replace(annotation=_evaluated(p.annotation, scope))
+            for p in inspect.signature(base).parameters.values()
+            if p.kind is p.KEYWORD_ONLY and p.name not in names
+        ]
+        first = [p for p in own if p.kind is not p.KEYWORD_ONLY]
+        last = [p for p in own if p.kind is p.KEYWORD_ONLY]
+        function.__signature__ = inspect.Signature([*first, *of_base, *last])  # type: ignore[attr-defined]
+        return function
+
+    return named
+
+
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function refuse arguments outside the ranges of its signature; to be used as a decorator.
 
@@ -305,11 +339,7 @@ def _legal(name: str, value: object, legal: Range) -> Any:
 
 def _range(annotation: Any, scope: dict[str, Any]) -> Range | None:
     """Return what an annotation allows, or None if it is not one of plain data."""
-    if isinstance(annotation, str):
-        try:
-            annotation = eval(annotation, scope)
-        except (NameError, AttributeError, TypeError, SyntaxError):  # known to type checkers alone: no plain data
-            return None
+    annotation = _evaluated(annotation, scope)
     if get_origin(annotation) is Annotated:
         return next((each for each in annotation.__metadata__ if isinstance(each, Range)), None)
     if get_origin(annotation) is Literal:
@@ -322,6 +352,16 @@ def _range(annotation: Any, scope: dict[str, Any]) -> Range | None:
         inside = _range(next(each for each in members if each is not type(None)), scope)
         return None if inside is None else Maybe(inside)
     return _PLAIN.get(annotation) if isinstance(annotation, type) else None
+
+
+def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
+    """Return what the text of an annotation means; what is known to type checkers alone stays text."""
+    if isinstance(annotation, str):
+        try:
+            return eval(annotation, scope)
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            return annotation
+    return annotation
 
 
 def _is_number(x: object) -> TypeGuard[float]:

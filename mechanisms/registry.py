@@ -82,6 +82,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "google-demand": "marketsched.worlds.logs.kinds:GoogleDemandLog",
         "google-tasks": "marketsched.worlds.logs.kinds:GoogleTasksLog",
         "openb-pods": "marketsched.worlds.logs.kinds:OpenbLog",
+        "spot-gpu": "marketsched.worlds.logs.kinds:SpotGpuLog",
     },
     "trace": {},
 }

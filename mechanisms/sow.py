@@ -99,6 +99,14 @@ class Law(NamedTuple):
                 return int(g)
         return None
 
+    def points_of(self, arrival: int, signal: Signal) -> slice:
+        """Return the points of the case (arrival, signal), as a slice of the columns.
+
+        Of a case that the report excludes they are all points: what it says of durations at large is all there is.
+        """
+        g = self.group_of(arrival, signal)
+        return slice(None) if g is None else slice(self.offsets[g], self.offsets[g + 1])
+
 
 def _signal_key(signal: Signal) -> tuple[int, Any]:
     """Sort key: no signal first, then numbers, then labels."""

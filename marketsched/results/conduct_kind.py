@@ -16,6 +16,10 @@ WORDS = {
     "split": "split into identities",
     "ghost": "one more job arrives",
     "past": "all jobs of an owner at other values",
+    "estimate": "another duration announced",
+    "value": "one job at another value",
+    "account": "one job from another account",
+    "accounts": "all jobs of an owner from other accounts",
 }
 
 

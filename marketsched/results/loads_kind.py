@@ -18,6 +18,7 @@ from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
 from marketsched.results.views import plain_table, workload_remarks
+from marketsched.results.waits_view import waits_view
 
 MARKERS = "osD^vP*X"
 # How the lines that everybody is compared with are called and drawn.
@@ -60,7 +61,9 @@ class _Loads(Kind):
             if first:
                 _flat_rows(table, row, known)
             table.add_row("", "", *_cells(row, known))
-        return Group(Text(head, style="bold"), table, *(Text(f"- {remark}") for remark in _remarks(result)))
+        return Group(
+            Text(head, style="bold"), table, *waits_view(result), *(Text(f"- {remark}") for remark in _remarks(result))
+        )
 
     def figures(self, result: Result) -> dict[str, Figure]:
         return {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}

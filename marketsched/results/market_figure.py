@@ -76,7 +76,7 @@ def run_figure(
     Figure
         12 x 6.75 inches, the shape of a slide.
     """
-    clock = _Clock(len(result.rounds), round_seconds)
+    clock = Clock(len(result.rounds), round_seconds)
     removals = int(result.rounds[["cancelled", "evicted"]].to_numpy().sum())
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12, 6.75), facecolor="white")
@@ -106,7 +106,7 @@ def run_figure(
     return figure
 
 
-class _Clock:
+class Clock:
     """Rounds as minutes, hours or days, or as rounds where a round has no length."""
 
     def __init__(self, n_rounds: int, round_seconds: float | None) -> None:
@@ -139,7 +139,7 @@ class _Clock:
         return MultipleLocator(next(hours for hours in (1, 2, 3, 6, 12, 24) if self.edges[-1] <= 15 * hours))
 
 
-def _draw_load(axes: Axes, result: _Market, capacity: int, clock: _Clock) -> None:
+def _draw_load(axes: Axes, result: _Market, capacity: int, clock: Clock) -> None:
     """Stack the busy nodes by band, under the lines for capacity, promises and demand."""
     rounds = result.rounds
     handles: list[Artist] = []
@@ -178,7 +178,7 @@ def _draw_load(axes: Axes, result: _Market, capacity: int, clock: _Clock) -> Non
     )
 
 
-def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: _Clock) -> None:
+def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: Clock) -> None:
     """Hang bars of cancelled and evicted jobs from the axis above, on a log scale."""
     width = max(1, -(-clock.n_rounds // MOST_BARS))
     starts = np.arange(0, clock.n_rounds, width)
@@ -209,7 +209,7 @@ def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: _Clock) -> None:
     _label_outside(axes, 0.5, "evicted", EVICTED)
 
 
-def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: _Clock) -> None:
+def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: Clock) -> None:
     """Draw the price of a slot by the time at which it is asked for (across) and its distance (up)."""
     legal = surface[np.isfinite(surface) & (surface > 0)]
     highest = float(legal.max())
@@ -233,7 +233,7 @@ def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: _C
     bar.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
 
 
-def _share_time(panels: Sequence[Axes], clock: _Clock) -> None:
+def _share_time(panels: Sequence[Axes], clock: Clock) -> None:
     """Label the time axis once, at the bottom."""
     end = float(clock.edges[-1]) if clock.n_rounds else clock.step
     panels[0].set_xlim(0, end)

@@ -21,6 +21,7 @@ from marketsched.results.kinds import Kind, register_kind
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
+from marketsched.results.waits_view import waits_view
 
 RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
 BOUNDS = {
@@ -53,13 +54,20 @@ class _Mechanisms(Kind):
         table = plain_table(*titles, "promised", room=10)
         for row in rows:
             table.add_row(*_cells(row))
-        waits: list[Text | Table] = [Text(""), _waits_view(result)] if "waits" in result.tables else []
+        waits = waits_view(result)
         return Group(
             head, table, Text(""), _against_flat(rows), *waits, *(Text(f"- {remark}") for remark in _remarks(result))
         )
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        return {"figure": _figure(result)}
+        found = {"figure": _figure(result)}
+        if "schedules" in result.tables:
+            from marketsched.results.schedules_figure import gantt_figure, schedules_figure
+
+            about, title = result.meta["schedules"], result.meta["scenario"]
+            found["schedules"] = schedules_figure(result.schedules, about, title)
+            found["gantt"] = gantt_figure(result.schedules, about, title)
+        return found
 
 
 def seeds_text(result: Result) -> str:
@@ -81,22 +89,6 @@ def _against_flat(rows: list[dict[str, Any]]) -> Table:
     table = plain_table(*titles, room=10)
     for row in rows:
         table.add_row(row["mechanism"], *(share_difference(row, name) for name in names))
-    return table
-
-
-def _waits_view(result: Result) -> Table:
-    """Show utilisation, bounded slowdown and waits by class, means over seeds."""
-    waits = result.tables["waits"]
-    classes = sorted(waits.loc[waits["by"] == "class", "name"].unique())
-    titles = ["utilisation", "bounded\nslowdown", "wait,\nrounds", *(f"wait of\nclass {name}" for name in classes)]
-    table = plain_table(*titles, room=10)
-    for name in result.meta["mechanisms"]:
-        own = waits[waits["mechanism"] == name]
-        everybody = own[own["by"] == "all"]
-        cells = [everybody["bounded_slowdown"].mean(), everybody["wait_rounds"].mean()]
-        cells += [own.loc[(own["by"] == "class") & (own["name"] == each), "wait_rounds"].mean() for each in classes]
-        used = result.runs.loc[result.runs["mechanism"] == name, "utilisation"].mean()
-        table.add_row(name, percent(used), *(f"{x:,.2f}" if math.isfinite(x) else "-" for x in cells))
     return table
 
 

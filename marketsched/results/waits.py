@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 SHORTEST_S = 10.0
 COLUMNS = ("by", "name", "jobs", "started", "completed", "wait_rounds", "bounded_slowdown")
@@ -33,18 +34,14 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
         Columns `COLUMNS`. ``by`` is ``all``, ``class`` or ``owner``; ``wait_rounds`` is the mean over jobs that
         started, ``bounded_slowdown`` that over those that were completed; NaN if there is none.
     """
-    shortest = SHORTEST_S / (round_seconds or SHORTEST_S)
-    start, arrival, end = (jobs[name].astype("Float64").to_numpy(np.float64, na_value=np.nan) for name in _TIMES)
-    wait = start - arrival
-    slowdown = np.maximum(1.0, (end - arrival) / np.maximum(end - start, shortest))
-    done = ~np.isnan(end)
+    start, arrival, end = _times(jobs)
     figures = pd.DataFrame(
         {
             "jobs": 1,
             "started": ~np.isnan(start),
-            "completed": done,
-            "wait_rounds": wait,
-            "bounded_slowdown": np.where(done, slowdown, np.nan),
+            "completed": ~np.isnan(end),
+            "wait_rounds": start - arrival,
+            "bounded_slowdown": bounded_slowdowns(jobs, round_seconds),
         }
     )
     names: dict[str, pd.Series[str]] = {"all": pd.Series("all", index=jobs.index)}
@@ -61,4 +58,15 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 
 
-_TIMES = ("start", "arrival", "completion")
+def bounded_slowdowns(jobs: pd.DataFrame, round_seconds: float | None = None) -> NDArray[np.float64]:
+    """Return the bounded slowdown of each job, shape (n_jobs,); NaN unless it was completed. As `waits_table`."""
+    shortest = SHORTEST_S / (round_seconds or SHORTEST_S)
+    start, arrival, end = _times(jobs)
+    return np.asarray(np.maximum(1.0, (end - arrival) / np.maximum(end - start, shortest)))
+
+
+def _times(jobs: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """Return starts, arrivals and completions of jobs, NaN where there is none."""
+    names = ("start", "arrival", "completion")
+    found = (jobs[name].astype("Float64").to_numpy(np.float64, na_value=np.nan) for name in names)
+    return [np.asarray(each, dtype=np.float64) for each in found]

@@ -216,6 +216,34 @@ def _verify_traces(
         raise typer.Exit(REPORTED)
 
 
+@traces_app.command("series")
+def _spot_series(
+    files: Annotated[list[Path], typer.Argument(help="JSON files of skypilot-org/spot-traces, one for each zone.")],
+    prices: Annotated[
+        float | None,
+        typer.Option(
+            help="Print the prices of rounds of so many seconds instead, as rules of posted-price for a scenario.",
+            metavar="SECONDS",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Say how available spot machines were in some zones, for how long and at what price."""
+    with one_line_errors():
+        from marketsched.worlds.traces.spot_series import read_spot_series, spot_prices, spot_statistics
+
+        for path in files:
+            series = read_spot_series(path)
+            if prices is not None:
+                posted = ", ".join(f"{price:.6g}" for price in spot_prices(series, prices))
+                typer.echo(
+                    f"mechanism: {{name: posted-price, pricing: {{kind: posted, prices: [{posted}]}}}}  # {path}"
+                )
+                continue
+            found = spot_statistics(series)
+            typer.echo(f"{path}: " + ", ".join(f"{name} {x:.5g}" for name, x in found.items() if x == x))
+
+
 def _write_lines(
     decisions: Iterator[dict[str, Any]], write: Callable[[str], Any], flush: Callable[[], Any] | None
 ) -> int:

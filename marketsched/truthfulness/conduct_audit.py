@@ -12,11 +12,13 @@ import pandas as pd
 from marketsched.config.named_mechanisms import OWN, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.running import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
 from marketsched.truthfulness.conduct_gains import play_conducts
+from marketsched.truthfulness.conducts import BELIEFS, FAMILIES
 
 OWN_STREAM = 0xC0D7  # keeps what is drawn here apart from the run's own randomness
 BEST = "best of these in hindsight"
@@ -31,6 +33,7 @@ def audit_conduct(
     owners: int = 100,
     past_owners: int = 10,
     runs: int = 1,
+    families: Sequence[str] = FAMILIES,
     seed: int = 0,
     data: str | PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -50,6 +53,9 @@ def audit_conduct(
         times the rest of a market. Those of the first run are looked at in all.
     runs : int
         Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
+    families : sequence of str
+        What is played: any of ``delay, split, ghost, past``, and of what a scheduler without prices believes:
+        ``estimate, value, account, accounts`` (see `marketsched.truthfulness.conducts`).
     seed : int
         The first one.
     data : path, optional
@@ -74,6 +80,10 @@ def audit_conduct(
     entrants = named_mechanisms(base, mechanisms)
     n_jobs, n_owners = whole_parameter("owners", owners, 1), whole_parameter("past_owners", past_owners, 0)
     days = whole_parameter("runs", runs, 1)
+    known = (*FAMILIES, *BELIEFS)
+    for name in families:
+        if name not in known:
+            raise InvalidParameterError(place="families", value=name, legal=f"some of {', '.join(known)}")
     first = checked_seed(seed, days)
     found, past, step = [], None, 1 / (days * len(entrants))
     for day in range(days):
@@ -94,9 +104,11 @@ def audit_conduct(
                 if progress is not None:
                     progress(label, (done + now / last) * step)
 
-            rows = play_conducts(setup, jobs, past, progress=told).rows
+            rows = play_conducts(setup, jobs, past, families=families, progress=told).rows
             found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
+    if gains.empty:
+        raise InvalidParameterError("nobody of this market can be looked at", legal="other families, or more jobs")
     gains["gain"] = gains["utility"] - gains["truth"]
     labels = [each.label for each in entrants]
     meta = {

@@ -12,6 +12,13 @@ that owner, everything else being the same:
 * *past*: all jobs of an owner are reported at so many times their value. Where the truth is best for each job
   alone, what this gains is what reports of the past do to later prices.
 
+What a scheduler without prices believes is played on request:
+
+* *estimate*: durations are announced so many times as long, or as the run will be;
+* *value*: one job is reported at so many times its value;
+* *account*: one job comes from an account of its own;
+* *accounts*: each job of an owner does.
+
 The best of several conducts is chosen in hindsight, which no owner can do; a fixed one is a plan.
 """
 
@@ -23,16 +30,16 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.agents.conduct import Attempt, Conduct, Statement
+from marketsched.agents.conduct import Attempt
 from marketsched.agents.job import Job
-from marketsched.agents.lies import PublicInformation, ScaleValue
+from marketsched.agents.lies import ScaleValue
 from marketsched.agents.loop import NEVER, Fate, play
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.arrival_certificate import best_entry_of
+from marketsched.truthfulness.conducts import FAMILIES, statements_of
 from marketsched.truthfulness.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.menus import menu_of, posts_menus_at_arrival
 from marketsched.truthfulness.true_owners import TrueOwners, born_by_round
@@ -40,7 +47,6 @@ from marketsched.truthfulness.true_owners import TrueOwners, born_by_round
 DELAYS = tuple(range(1, 13))  # rounds
 FACTORS = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the value of all jobs of an owner
 ENTERED = 1 << 60  # all that are born in the round are in the market
-GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, so many rounds before it
 
 
 @dataclass(slots=True)
@@ -58,6 +64,7 @@ def play_conducts(
     *,
     delays: Sequence[int] = DELAYS,
     factors: Sequence[float] = FACTORS,
+    families: Sequence[str] = FAMILIES,
     progress: Callable[[int], None] | None = None,
 ) -> Gains:
     """Play a market of true reports, and some owners' other conducts in copies of it.
@@ -67,11 +74,13 @@ def play_conducts(
     setup : MarketSetup
         Fresh; it is used up.
     looked_at : sequence of str
-        Jobs whose delays, splits and ghosts are played.
+        Jobs whose own conducts are played: all families but ``past`` and ``accounts``.
     past_of : sequence of str
-        Owners all of whose jobs are reported at other values.
+        Owners all of whose jobs are reported at other values, or from other accounts.
     delays, factors : sequences
         Rounds, and multiples of the value.
+    families : sequence of str
+        Of `FAMILIES` and `BELIEFS`, those that are played.
     progress : function of int, optional
         Called after each round with its number.
 
@@ -83,66 +92,11 @@ def play_conducts(
         If it breaks the protocol.
     """
     market = GuardedMarket(lambda rng: setup.mechanism, np.random.default_rng(0), setup.capacity)
-    owners = _Measured(setup, frozenset(looked_at), frozenset(past_of), tuple(delays), tuple(factors), progress)
+    owners = _Measured(
+        setup, frozenset(looked_at), frozenset(past_of), tuple(delays), tuple(factors), frozenset(families), progress
+    )
     play(market, owners, setup.horizon)
     return owners.finished()
-
-
-def identities(truth: StatementOfWork, parts: int) -> Conduct:
-    """Return one job as ``parts`` jobs of as many identities, nodes and value shared as evenly as can be.
-
-    Raises
-    ------
-    InvalidReportError
-        If there are fewer nodes than parts.
-
-    Examples
-    --------
-    >>> whole = StatementOfWork(1, 3, DeadlineValue(6.0, 4), [(1, 2, 1.0)])
-    >>> [(each.report.concurrency, each.report.value.highest) for each in identities(whole, 2).statements]
-    [(2, 4.0), (1, 2.0)]
-    """
-    nodes = truth.concurrency
-    if not 2 <= parts <= nodes:
-        raise InvalidReportError(f"{parts} identities for {nodes} nodes: expected a number in [2, {nodes}]")
-    statements = []
-    for k in range(parts):
-        width = nodes // parts + (k < nodes % parts)
-        value = ScaleValue(width / nodes).report(truth, PublicInformation(nodes, truth.birth + 1, 1)).value
-        report = StatementOfWork(truth.birth, width, value, truth.requirements)
-        name = f"/{k + 1}" if k else ""
-        statements.append(Statement(truth.birth, report, width, name, identity=name))
-    return Conduct(tuple(statements), ("identities", parts, truth))
-
-
-def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, highest: float) -> Conduct:
-    """Return the truth with a further job of its size that arrives ``early`` rounds before, worth ``share`` of it.
-
-    Parameters
-    ----------
-    truth : StatementOfWork
-        The owner's own job.
-    job : Fate
-        What happens to it; it arrives.
-    share : float
-        Of its highest value, at most ``highest`` credits.
-    early : int
-        Rounds; it arrives at its birth at the earliest.
-    highest : float
-        The largest value that may be reported.
-    """
-    arrival = max(truth.birth, (job.arrival or truth.birth) - early)
-    worth = DeadlineValue(min(highest, share * truth.value.highest), truth.value.last)
-    signal = () if job.signal == job.duration else (job.signal,)
-    ghost = StatementOfWork(truth.birth, truth.concurrency, worth, [Requirement(arrival, job.duration, 1.0, *signal)])
-    fate = Fate(arrival, job.duration, job.signal)
-    return Conduct(
-        (
-            Statement(truth.birth, ghost, truth.concurrency, "/ghost", part=lambda _: fate, counts=False),
-            Statement(truth.birth, truth, truth.concurrency),
-        ),
-        ("ghost", share, early, truth),
-    )
 
 
 class _OneOwner(TrueOwners):
@@ -174,13 +128,19 @@ class _OneOwner(TrueOwners):
 
 
 class _Sums(TrueOwners):
-    """Everybody as before, but jobs of one owner are reported at so many times their value; its utility is added up."""
+    """Everybody as before, but jobs of one owner have other reports or accounts; its utility is added up."""
 
     def __init__(
-        self, setup: MarketSetup, born: Any, entered: int, reports: Mapping[str, StatementOfWork], open_: set[str]
+        self,
+        setup: MarketSetup,
+        born: Any,
+        entered: int,
+        reports: Mapping[str, StatementOfWork],
+        open_: set[str],
+        accounts: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(setup, born, entered)
-        self._reports, self._open = reports, open_
+        self._reports, self._open, self._accounts = reports, open_, accounts or {}
         self.utility = 0.0
 
     @property
@@ -189,9 +149,9 @@ class _Sums(TrueOwners):
         return not self._open
 
     def submit(self, job: Job, market: Any, place: int) -> None:
-        """Submit one job, at another value if it is the owner's."""
-        report = self._reports.get(job.name, job.truth)
-        market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
+        """Submit one job, with another report or from another account if it is the owner's."""
+        report, account = self._reports.get(job.name, job.truth), self._accounts.get(job.name, job.owner)
+        market.submit(job.name, report, job, job.truth.concurrency, owner=account)
 
     def hear(self, events: Sequence[Event], market: Any) -> None:
         """Add up what the owner gains."""
@@ -212,10 +172,11 @@ class _Measured(TrueOwners):
         past_of: frozenset[str],
         delays: tuple[int, ...],
         factors: tuple[float, ...],
+        families: frozenset[str],
         progress: Callable[[int], None] | None,
     ) -> None:
         super().__init__(setup, born_by_round(setup.jobs))
-        self._public = setup.public
+        self._public, self._families = setup.public, families
         self._looked_at = {n for n in looked_at if self.by_name[n].arrival is not None}
         self._past_of, self._delays, self._factors, self._progress = set(past_of), delays, factors, progress
         self._gains = Gains()
@@ -234,7 +195,7 @@ class _Measured(TrueOwners):
     def act(self, market: Any) -> None:
         """Submit; then play on with the later arrivals of those that arrive now."""
         super().act(market)
-        for job in self._arriving.get(market.now, ()):
+        for job in self._arriving.get(market.now, ()) if "delay" in self._families else ():
             self._play_delays(job, market)
 
     def submit(self, job: Job, market: Any, place: int) -> None:
@@ -261,16 +222,10 @@ class _Measured(TrueOwners):
         self._gains.rows.append({**names, **told, "highest_value": job.truth.value.highest})
 
     def _play_statements(self, job: Job, market: GuardedMarket, place: int) -> None:
-        """Play splits and ghosts, from the turn to submit on."""
+        """Play what else might be submitted, from the turn to submit on."""
         fate = Fate(job.arrival, job.duration, job.signal)
-        highest = np.inf if self._public.max_value is None else self._public.max_value
-        nodes = job.truth.concurrency
-        conducts = [("split", f"into {k}", identities(job.truth, k)) for k in sorted({2, nodes}) if 2 <= k <= nodes]
-        for share, early in GHOSTS:
-            conduct = arriving_ghost(job.truth, fate, share, early, highest)
-            conducts.append(("ghost", f"worth {share:g} of it, {early} rounds before", conduct))
         kept = _copied(market)
-        for family, words, conduct in conducts:
+        for family, words, conduct in statements_of(job, fate, self._public, self._families):
             attempt = Attempt(conduct, job.name, fate, job.owner)
             play(kept.copy(), _OneOwner(self._setup, self._born, place + 1, attempt), self._setup.horizon)
             self._note(job, family, words, _value(job, attempt.completion, self._setup) - attempt.payment)
@@ -285,16 +240,21 @@ class _Measured(TrueOwners):
             self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
     def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
-        """Play the owner's jobs at other values, from its first job on."""
+        """Play the owner's jobs at other values, or from other accounts, from its first job on."""
         mine = [each for each in self._setup.jobs if each.owner == job.owner]
+        arriving = {each.name for each in mine if each.arrival is not None}
         kept = _copied(market)
-        for factor in self._factors:
+        tries: list[tuple[str, str, dict[str, StatementOfWork], dict[str, str]]] = []
+        for factor in self._factors if "past" in self._families else ():
             lie = ScaleValue(factor)
             reports = {each.name: lie.report(each.truth, self._public) for each in mine}
-            open_ = {each.name for each in mine if each.arrival is not None}
-            sums = _Sums(self._setup, self._born, place, reports, open_)
+            tries.append(("past", f"values times {factor:g}", reports, {}))
+        if "accounts" in self._families:
+            tries.append(("accounts", "one for each job", {}, {each.name: f"{job.owner}/{each.name}" for each in mine}))
+        for family, words, reports, accounts in tries:
+            sums = _Sums(self._setup, self._born, place, reports, set(arriving), accounts)
             play(kept.copy(), sums, self._setup.horizon)
-            self._note(job, "past", f"values times {factor:g}", sums.utility, whole=True)
+            self._note(job, family, words, sums.utility, whole=True)
 
 
 def _delayed(

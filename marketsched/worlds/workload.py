@@ -157,6 +157,10 @@ class Workload:
         load = finite_parameter("load", load, "(0, inf)")
         return max(1, round(self.work / (load * max((job.truth.birth for job in self.jobs), default=1))))
 
+    def load_at(self, capacity: int) -> float:
+        """Return the load that these jobs are on so many nodes, as `capacity_at` counts it."""
+        return self.work / (capacity * max((job.truth.birth for job in self.jobs), default=1))
+
     @property
     def peak(self) -> float:
         """Most nodes busy at once if every job started at its arrival, as a share of the capacity."""

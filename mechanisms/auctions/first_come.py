@@ -127,10 +127,7 @@ class FirstCome(ArrivalMarket):
 
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
-        law = x.sow.law
-        group = law.group_of(self.round, signal)
-        # A case that the report excludes: what it says of durations at large is all there is.
-        points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
+        law, points = x.sow.law, x.sow.law.points_of(self.round, signal)
         durations, weights = law.durations[points], law.probabilities[points]
         mass = weights.sum()
         if mass <= 0:

@@ -28,9 +28,7 @@ def foreseen(sow: StatementOfWork, arrival: int, signal: Signal, limits: MarketL
     if duration is not None:
         n_starts = max(0, last - duration - arrival + 1) if duration <= limits.max_duration else 0
         return Foreseen(duration, float(duration), sow.value.table(arrival + duration, n_starts), None)
-    law, group = sow.law, sow.law.group_of(arrival, signal)
-    # A case that the report excludes: what it says of durations at large is all there is.
-    points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
+    law, points = sow.law, sow.law.points_of(arrival, signal)
     mean, residuals = mean_and_residuals(law.durations[points], law.probabilities[points], limits.max_duration)
     worth = expected_worth(sow, points, arrival, last) if mean else np.zeros(0)
     return Foreseen(limits.max_duration, mean, worth, residuals)

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.ranges import Amount, Positive, checked
+from marketsched.mechanisms.ranges import Amount, Positive, checked, inherits
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 
 HOUR_S = 3600.0
@@ -47,34 +48,21 @@ class FairShare(EasyBackfill):
     """
 
     @checked
+    @inherits(EasyBackfill)
     def __init__(
         self,
         capacity: int,
         horizon: int,
         *,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
-        kill: bool = True,
-        drop_hopeless: bool = True,
         weight_age: Amount = 1000.0,
         weight_fair_share: Amount = 10_000.0,
         weight_size: Amount = 1000.0,
         half_life_hours: Positive = 168.0,
         max_age_hours: Positive = 168.0,
         round_seconds: float | None = None,
+        **queue: Any,
     ) -> None:
-        super().__init__(
-            capacity,
-            horizon,
-            max_concurrency=max_concurrency,
-            max_duration=max_duration,
-            max_value=max_value,
-            max_delay=max_delay,
-            kill=kill,
-            drop_hopeless=drop_hopeless,
-        )
+        super().__init__(capacity, horizon, **queue)
         self.weights = (weight_age, weight_fair_share, weight_size)
         hours = (round_seconds or ROUND_S) / HOUR_S
         self.max_age = max_age_hours / hours  # rounds

@@ -9,9 +9,10 @@ so that everybody gains by declaring more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
-from marketsched.mechanisms.ranges import Positive, checked
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.ranges import Positive, checked, inherits
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 from marketsched.mechanisms.sow import Signal
 
@@ -35,28 +36,18 @@ class LargestValueFirst(QueueScheduler):
     """
 
     @checked
+    @inherits(ArrivalMarket)
     def __init__(
         self,
         capacity: int,
         horizon: int,
         *,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
         kill: bool = False,
         preempt: bool = True,
         ratio: Positive = 2.0,
+        **sizes: Any,
     ) -> None:
-        super().__init__(
-            capacity,
-            horizon,
-            max_concurrency=max_concurrency,
-            max_duration=max_duration,
-            max_value=max_value,
-            max_delay=max_delay,
-            kill=kill,
-        )
+        super().__init__(capacity, horizon, kill=kill, **sizes)
         self.preempt, self.ratio = preempt, ratio
         self._held: dict[object, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
 
@@ -64,8 +55,7 @@ class LargestValueFirst(QueueScheduler):
         """Note what starts are worth, too."""
         super().foresee(x, signal)
         law = x.sow.law
-        group = law.group_of(self.round, signal)
-        points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
+        points = law.points_of(self.round, signal)
         if law.probabilities[points].sum() <= 0:
             points = slice(None)
         x.worth = self._expected(x, points)

@@ -7,6 +7,7 @@ signals are durations); it is taken as announced. Nobody pays anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
 from marketsched.mechanisms.auctions.first_come import revealed_duration
 from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.ranges import checked, inherits
 from marketsched.mechanisms.sow import Signal
 
 
@@ -42,20 +44,12 @@ class QueueScheduler(ArrivalMarket):
         If a parameter is out of range.
     """
 
+    @checked
+    @inherits(ArrivalMarket)
     def __init__(
-        self,
-        capacity: int,
-        horizon: int,
-        *,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
-        kill: bool = True,
-        drop_hopeless: bool = True,
+        self, capacity: int, horizon: int, *, kill: bool = True, drop_hopeless: bool = True, **sizes: Any
     ) -> None:
-        sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **sizes)
+        super().__init__(capacity, horizon, **sizes)
         self.kill, self.drop_hopeless = kill, drop_hopeless
         self.reserved: dict[JobId, int] = {}
 
@@ -73,11 +67,7 @@ class QueueScheduler(ArrivalMarket):
     def _announced(self, x: WaitingJob, signal: Signal) -> NDArray[np.int64]:
         """Return the durations that the report has, given what is known at arrival."""
         revealed, law = revealed_duration(x.sow, signal), x.sow.law
-        if revealed is not None:
-            return np.array([revealed])
-        group = law.group_of(self.round, signal)
-        points = slice(None) if group is None else slice(law.offsets[group], law.offsets[group + 1])
-        return law.durations[points]
+        return law.durations[law.points_of(self.round, signal)] if revealed is None else np.array([revealed])
 
     def _hopeless(self, x: WaitingJob) -> bool:
         return self.drop_hopeless and self.round > x.mean

@@ -169,10 +169,13 @@ def test_too_few_nodes_for_the_widest_job_are_named():
     assert rows["refused"].tolist() == [0, 2] and rows.loc[1.0, "share"] == 1.0
     _, tables, notes = parts_of_view(found.view())
     assert any("refused" in cell for row in tables[0].rows for cell in row)
-    assert "first-come at load 4: no figures of 2 of 2 seeds: 2 nodes, and jobs may be 3 wide" in notes
+    refused = "2 nodes, and jobs may be 3 wide (loads up to 3 leave enough)"
+    assert f"first-come at load 4: no figures of 2 of 2 seeds: {refused}" in notes
+    assert compare(wide, ["first-come"], runs=1, loads=[3]).runs["welfare"].notna().all()
     found.plot()
     with pytest.raises(
-        InvalidParameterError, match="at 4, first-come: 2 nodes, and jobs may be 3 wide: expected lower"
+        InvalidParameterError,
+        match=r"at 4, first-come: 2 nodes, and jobs may be 3 wide \(loads up to 3 leave enough\): expected lower",
     ):
         compare(wide, ["first-come"], runs=1, loads=[4])
 

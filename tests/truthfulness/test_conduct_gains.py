@@ -17,7 +17,8 @@ from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
 from marketsched.truthfulness import conduct_gains
 from marketsched.truthfulness.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
-from marketsched.truthfulness.conduct_gains import arriving_ghost, identities, play_conducts
+from marketsched.truthfulness.conduct_gains import play_conducts
+from marketsched.truthfulness.conducts import BELIEFS, arriving_ghost, identities
 
 SIZES = {"capacity": 2, "horizon": 16, "max_concurrency": 2, "max_duration": 3, "max_value": 20.0, "max_delay": 12}
 
@@ -28,7 +29,7 @@ def job(name, value, arrival=1, duration=1, nodes=1, owner=None):
 
 
 def gains(jobs, looked_at=(), past_of=(), mechanism="first-come", **more):
-    rules = {key: more.pop(key) for key in ("price",) if key in more}
+    rules = {key: more.pop(key) for key in ("price", "kill") if key in more}
     setup = MarketSetup("small", jobs, get_mechanism(mechanism, **SIZES, **rules), 2, 16, 12)
     return pd.DataFrame(play_conducts(setup, looked_at, past_of, **more).rows)
 
@@ -98,6 +99,42 @@ def test_all_jobs_of_an_owner_at_other_values():
     assert kept_out == {"values times 0.5": -4.0, "values times 0.8": 0.0, "values times 2": 0.0}
     shaded = of(gains(jobs, past_of=["ann"], mechanism="pay-as-bid", factors=(0.5, 0.8)), "past")
     assert shaded == {"values times 0.5": pytest.approx(6.0), "values times 0.8": pytest.approx(2.4)}
+
+
+def hidden(name, value, duration, nodes=1):
+    truth = StatementOfWork(1, nodes, value, [(1, duration, 1.0, None)])
+    return Job(name, name, truth, 1, duration, None)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_short_estimate_passes_the_head_unless_runs_are_stopped_at_it(kill):
+    """X has one of two nodes for two rounds, H waits for both: A, of three rounds, may not pass unless it says two."""
+    jobs = [hidden("X", DeadlineValue(9.0, 12), 2), hidden("H", DeadlineValue(9.0, 12), 1, nodes=2)]
+    jobs.append(hidden("A", DeadlineValue(10.0, 5), 3))
+    rows = gains(jobs, ["A"], mechanism="easy-backfill", kill=kill, families=["estimate"])
+    short = 0.0 if kill else 10.0
+    names = ("as it will be", "times 0.25", "times 0.5", "times 0.8", "times 1.25", "times 2")
+    assert of(rows, "estimate") == dict(zip(names, (0.0, short, short, short, 0.0, 0.0), strict=True))
+
+
+def test_what_is_worth_most_runs_first_if_one_says_so():
+    jobs = [job("A", DeadlineValue(4.0, 2), nodes=2), job("B", DeadlineValue(7.0, 2), nodes=2)]
+    rows = gains(jobs, ["A"], mechanism="largest-value-first", families=["value"])
+    assert of(rows, "value") == {"times 0.5": 0.0, "times 2": 4.0, "times 10": 4.0}
+
+
+def test_a_fresh_account_has_used_nothing():
+    """Ann has run X; in round 2 Bob comes first, unless A comes from an account of its own."""
+    jobs = [job("X", DeadlineValue(4.0, 2), nodes=2, owner="ann")]
+    jobs += [
+        job(name, DeadlineValue(5.0, 3), arrival=2, nodes=2, owner=who) for name, who in (("A", "ann"), ("B", "bob"))
+    ]
+    rows = gains(jobs, ["A"], ["ann"], mechanism="fair-share", families=BELIEFS)
+    assert of(rows, "account") == {"one of its own": 5.0}
+    assert of(rows, "accounts") == {"one for each job": 5.0}
+    assert set(
+        of(gains(jobs, ["A"], ["ann"], mechanism="first-come", families=["account", "accounts"]), "account")
+    ) == {"one of its own"}
 
 
 def test_what_is_played_leaves_the_market_of_the_truth_alone():

@@ -156,13 +156,37 @@ class _SpotMachines(_Machines):
         return _recorded(spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds))
 
 
+class _SeriesMachines(_Machines):
+    """The spot machines of some zones, from recorded series of how many were available (docs/traces.md)."""
+
+    kind: Literal["spot-series"]
+    files: Annotated[list[str], Field(min_length=1)]
+    slot_seconds: Positive = 300.0
+
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
+        """Return the machines; nothing is drawn.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If a file is not there or malformed.
+        InvalidParameterError
+            If no zone ever had a machine, or a record is shorter than the slots.
+        """
+        from marketsched.worlds.clusters.records import series_availability
+
+        return _recorded(series_availability(self.files, data, slots=slots, slot_seconds=self.slot_seconds))
+
+
 def _recorded(available: NDArray[np.float32]) -> _BuiltMachines:
     from marketsched.mechanisms.allocation.opm.machine_availability import RecordedAvailability
 
     return _BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
 
 
-AnyMachines = Annotated[_GammaMachines | _UnequalMachines | _LanlMachines | _SpotMachines, Field(discriminator="kind")]
+AnyMachines = Annotated[
+    _GammaMachines | _UnequalMachines | _LanlMachines | _SpotMachines | _SeriesMachines, Field(discriminator="kind")
+]
 
 
 class _Jobs(Strict):

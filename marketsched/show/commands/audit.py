@@ -59,6 +59,14 @@ def audit(
     past_owners: Annotated[
         int, typer.Option(help="With --conduct: owners whose jobs are all reported at other values.", min=0)
     ] = 10,
+    families: Annotated[
+        str | None,
+        typer.Option(
+            help="With --conduct: which, of delay,split,ghost,past and of what schedulers without prices believe: "
+            "estimate,value,account,accounts. (default: the first four)",
+            show_default=False,
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(help="With --conduct: markets, with seeds from --seed on.", min=1)] = 1,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
@@ -87,7 +95,7 @@ def audit(
         content, source = read_scenario(scenario)
         base = Scenario.from_dict(with_changes(content, changes or []), source=source)
         if conduct:
-            _conduct(base, mechanism, owners, past_owners, runs, seed, out, force, data, as_json)
+            _conduct(base, mechanism, owners, past_owners, runs, families, seed, out, force, data, as_json)
             return
         if base.kind != "market":
             from marketsched.truthfulness.cores.auditing import audit_cores
@@ -137,6 +145,7 @@ def _conduct(
     owners: int,
     past_owners: int,
     runs: int,
+    families: str | None,
     seed: int,
     out: Path | None,
     force: bool,
@@ -145,6 +154,7 @@ def _conduct(
 ) -> None:
     """Measure conduct outside the model; that it pays breaks no promise."""
     from marketsched.truthfulness.conduct_audit import audit_conduct
+    from marketsched.truthfulness.conducts import FAMILIES
 
     folder = target_folder(out, f"{file_name(base.name)}-conduct", force)
     with progress_bar() as tell:
@@ -154,6 +164,7 @@ def _conduct(
             owners=owners,
             past_owners=past_owners,
             runs=runs,
+            families=FAMILIES if families is None else [name.strip() for name in families.split(",")],
             seed=seed,
             data=data,
             progress=lambda what, share: tell(share, 1.0, what),

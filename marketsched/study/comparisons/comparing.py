@@ -117,8 +117,10 @@ def compare(
         Of kind ``mechanisms``, ``loads``, or ``policies`` of a cluster. ``runs``: one row per seed and mechanism
         (and load) or policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward
         so far, at most 400 slots of it; ``regrets``, the regret at every horizon, if growth was asked for; ``jobs``,
-        one row per seed, policy and job, of a core that tells jobs apart. ``meta`` says what is needed to do
-        it again. If it was interrupted it holds the seeds that everybody finished.
+        one row per seed, policy and job, of a core that tells jobs apart. Of a log ``waits``, per seed and mechanism
+        how long jobs waited (`marketsched.results.waits`), and, without ``loads``, ``schedules``, who ran when in the
+        first seed. ``meta`` says what is needed to do it again. If it was interrupted it holds the seeds that
+        everybody finished.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def compare(
     n_processes = whole_parameter("jobs", jobs, 1)
     first = checked_seed(seed, n_runs)
     seconds = finite_parameter("optimum_seconds", optimum_seconds) if optimum_seconds is not None else None
-    contest = _contest(base, mechanisms, loads, data, seconds, growth)
+    contest = _contest(base, mechanisms, loads, data, seconds, growth, first)
     began = time.perf_counter()
     found, complete = _played(contest, range(first, first + n_runs), n_processes, progress, keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
@@ -172,6 +174,7 @@ def _contest(
     data: str | PathLike[str] | None,
     seconds: float | None,
     growth: bool,
+    first: int,
 ) -> Contest:
     if base.kind != "market":
         from marketsched.study.comparisons.policies import PolicyContest
@@ -187,7 +190,7 @@ def _contest(
     seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:
         return LoadContest(base, names, loads, data, seconds or 0.0)
-    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds)
+    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first)
 
 
 def _played(

@@ -22,6 +22,7 @@ from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.study.comparisons.comparing import Found, Tell
 from marketsched.study.comparisons.flat_prices import flat_shares, paired_differences, shares
 from marketsched.study.comparisons.mechanisms import MechanismContest
+from marketsched.worlds.workload import Workload
 
 
 class LoadContest:
@@ -56,7 +57,7 @@ class LoadContest:
             about = {"load": load, "capacity": capacity, "refused": ""}
             if capacity < widest:
                 named = {"scenario": self._base.name, "seed": seed}
-                why = f"{capacity} nodes, and jobs may be {widest} wide"
+                why = f"{capacity} nodes, and jobs may be {widest} wide{_way_out(workload, widest, capacity)}"
                 rows += [
                     {**about, **named, "mechanism": label, "welfare": np.nan, "refused": why} for label in self.labels
                 ]
@@ -86,6 +87,15 @@ class LoadContest:
     def about(self, found: Found) -> dict[str, Any]:
         """Return the loads, and how long the exact optimum of a seed was allowed to take."""
         return {"loads": list(self._loads), **self._contest.about(found)}
+
+
+def _way_out(workload: Workload, widest: int, capacity: int) -> str:
+    """Say which loads leave nodes for the widest job, and how the jobs of a log can be made narrower."""
+    most = np.floor(100 * workload.load_at(widest)) / 100
+    ways = [f"loads up to {most:g} leave enough"] if most > 0 else []
+    if "rule" in workload.notes:
+        ways.append(f"--set workload.max_concurrency={capacity} leaves wider jobs out")
+    return f" ({'; '.join(ways)})" if ways else ""
 
 
 def _told(tell: Tell, load: float, what: str) -> None:

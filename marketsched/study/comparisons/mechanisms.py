@@ -21,6 +21,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.hindsight import Bracket, optimum_bracket
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
+from marketsched.results.schedules import schedule_table
 from marketsched.results.waits import waits_table
 from marketsched.study.comparisons.comparing import Found, Tell
 from marketsched.study.comparisons.flat_prices import FlatPrices, paired_differences
@@ -49,11 +50,18 @@ class MechanismContest:
 
     compared: ClassVar[str] = "mechanisms"
     kind: ClassVar[str] = "mechanisms"
-    summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes")
+    summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes", "drawn")
 
     def __init__(
-        self, base: Scenario, mechanisms: Sequence[str], data: str | PathLike[str] | None, seconds: float
+        self,
+        base: Scenario,
+        mechanisms: Sequence[str],
+        data: str | PathLike[str] | None,
+        seconds: float,
+        drawn_seed: int | None = None,
     ) -> None:
+        """Of a log, who ran when in ``drawn_seed`` is kept for pictures."""
+        self._drawn_seed = drawn_seed
         self._base, self._data, self._seconds = base, data, seconds
         self._mechanisms = named_mechanisms(base, mechanisms)
         self.labels = [each.label for each in self._mechanisms]
@@ -73,6 +81,8 @@ class MechanismContest:
         rows: list[dict[str, Any]] = []
         promises = []
         waits: list[pd.DataFrame] = []
+        schedules: list[pd.DataFrame] = []
+        log = "rule" in workload.notes
         for each in self._mechanisms:
             tell(f"seed {seed}, {each.label}")
             began = time.perf_counter()
@@ -86,9 +96,11 @@ class MechanismContest:
             promises.append({"mechanism": each.label, **_promised(each, setup)})
             result = world.result(setup)
             summary = result.summary
-            if "rule" in workload.notes:  # of a log: who waited how long is asked of it
+            if log:  # who waited how long is asked of it
                 table = waits_table(result.jobs, workload.round_seconds)
                 waits.append(table.assign(seed=seed, mechanism=each.label))
+            if log and seed == self._drawn_seed:
+                schedules.append(schedule_table(result.jobs, each.label, setup.horizon, workload.round_seconds))
             row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
             rows.append({**row, "seconds": time.perf_counter() - began})
             flat.note(setup, row["welfare"])
@@ -106,6 +118,7 @@ class MechanismContest:
             "promises": promises,
             "notes": [dict(workload.notes)],
             **({"waits": waits} if waits else {}),
+            **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
         }
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -115,7 +128,8 @@ class MechanismContest:
 
     def about(self, found: Found) -> dict[str, Any]:
         """Return how long the exact optimum of a seed was allowed to take, and what the workload says of itself."""
-        return {"optimum_seconds": self._seconds, "workload": dict(found["notes"][0])}
+        drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
+        return {"optimum_seconds": self._seconds, "workload": dict(found["notes"][0]), **drawn}
 
 
 class _World:
@@ -141,6 +155,12 @@ class _World:
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))
+
+
+def _drawn(workload: Workload, capacity: int, seed: int) -> dict[str, Any]:
+    """Return what pictures of schedules say of the market they are of."""
+    sizes = {"capacity": capacity, "rounds": workload.horizon, "last_birth": workload.birth_rounds}
+    return {"seed": seed, "round_seconds": workload.round_seconds, **sizes}
 
 
 def _promised(mechanism: NamedMechanism, setup: MarketSetup) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -278,6 +279,70 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
         added.to_numpy(dtype=np.float64),
         ends,
         n_machines=len(added),
+        slots=slots,
+        slot_length=slot_seconds,
+        periods_are="presence",
+    )
+
+
+def series_availability(
+    files: Sequence[str], source: Source, *, slots: int, slot_seconds: float
+) -> NDArray[np.float32]:
+    """Return the part of every slot in which each machine of some zones was there, shape (slots, machines).
+
+    A zone of a series (`read_spot_series`) has as many machines as were ever available at once; the first of
+    them is there while one is available, the second while two are, and so on.
+
+    Parameters
+    ----------
+    files : sequence of str
+        JSON files, one for each zone: paths, or names in the data folder.
+    source : path, optional
+        The data folder.
+    slots : int
+        How many.
+    slot_seconds : float
+        Their length.
+
+    Raises
+    ------
+    MissingDataError, TraceError
+        If a file is not there or malformed.
+    InvalidParameterError
+        If no zone ever had a machine, or a record is shorter than the slots.
+    """
+    from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
+    from marketsched.mechanisms.memory import check_memory
+    from marketsched.worlds.traces.spot_series import read_spot_series
+    from marketsched.worlds.traces.trace import data_folder
+
+    machines, starts, ends = [], [], []
+    n_machines = 0
+    for name in files:
+        path = Path(name) if Path(name).is_file() else data_folder(source) / name
+        series = read_spot_series(path)
+        times, available = series["time_s"].to_numpy(), series["available"].to_numpy()
+        gap = times[1] - times[0] if times.size > 1 else 1.0
+        if slots * slot_seconds > times[-1] + gap:
+            raise InvalidParameterError(
+                f"slots last {slots * slot_seconds:g} s together",
+                legal=f"at most {times[-1] + gap:.0f}, as {path} does",
+            )
+        most = int(available.max())
+        check_memory(f"{n_machines + most} machines", 250.0 * (n_machines + most), "fewer machines")
+        for i in range(most):
+            there = np.flatnonzero(available > i)
+            machines.append(np.full(there.size, n_machines))
+            starts.append(times[there])
+            ends.append(times[there] + gap)
+            n_machines += 1
+    if not n_machines:
+        raise InvalidParameterError("no zone ever had a machine", legal="series with machines")
+    return availability_from_periods(
+        np.concatenate(machines),
+        np.concatenate(starts),
+        np.concatenate(ends),
+        n_machines=n_machines,
         slots=slots,
         slot_length=slot_seconds,
         periods_are="presence",

@@ -8,4 +8,5 @@ KINDS = (
     "google-demand",
     "google-tasks",
     "openb-pods",
+    "spot-gpu",
 )  # of workloads, by format

@@ -1,4 +1,4 @@
-"""What each format of a log says, as a `JobLog`: Standard Workload Format, Philly, Google, openb, and plain CSV."""
+"""What each format of a log says, as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, and plain CSV."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,24 @@ def openb_log(path: Path) -> JobLog:
     return JobLog.of(pd.DataFrame(runs), TRACES["openb-pods"].source)
 
 
+def spot_gpu_log(path: Path) -> JobLog:
+    """Return the jobs of Alibaba's cluster with spot GPUs: GPUs as nodes (a worker with a share of one takes one).
+
+    The organization stands for the user; jobs of high priority are urgent, spot jobs patient; GPUs of all models
+    are one pool, the model is the queue.
+    """
+    table = TRACES["spot-gpu-jobs"].read(path)
+    runs = {
+        "submit_s": table["submit_time"],
+        "run_s": table["duration"],
+        "processors": np.maximum(np.ceil(table["gpu_request"]), 1) * table["worker_num"],
+        "user": table["organization"],
+        "urgency": table["job_type"].map({"Spot": 0, "HP": 2}).fillna(1),
+        "queue": table["gpu_model"],
+    }
+    return JobLog.of(pd.DataFrame(runs), TRACES["spot-gpu-jobs"].source)
+
+
 def csv_log(path: Path) -> JobLog:
     """Return a CSV file with the columns `submit_s, run_s, processors` and any others.
 
@@ -137,16 +156,24 @@ def header_of(path: Path) -> str:
     return text
 
 
-FORMATS: dict[str, Callable[[Path], JobLog]] = {
-    "swf": swf_log,
-    "csv": csv_log,
-    "philly": philly_log,
-    "google-jobs": google_jobs_log,
-    "google-demand": google_demand_log,
-    "google-tasks": google_tasks_log,
-    "openb-pods": openb_log,
+class LogFormat(NamedTuple):
+    """A format: what it is, how its file is read, and the trace of this form whose usual name stands for no path."""
+
+    title: str
+    read: Callable[[Path], JobLog]
+    trace: str = ""
+
+
+FORMATS: dict[str, LogFormat] = {
+    "swf": LogFormat("A log in Standard Workload Format, plain or gzip.", swf_log),
+    "csv": LogFormat("A CSV file with the columns ``submit_s, run_s, processors``.", csv_log),
+    "philly": LogFormat("The jobs of Microsoft's Philly cluster.", philly_log, "philly-jobs"),
+    "google-jobs": LogFormat("Every job of a Google cell in 29 days.", google_jobs_log, "google-jobs"),
+    "google-demand": LogFormat("The jobs of 19 hours, with what they ask for.", google_demand_log, "google-demand"),
+    "google-tasks": LogFormat("The starts of tasks within 3 hours.", google_tasks_log, "google-tasks"),
+    "openb-pods": LogFormat("The pods of Alibaba's GPU cluster.", openb_log, "openb-pods"),
+    "spot-gpu": LogFormat("The jobs of Alibaba's cluster with spot GPUs.", spot_gpu_log, "spot-gpu-jobs"),
 }
-_TRACE_OF = {"philly": "philly-jobs"}  # formats are called as their traces but for this one
 
 
 def format_of(path: Path) -> str:
@@ -160,11 +187,12 @@ def format_of(path: Path) -> str:
     if path.name.removesuffix(".gz").endswith(".swf"):
         return "swf"
     header = header_of(path)
-    for kind in FORMATS:
-        trace = TRACES.get(_TRACE_OF.get(kind, kind))
-        if trace is not None and header == ",".join(column.name for column in trace.columns):
+    names = header.split(",")
+    for kind, form in FORMATS.items():
+        columns = [column.name for column in TRACES[form.trace].columns] if form.trace else []
+        if columns and (names == columns or (TRACES[form.trace].any_order and sorted(names) == sorted(columns))):
             return kind
-    if set(REQUIRED) <= set(header.split(",")):
+    if set(REQUIRED) <= set(names):
         return "csv"
     if header.startswith(";") or len(header.split()) == len(FIELDS):
         return "swf"
@@ -199,4 +227,4 @@ def read_log(path: Path, kind: str) -> JobLog:
 
 @lru_cache(maxsize=2)
 def _read(path: Path, kind: str, changed: int, size: int) -> JobLog:
-    return FORMATS[kind](path)
+    return FORMATS[kind].read(path)

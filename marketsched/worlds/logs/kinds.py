@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import Rng
 from marketsched.mechanisms.ranges import Count, Finite, Maybe, Whole, check_fields
-from marketsched.worlds.logs.formats import find_log, read_log
+from marketsched.worlds.logs.formats import FORMATS, find_log, read_log
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import AnyRule, LogRule
 from marketsched.worlds.traces.catalogue import TRACES
@@ -22,7 +22,7 @@ MaybeAmount = Annotated[float | None, Maybe(Finite("[0, inf)"))]
 
 @dataclass(frozen=True)
 class LogFile:
-    """A log in a file, as a workload; subclasses name the format.
+    """A log in a file, as a workload; subclasses, one for each format, name it.
 
     Parameters
     ----------
@@ -66,55 +66,17 @@ class LogFile:
         return market_of(read_log(path, self.kind), window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
 
 
-@dataclass(frozen=True)
-class SwfLog(LogFile):
-    """A log in Standard Workload Format, plain or gzip."""
-
-    kind: ClassVar[str] = "swf"
-
-
-@dataclass(frozen=True)
-class CsvLog(LogFile):
-    """A CSV file with the columns ``submit_s, run_s, processors``."""
-
-    kind: ClassVar[str] = "csv"
+def _kind(name: str, kind: str) -> type[LogFile]:
+    """Return the workload that reads one format."""
+    form = FORMATS[kind]
+    return type(name, (LogFile,), {"__doc__": form.title, "__module__": __name__, "kind": kind, "trace": form.trace})
 
 
-@dataclass(frozen=True)
-class PhillyLog(LogFile):
-    """The jobs of Microsoft's Philly cluster."""
-
-    kind: ClassVar[str] = "philly"
-    trace: ClassVar[str] = "philly-jobs"
-
-
-@dataclass(frozen=True)
-class GoogleJobsLog(LogFile):
-    """Every job of a Google cell in 29 days."""
-
-    kind: ClassVar[str] = "google-jobs"
-    trace: ClassVar[str] = "google-jobs"
-
-
-@dataclass(frozen=True)
-class GoogleDemandLog(LogFile):
-    """The jobs of 19 hours, with what they ask for."""
-
-    kind: ClassVar[str] = "google-demand"
-    trace: ClassVar[str] = "google-demand"
-
-
-@dataclass(frozen=True)
-class GoogleTasksLog(LogFile):
-    """The starts of tasks within 3 hours."""
-
-    kind: ClassVar[str] = "google-tasks"
-    trace: ClassVar[str] = "google-tasks"
-
-
-@dataclass(frozen=True)
-class OpenbLog(LogFile):
-    """The pods of Alibaba's GPU cluster."""
-
-    kind: ClassVar[str] = "openb-pods"
-    trace: ClassVar[str] = "openb-pods"
+SwfLog = _kind("SwfLog", "swf")
+CsvLog = _kind("CsvLog", "csv")
+PhillyLog = _kind("PhillyLog", "philly")
+GoogleJobsLog = _kind("GoogleJobsLog", "google-jobs")
+GoogleDemandLog = _kind("GoogleDemandLog", "google-demand")
+GoogleTasksLog = _kind("GoogleTasksLog", "google-tasks")
+OpenbLog = _kind("OpenbLog", "openb-pods")
+SpotGpuLog = _kind("SpotGpuLog", "spot-gpu")

@@ -36,12 +36,28 @@ def _text(name: str, required: bool = False) -> Column:
     return Column(name, "str", required=required)
 
 
+def _amount(name: str) -> Column:
+    return Column(name, "float64", required=False, low=0.0)
+
+
 _QUOTED = re.compile(rb',"([^"\n]*)"(?=\r?$)', re.M)
 
 
 def _without_quotes(line: bytes) -> bytes:
     """Return a line with semicolons for the commas of a last field in quotes, which are dropped."""
     return _QUOTED.sub(lambda found: b"," + found[1].replace(b",", b";"), line) if b'"' in line else line
+
+
+_SPOT = (
+    "research and study",
+    "Alibaba cluster-trace-v2026-spot-gpu; Duan et al., ASPLOS 2026",
+)
+
+
+def _read_series(path: Path) -> pd.DataFrame:
+    from marketsched.worlds.traces.spot_series import read_spot_series
+
+    return read_spot_series(path)
 
 
 def _read_log(path: Path) -> pd.DataFrame:
@@ -187,6 +203,46 @@ _KNOWN = (
         (_text("trace", True), whole("time_ms", 64), _text("event", True), _text("node", True)),
         "Fleet by fleet in order of time. trace is the fleet (p3 or g4dn), time_ms counts from its start, event is add "
         "or remove. A node is added once and removed at most once; what is left at the end is cut off.",
+    ),
+    Trace(
+        "spot-gpu-nodes",
+        "Alibaba GPU cluster with spot jobs: machines",
+        ("node_info_df.csv",),
+        *_SPOT,
+        (
+            whole("node_name"), _text("gpu_model", True), Column("gpu_capacity_num", "int16", low=1, high=64),
+            whole("cpu_num", low=1),
+        ),
+        "gpu_capacity_num is the number of GPUs, cpu_num that of vCPUs. The file names its columns in another order "
+        "than its description; any order is read.",
+        any_order=True,
+    ),
+    Trace(
+        "spot-gpu-jobs",
+        "Alibaba GPU cluster with spot jobs: jobs of high priority and spot jobs, with organization and GPUs",
+        ("job_info_df.csv",),
+        *_SPOT,
+        (
+            _text("job_name", True), _text("organization"), _text("gpu_model"),
+            _amount("cpu_request"), _amount("gpu_request"), _amount("worker_num"),
+            seconds("submit_time"), seconds("duration", required=False),
+            _text("job_type", True),
+        ),
+        "submit_time in seconds from the first submission, duration in seconds; gpu_request of each worker, below 1: a "
+        "share of a GPU; cpu_request in vCPUs; worker_num workers; job_type HP or Spot. No user, and no request of "
+        "time, is published. Columns in any order.",
+        any_order=True,
+    ),
+    Trace(
+        "spot-series",
+        "how many spot machines a zone would give, and their price: a file of skypilot-org/spot-traces",
+        ("us-west-2c_v100_1.json",),
+        "not stated",
+        "skypilot-org/spot-traces; Wu et al., NSDI 2024",
+        about="time_s from the first entry on, available machines, price in dollars per machine and hour (NaN: not "
+        "recorded). Files of other zones are read by their path. The statistics are those of the file in "
+        "preemption/1-node/aws-04-22-2023.",
+        reader=_read_series,
     ),
 )  # fmt: skip
 

@@ -326,6 +326,42 @@ def _spot_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
         yield f"{fleet}: left at the end", left, int(steps.sum())
 
 
+def _spot_gpu_nodes(table: pd.DataFrame) -> Iterator[Statistic]:
+    """Statistics of the machines of the cluster with spot GPUs; nodes and models are those of its description."""
+    yield "rows", "4278", len(table)
+    yield "GPU models", "6", table["gpu_model"].nunique()
+    yield "GPUs", "10412", int(table["gpu_capacity_num"].sum())
+    yield "vCPUs", "632636", int(table["cpu_num"].sum())
+    yield from counts("gpu_capacity_num", {1: "3396", 4: "10", 8: "872"}, table["gpu_capacity_num"])
+    models = {"A10": "2494", "GPU-series-1": "989", "A100-SXM4-80GB": "432", "H800": "219", "GPU-series-2": "122"}
+    yield from counts("gpu_model", {**models, "A800-SXM4-80GB": "22"}, table["gpu_model"])
+
+
+def _spot_gpu_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
+    """Statistics of its jobs, as users of the file report them; two of them agree on the number of rows."""
+    yield "rows", "466867", len(table)
+    yield "organizations", "119", table["organization"].nunique()
+    yield from counts("job_type", {"HP": "345515", "Spot": "121352"}, table["job_type"])
+    gpus = {0.01: "2", 0.1: "2428", 0.2: "8354", 0.25: "1", 0.3: "11996", 0.4: "74", 0.5: "26372", 0.67: "6"}
+    gpus |= {0.8: "2", 0.85: "3", 1.0: "314922", 2.0: "22985", 3.0: "46", 4.0: "18023", 5.0: "56", 6.0: "230"}
+    yield from counts("gpu_request", {**gpus, 7.0: "24", 8.0: "61343"}, table["gpu_request"])
+
+
+def _spot_series(table: pd.DataFrame) -> Iterator[Statistic]:
+    """Statistics of one zone of the availability and price series, found in the published file."""
+    from marketsched.worlds.traces.spot_series import spot_statistics
+
+    found = spot_statistics(table)
+    yield "entries", "19961", len(table)
+    yield "entries with a machine", "14591", int((table["available"] > 0).sum())
+    for name, text in (
+        ("days", "7.39296"), ("gap_s", "32"), ("most", "1"), ("mean", "0.73098"), ("share_any", "0.73098"),
+        ("losses", "57"), ("mean_up_h", "2.23617"), ("mean_down_h", "0.82299"), ("price_low", "0.918"),
+        ("price_mean", "0.918"), ("price_high", "0.918"),
+    ):  # fmt: skip
+        yield name, text, found[name]
+
+
 STATISTICS: dict[str, Callable[[pd.DataFrame], Iterable[Statistic]]] = {
     "google-jobs": _google_jobs,
     "google-demand": _google_demand,
@@ -339,4 +375,7 @@ STATISTICS: dict[str, Callable[[pd.DataFrame], Iterable[Statistic]]] = {
     "pai-minibatches": _pai_minibatches,
     "lanl-outages": _lanl_outages,
     "spot-nodes": _spot_nodes,
+    "spot-gpu-nodes": _spot_gpu_nodes,
+    "spot-gpu-jobs": _spot_gpu_jobs,
+    "spot-series": _spot_series,
 }

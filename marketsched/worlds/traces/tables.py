@@ -57,11 +57,13 @@ def stream_table(
     columns: tuple[Column, ...],
     rows: int = BLOCK_ROWS,
     plain: Callable[[bytes], bytes] | None = None,
+    any_order: bool = False,
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file in blocks of at most ``rows``, checked, with the dtypes of ``columns``.
 
     The index counts the rows of the file from 0. A file without rows gives one empty block. ``plain``
-    rewrites a line whose fields are not plain ones before it is looked at.
+    rewrites a line whose fields are not plain ones before it is looked at. With ``any_order`` the header may name
+    the columns in another order; those of the table are in that of ``columns``.
 
     Raises
     ------
@@ -76,8 +78,10 @@ def stream_table(
         raise InvalidParameterError(f"rows = {rows}: expected at least 1 row a block")
     with open_lines(path) as file:
         header = file.readline().rstrip(b"\r\n").decode("utf-8-sig", "replace")
-        expected = ",".join(column.name for column in columns)
-        if header != expected:
+        expected, wanted = ",".join(column.name for column in columns), [column.name for column in columns]
+        if any_order and sorted(header.split(",")) == sorted(wanted):
+            columns = tuple(sorted(columns, key=lambda column: header.split(",").index(column.name)))
+        elif header != expected:
             raise TraceError(f"{path}:1: header {header[:200]!r}: expected {expected!r}")
         done = 0
         blank: list[bytes] = []  # at the end of a block: an error only if more lines follow
@@ -88,15 +92,20 @@ def stream_table(
             while lines and lines[-1].isspace():
                 blank.append(lines.pop())
             if lines or not (more or done):
-                yield _parse(path, b"".join(lines), len(lines), columns, done)
+                yield _parse(path, b"".join(lines), len(lines), columns, done)[wanted]
             done += len(lines)
             if not more:
                 return
 
 
-def read_table(path: Path, columns: tuple[Column, ...], plain: Callable[[bytes], bytes] | None = None) -> pd.DataFrame:
+def read_table(
+    path: Path,
+    columns: tuple[Column, ...],
+    plain: Callable[[bytes], bytes] | None = None,
+    any_order: bool = False,
+) -> pd.DataFrame:
     """Return all rows of a file; see :func:`stream_table`. Memory: the table, and one block of text."""
-    table = pd.concat(stream_table(path, columns, plain=plain), ignore_index=True)
+    table = pd.concat(stream_table(path, columns, plain=plain, any_order=any_order), ignore_index=True)
     if table.empty:
         raise TraceError("has a header and no rows", place=str(path), legal="at least one row")
     return table

@@ -129,7 +129,8 @@ class Trace:
 
     ``files`` are the names it goes by, the usual one first (others: as it was published). ``columns`` are
     those of its table, ``about`` says what they mean; ``plain`` makes plain fields of a line that has others.
-    A file that is no table of comma separated fields has a ``reader`` of its own, given the path.
+    A file that is no table of comma separated fields has a ``reader`` of its own, given the path. With ``any_order``
+    the header of the file may name the columns in another order.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Trace:
     about: str = ""
     plain: Callable[[bytes], bytes] | None = None
     reader: Callable[[Path], pd.DataFrame] | None = None
+    any_order: bool = False
 
     def __call__(self, source: Source = None) -> pd.DataFrame:
         """Return the whole table, as `read`."""
@@ -179,7 +181,7 @@ class Trace:
             return self.reader(self.path(source))
         from marketsched.worlds.traces.tables import read_table  # pandas: not to list the traces
 
-        return read_table(self.path(source), self.columns, self.plain)
+        return read_table(self.path(source), self.columns, self.plain, self.any_order)
 
     def stream(self, source: Source = None, rows: int = 100_000) -> Iterator[pd.DataFrame]:
         """Yield the table in blocks of at most ``rows`` rows; one with a reader of its own comes as one block."""
@@ -188,4 +190,4 @@ class Trace:
             return
         from marketsched.worlds.traces.tables import stream_table
 
-        yield from stream_table(self.path(source), self.columns, rows, self.plain)
+        yield from stream_table(self.path(source), self.columns, rows, self.plain, self.any_order)

@@ -1,0 +1,121 @@
+"""What an owner may do besides telling the truth once, at birth, from its own account: conducts by family.
+
+Families `FAMILIES` are those of which no theorem speaks; `BELIEFS` are misreports of what a scheduler without prices
+takes as given: how long a job will run, what it is worth, and whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from marketsched.agents.conduct import Conduct, Statement, plain
+from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation, ScaleDuration, ScaleValue
+from marketsched.agents.loop import Fate
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
+
+FAMILIES = ("delay", "split", "ghost", "past")
+BELIEFS = ("estimate", "value", "account", "accounts")
+ESTIMATES = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the duration announced
+VALUES = (0.5, 2.0, 10.0)  # of the value of one job
+GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, so many rounds before it
+
+
+def identities(truth: StatementOfWork, parts: int) -> Conduct:
+    """Return one job as ``parts`` jobs of as many identities, nodes and value shared as evenly as can be.
+
+    Raises
+    ------
+    InvalidReportError
+        If there are fewer nodes than parts.
+
+    Examples
+    --------
+    >>> whole = StatementOfWork(1, 3, DeadlineValue(6.0, 4), [(1, 2, 1.0)])
+    >>> [(each.report.concurrency, each.report.value.highest) for each in identities(whole, 2).statements]
+    [(2, 4.0), (1, 2.0)]
+    """
+    nodes = truth.concurrency
+    if not 2 <= parts <= nodes:
+        raise InvalidReportError(f"{parts} identities for {nodes} nodes: expected a number in [2, {nodes}]")
+    statements = []
+    for k in range(parts):
+        width = nodes // parts + (k < nodes % parts)
+        value = ScaleValue(width / nodes).report(truth, PublicInformation(nodes, truth.birth + 1, 1)).value
+        report = StatementOfWork(truth.birth, width, value, truth.requirements)
+        name = f"/{k + 1}" if k else ""
+        statements.append(Statement(truth.birth, report, width, name, identity=name))
+    return Conduct(tuple(statements), ("identities", parts, truth))
+
+
+def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, highest: float) -> Conduct:
+    """Return the truth with a further job of its size that arrives ``early`` rounds before, worth ``share`` of it.
+
+    Parameters
+    ----------
+    truth : StatementOfWork
+        The owner's own job.
+    job : Fate
+        What happens to it; it arrives.
+    share : float
+        Of its highest value, at most ``highest`` credits.
+    early : int
+        Rounds; it arrives at its birth at the earliest.
+    highest : float
+        The largest value that may be reported.
+    """
+    arrival = max(truth.birth, (job.arrival or truth.birth) - early)
+    worth = DeadlineValue(min(highest, share * truth.value.highest), truth.value.last)
+    signal = () if job.signal == job.duration else (job.signal,)
+    ghost = StatementOfWork(truth.birth, truth.concurrency, worth, [Requirement(arrival, job.duration, 1.0, *signal)])
+    fate = Fate(arrival, job.duration, job.signal)
+    return Conduct(
+        (
+            Statement(truth.birth, ghost, truth.concurrency, "/ghost", part=lambda _: fate, counts=False),
+            Statement(truth.birth, truth, truth.concurrency),
+        ),
+        ("ghost", share, early, truth),
+    )
+
+
+def statements_of(
+    job: Job, fate: Fate, public: PublicInformation, families: Collection[str]
+) -> Iterator[tuple[str, str, Conduct]]:
+    """Yield what the owner of a job may submit in place of it: family, name of the conduct, and conduct.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    fate : Fate
+        What really happens to it.
+    public : PublicInformation
+        What owners know of the market.
+    families : collection of str
+        Those wanted; ``delay``, ``past`` and ``accounts`` are no statements of one job and yield nothing.
+    """
+    truth, nodes = job.truth, job.truth.concurrency
+    if "split" in families:
+        for k in sorted({2, nodes}):
+            if 2 <= k <= nodes:
+                yield "split", f"into {k}", identities(truth, k)
+    if "ghost" in families:
+        highest = np.inf if public.max_value is None else public.max_value
+        for share, early in GHOSTS:
+            conduct = arriving_ghost(truth, fate, share, early, highest)
+            yield "ghost", f"worth {share:g} of it, {early} rounds before", conduct
+    if "estimate" in families:
+        law = [(a, fate.duration, p, o) for a, _, p, o in truth.law.points()]
+        yield "estimate", "as it will be", plain(StatementOfWork(truth.birth, nodes, truth.value, law), nodes)
+        for factor in ESTIMATES:
+            yield "estimate", f"times {factor:g}", plain(ScaleDuration(factor).report(truth, public), nodes)
+    if "value" in families:
+        for factor in VALUES:
+            yield "value", f"times {factor:g}", plain(ScaleValue(factor).report(truth, public), nodes)
+    if "account" in families:
+        own = Statement(truth.birth, truth, nodes, identity="/own")
+        yield "account", "one of its own", Conduct((own,), ("account", truth))

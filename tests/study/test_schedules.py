@@ -1,0 +1,99 @@
+"""Pictures and intervals of a comparison on a log, against the tables of single runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from marketsched import compare
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import run
+from marketsched.results.result import load
+from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
+from marketsched.results.views import parts_of_view
+from marketsched.results.waits_view import waits_summary
+
+NAMES = ["easy-backfill", "largest-value-first"]  # the latter evicts
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    rng, path = np.random.default_rng(4), tmp_path_factory.mktemp("log") / "mine.csv"
+    runs = {"submit_s": np.cumsum(rng.integers(1, 300, 120)), "run_s": rng.integers(1, 4000, 120)}
+    own = {"processors": rng.integers(1, 6, 120), "user": rng.integers(0, 5, 120)}
+    pd.DataFrame({**runs, **own}).to_csv(path, index=False)
+    return {"name": "mine", "workload": {"kind": "csv", "path": str(path), "load": 1.5}}
+
+
+@pytest.fixture(scope="module")
+def found(log):
+    return compare(log, NAMES, runs=3, seed=2)
+
+
+def test_schedules_are_those_of_the_first_seed(log, found):
+    about = found.meta["schedules"]
+    for name in NAMES:
+        alone = run(Scenario.from_dict({**log, "mechanism": {"name": name}}), seed=2)
+        own = found.schedules[found.schedules["mechanism"] == name]
+        assert about["seed"] == 2 and about["capacity"] == alone.summary["capacity"] and len(own) == 120
+        assert busy_nodes(own, about["rounds"]).tolist() == alone.rounds["load"].tolist()
+        assert own["completed"].sum() == alone.summary["completed"]
+        assert own["bounded_slowdown"].notna().tolist() == own["completed"].tolist()
+    assert (found.schedules["start"] > 0).sum() > found.schedules["completed"].sum()  # somebody was evicted
+
+
+def test_every_job_has_its_nodes_for_its_rounds_in_the_chart(found):
+    about = found.meta["schedules"]
+    own = found.schedules[found.schedules["mechanism"] == NAMES[1]]
+    whole = node_rows(own, about["capacity"], 1, about["rounds"])
+    counted = np.bincount(whole[whole >= 0], minlength=len(own))
+    assert counted.tolist() == ((own["end"] - own["start"]) * own["nodes"]).tolist()
+    assert (whole >= 0).sum(axis=0).tolist() == busy_nodes(own, about["rounds"]).tolist()
+    part = node_rows(own, about["capacity"], 20, 10)
+    assert ((part >= 0).sum(axis=0) == (whole[:, 19:29] >= 0).sum(axis=0)).all()
+    first = busiest_window(found.schedules, 10, about["rounds"])
+    came, gone = found.schedules["arrival"], found.schedules["start"].where(found.schedules["start"] > 0)
+    waiting = [
+        (((came <= t) & (t < gone.fillna(came + 1))) * found.schedules["nodes"]).sum()
+        for t in range(1, about["rounds"] + 1)
+    ]
+    assert sum(waiting[first - 1 : first + 9]) == max(sum(waiting[i : i + 10]) for i in range(len(waiting) - 9))
+
+
+def test_intervals_are_students_over_seeds(found):
+    summary = waits_summary(found).set_index(["mechanism", "figure"])
+    waits, runs = found.waits, found.runs
+    for name in NAMES:
+        own = waits[waits["mechanism"] == name]
+        owners = own[own["by"] == "owner"].groupby("seed")["wait_rounds"].quantile(0.9)
+        for figure, values in (
+            ("utilisation", runs.loc[runs["mechanism"] == name, "utilisation"]),
+            ("bounded_slowdown", own.loc[own["by"] == "all", "bounded_slowdown"]),
+            ("wait_rounds, class 2", own.loc[(own["by"] == "class") & (own["name"] == "2"), "wait_rounds"]),
+            ("wait_rounds, owners 0.9", owners),
+        ):
+            low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+            assert summary.loc[(name, figure)].tolist() == pytest.approx([values.mean(), low, high])
+    _, tables, _ = parts_of_view(found.view())
+    assert sum("±" in cell for table in tables[2:] for row in table.rows for cell in row) >= 12
+
+
+def test_pictures_come_with_the_folder_and_back_from_it(found, tmp_path):
+    found.save(tmp_path / "out")
+    assert {"figure.png", "schedules.png", "gantt.png"} <= {each.name for each in (tmp_path / "out").iterdir()}
+    pd.testing.assert_frame_equal(load(tmp_path / "out").schedules, found.schedules)
+    assert set(load(tmp_path / "out")._look.figures(found)) == {"figure", "schedules", "gantt"}
+
+
+def test_loads_show_waits_and_say_how_wide_jobs_fit(log):
+    found = compare(log, ["first-come"], runs=2, loads=[1, 1.5])
+    _, tables, _ = parts_of_view(found.view())
+    assert len(tables) == 3 and waits_summary(found)["load"].unique().tolist() == [1.0, 1.5]
+    with pytest.raises(
+        InvalidParameterError, match=r"loads up to [\d.]+ leave enough; --set workload.max_concurrency=1 "
+    ):
+        compare(log, ["first-come"], runs=1, loads=[100])
+    narrow = {**log, "workload": {**log["workload"], "max_concurrency": 1}}
+    kept = compare(narrow, ["first-come"], runs=1, loads=[10])
+    assert kept.runs["welfare"].notna().all() and kept.meta["workload"]["runs left out: wider than 1 nodes"] > 0
