@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
+from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.sow import Signal, StatementOfWork
@@ -136,7 +137,8 @@ class MarketLoop:
             True: of an owner that is looked at; who guards the market then passes the refusal of a report on.
         """
         told = {"owner": owner} if self._takes_owner else {}
-        plan = self.mechanism.submit(name, sow, **told)
+        with timed("submit", self.now):
+            plan = self.mechanism.submit(name, sow, **told)
         entry = Entry(name, self._submitted, sow, fate, nodes)
         self._submitted += 1
         self.entries[name] = entry
@@ -177,15 +179,17 @@ class MarketLoop:
 
     def arrive(self, entry: Entry) -> None:
         """Reveal that one job became ready."""
-        self.mechanism.arrive(entry.name, entry.fate.signal)
+        with timed("arrive", self.now):
+            self.mechanism.arrive(entry.name, entry.fate.signal)
         entry.arrived = True
 
     def advance(self) -> list[Event]:
         """Clear the round; return what the mechanism has done, in its order."""
         events = []
-        for event in self.mechanism.advance():
-            self._hear(event)
-            events.append(event)
+        with timed("advance", self.now):
+            for event in self.mechanism.advance():
+                self._hear(event)
+                events.append(event)
         self.load = self._held
         self.now += 1
         return events
@@ -200,7 +204,8 @@ class MarketLoop:
 
     def complete(self, name: Any) -> Event:
         """Report that a job ran its last round in the one just cleared."""
-        event = self.mechanism.complete(name)
+        with timed("complete", self.now):
+            event = self.mechanism.complete(name)
         self._leave(self.entries[name])
         return event
 
@@ -214,7 +219,8 @@ class MarketLoop:
     def close(self) -> list[Event]:
         """After the last round: a mechanism that can close removes every job it still has."""
         close = getattr(self.mechanism, "close", None)
-        events = list(close()) if callable(close) else []
+        with timed("close", self.now):
+            events = list(close()) if callable(close) else []
         for event in events:
             self._hear(event)
         return events

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.truthfulness.checks import mechanism_checks
+from marketsched.truthfulness.checks import CALL_SECONDS, mechanism_checks
 from marketsched.truthfulness.cores.checking import policy_checks
 from marketsched.truthfulness.truth_tests import raising, truthful_checks
 
@@ -27,6 +27,7 @@ def mechanism_tests(
     except_for: Mapping[str, str] | None = None,
     n_markets: int = 10,
     seed: int = 0,
+    call_seconds: float = CALL_SECONDS,
     **options: Any,
 ) -> Callable[..., None]:
     """Return a test for pytest, parametrised with all checks of a mechanism.
@@ -37,7 +38,7 @@ def mechanism_tests(
         As for `check_mechanism`.
     except_for : mapping of str to str, optional
         Checks that the mechanism does not claim, and why: they are skipped.
-    n_markets, seed : int
+    n_markets, seed, call_seconds
         As for `check_mechanism` and `check_truthful`.
     **options
         As for `check_truthful`.
@@ -47,8 +48,9 @@ def mechanism_tests(
     InvalidParameterError
         If an option is out of range, or a check is not known.
     """
-    checks: dict[str, Callable[[], None]] = dict(mechanism_checks(build, n_markets=max(1, n_markets), seed=seed))
-    for name, check in truthful_checks(build, n_markets=n_markets, seed=seed, **options).items():
+    given: dict[str, Any] = {"seed": seed, "call_seconds": call_seconds}
+    checks: dict[str, Callable[[], None]] = dict(mechanism_checks(build, n_markets=max(1, n_markets), **given))
+    for name, check in truthful_checks(build, n_markets=n_markets, **given, **options).items():
         checks[name] = partial(raising, name, check)
     return _suite(checks, except_for)
 

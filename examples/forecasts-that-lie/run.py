@@ -9,11 +9,17 @@ import numpy as np
 from scipy.stats import t
 
 from marketsched import BidPrice, FirstCome, Market, Scenario, StatementOfWork
-from marketsched.mechanisms import StatementLaw
+from marketsched.mechanisms import Mechanism, StatementLaw
 
 LOADS = (0.85, 1.25)  # work asked for, over what the nodes can do
 SIX_HOURS = 72  # rounds of five minutes
 SIZES = ("max_concurrency", "max_duration", "max_value", "max_delay")
+LOGS = {  # of the day before: workloads, as in a scenario file
+    "log of another day's jobs": {"kind": "synthetic-pipelines"},
+    "log of half as many jobs": {"kind": "synthetic-pipelines", "recurring_jobs": 200},
+    "log of twice as many jobs": {"kind": "synthetic-pipelines", "recurring_jobs": 800},
+    "log of another market": Scenario.load("stochastic-mix").to_dict()["workload"],
+}
 
 
 def shifted(law: StatementLaw, rounds: int) -> StatementLaw:
@@ -27,9 +33,14 @@ def shifted(law: StatementLaw, rounds: int) -> StatementLaw:
     return StatementLaw([(later(sow), p) for sow, p in law.cases])
 
 
+def stream(seed: int) -> np.random.Generator:
+    """Return the root of all that is drawn for one day."""
+    return np.random.default_rng(np.random.SeedSequence(seed))
+
+
 def laws_of(scenario: Scenario, seed: int) -> list[StatementLaw]:
     """Return what is known in advance of the jobs of one day."""
-    build, again = (np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0] for _ in range(2))
+    build, again = (stream(seed).spawn(3)[0] for _ in range(2))
     return scenario.workload.statement_laws(scenario.workload.build(build, None), again, None)
 
 
@@ -49,7 +60,7 @@ def forecasts(scenario: Scenario, seed: int) -> dict[str, list[StatementLaw] | N
 
 def gains(scenario: Scenario, seed: int) -> dict[tuple[str, float], float]:
     """Return the welfare of each forecast over that of first come at price 0, less 1, in per cent."""
-    setup = scenario.setup(np.random.default_rng(np.random.SeedSequence(seed)))
+    setup = scenario.setup(stream(seed))
     sizes = {name: getattr(setup.mechanism, name) for name in SIZES}
     work = sum(job.truth.concurrency * job.duration for job in setup.jobs if job.arrival is not None)
     span = max(job.truth.birth for job in setup.jobs)
@@ -57,7 +68,7 @@ def gains(scenario: Scenario, seed: int) -> dict[tuple[str, float], float]:
     for load in LOADS:
         nodes = round(work / (load * span))
 
-        def welfare(mechanism: BidPrice | FirstCome, nodes: int = nodes) -> float:
+        def welfare(mechanism: Mechanism, nodes: int = nodes) -> float:
             return Market(replace(setup, mechanism=mechanism, capacity=nodes)).run().summary["welfare"]
 
         first = welfare(FirstCome(nodes, setup.horizon, **sizes))
@@ -65,6 +76,9 @@ def gains(scenario: Scenario, seed: int) -> dict[tuple[str, float], float]:
             source = {"forecast": "history"} if laws is None else {"forecast": "laws", "laws": laws}
             earned = welfare(BidPrice(nodes, setup.horizon, **sizes, **source, rng=seed))
             found[name, load] = 100 * (earned / first - 1)
+        for name, log in LOGS.items():
+            known = scenario.with_mechanism("bid-price", {"parameters.history": log}).with_capacity(nodes)
+            found[name, load] = 100 * (welfare(known.setup(stream(seed)).mechanism) / first - 1)
     return found
 
 
@@ -82,7 +96,7 @@ def main() -> None:
     quantile = t.ppf(0.975, options.seeds - 1) / np.sqrt(options.seeds)
     print(f"welfare over first come at price 0, %, mean +- 95 % interval, {options.seeds} days")
     print(f"{'forecast':30}" + "".join(f"{f'load {load}':>18}" for load in LOADS))
-    fig, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for load, marker in zip(LOADS, "os", strict=True):
         rows = np.array([[day[name, load] for name in names] for day in days])
         axis.errorbar(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from marketsched.agents.call_limit import timed
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules
 from marketsched.config.sections import section_class
 from marketsched.config.strict_yaml import validated
@@ -102,7 +103,7 @@ class MechanismChoice(Rules):
             if isinstance(parameter.range, AnyPast) and past is not None and parameters.get(name) is not None:
                 with placed(f"mechanism.parameters.{name}"):
                     parameters[name] = past(parameters[name])
-        with placed("mechanism"):
+        with placed("mechanism"), timed("the construction", 1):
             return get_mechanism(self.name, **{"rng": rng, **parameters})
 
     def under_another_name(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,8 +35,16 @@ def amount(x: float) -> str:
 
 
 def exact_amount(x: float) -> str:
-    """Show a number that is known exactly, with up to ten digits: ``2``, ``0.012349``, ``1,234.5``."""
-    return f"{x:,.10g}"
+    """Show a number that is known exactly, with up to ten digits: ``2``, ``0.012349``, ``1,234.5``.
+
+    One that has more is rounded down (`shown_whole` tells): what a lie gains is then at least what is shown.
+    """
+    return f"{x:,.10g}" if shown_whole(x) else at_least(x, 10)
+
+
+def shown_whole(x: float) -> bool:
+    """Tell whether ten digits say all of a number, up to what its last operations have rounded (1e-14 of it)."""
+    return not math.isfinite(x) or abs(float(f"{x:.10g}") - x) <= 1e-14 * abs(x)
 
 
 def at_least(x: float, digits: int = 3) -> str:

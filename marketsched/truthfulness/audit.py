@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.config.named_mechanisms import OWN, NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
@@ -36,6 +37,7 @@ from marketsched.results.views import at_least, at_most
 from marketsched.truthfulness.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificate import NEGLIGIBLE, Certificate
+from marketsched.truthfulness.checks import CALL_SECONDS
 from marketsched.truthfulness.own_lies import FixedReport
 from marketsched.truthfulness.owners import certify_owners
 from marketsched.truthfulness.population import certify_population
@@ -62,6 +64,7 @@ def audit(
     seed: int = 0,
     samples: int | None = None,
     menu_lies: int = MENU_LIES,
+    call_seconds: float = CALL_SECONDS,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
@@ -92,6 +95,9 @@ def audit(
         Fresh paths per certificate, see `certify`.
     menu_lies : int
         Of a mechanism with menus at arrival: how many reports are asked whether they move the menu they face.
+    call_seconds : float
+        How long one call of a mechanism may take; one that takes longer is interrupted, and is a fault of the
+        mechanism (later ones then have a tenth of it). Not in force on Windows, nor outside of the main thread.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (str, float), optional
@@ -125,6 +131,7 @@ def audit(
     most = None if plays is None else whole_parameter("plays", plays, 100)
     tell = progress or (lambda what, share: None)
     lies = whole_parameter("menu_lies", menu_lies, 1)
+    finite_parameter("call_seconds", call_seconds, "(0, inf)")
     plan = _Plan(owners, confidence, tolerance, budget, most, seed, samples, lies, data, tell)
     meta = {
         "scenario": base.name,
@@ -140,7 +147,8 @@ def audit(
     complete = True
     try:
         for entrant in entrants:
-            done.append(_audited(entrant, plan))
+            with calls_end_within(call_seconds):
+                done.append(_audited(entrant, plan))
     except _Stopped as stopped:
         complete = False
         done += [] if stopped.part is None else [stopped.part]
@@ -234,7 +242,7 @@ def _certified(
         )
     except (MissingDataError, TraceError):  # no mechanism's fault
         raise
-    except InvalidParameterError as error:  # no menu: only the search is left
+    except (InvalidParameterError, CallDidNotEnd) as error:  # no menu: only the search is left
         errors.append(f"no certificates: {error}")
     except Exception as error:  # a mechanism may raise anything: named, and the audit goes on
         errors.append(f"no certificates: {type(error).__name__}: {error}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from marketsched.config.scenario import Scenario
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
-from marketsched.results.views import at_least, exact_amount
+from marketsched.results.views import at_least, exact_amount, shown_whole
 from marketsched.truthfulness.evaluation import ROUNDING
 from marketsched.truthfulness.findings import Deviation, Deviations
 from marketsched.truthfulness.situation import Situation
@@ -171,7 +171,7 @@ def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
     truthful : float or None
         What the truth brings the owner, credits; the per cent are of it, where it is above 0.
     """
-    how = "exactly" if lie.exact else "at least"
+    how = "exactly" if lie.exact and shown_whole(lie.gain_low) else "at least"
     gain = exact_amount(lie.gain_low) if lie.exact else at_least(lie.gain_low)
     whole = truthful is not None and truthful > ROUNDING * max(1.0, lie.gain_low)
     more = "" if truthful is None else " where the truth brings it nothing"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import MarketLoop, TruthfulOwners
@@ -127,7 +128,8 @@ def play(
     what each job faces, at birth or at arrival; all only of mechanisms that have menus. In round ``pickle_in`` the
     mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job.
     """
-    mechanism: Any = factory(**market.sizes, rng=np.random.default_rng(market.seed))
+    with timed("the construction", 1):
+        mechanism: Any = factory(**market.sizes, rng=np.random.default_rng(market.seed))
     at_arrival = faced and posts_menus_at_arrival(mechanism)
     if at_arrival:
         mechanism.keep_menus()

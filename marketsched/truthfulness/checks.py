@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.agents.lies import ScaleDuration
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.randomness import checked_seed
@@ -26,6 +27,7 @@ from marketsched.truthfulness.check_markets import SIZES, CheckMarket, Played, c
 from marketsched.truthfulness.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.menus import difference, lies_of
 
+CALL_SECONDS = 60.0  # a call of a mechanism; kernels are compiled in the first ones
 TOLERANCE = 1e-9  # credits
 LIES = 3  # of one owner of each market, that are asked whether they move its menu
 
@@ -33,7 +35,12 @@ Factory = Callable[..., Mechanism]
 
 
 def check_mechanism(
-    factory: Factory, *, except_for: Mapping[str, str] | None = None, n_markets: int = 20, seed: int = 0
+    factory: Factory,
+    *,
+    except_for: Mapping[str, str] | None = None,
+    n_markets: int = 20,
+    seed: int = 0,
+    call_seconds: float = CALL_SECONDS,
 ) -> CheckReport:
     """Put the mechanisms that ``factory`` builds through every check.
 
@@ -49,6 +56,9 @@ def check_mechanism(
         Random markets per check, >= 1, of each of two kinds: drawn ones, and contested ones, in which jobs are evicted.
     seed : int
         Of the markets, and of the mechanism's generator.
+    call_seconds : float
+        How long one call of a mechanism may take; one that takes longer is interrupted, and fails the check at hand
+        (later ones then have a tenth of it). Not in force on Windows, nor outside of the main thread.
 
     Returns
     -------
@@ -69,20 +79,25 @@ def check_mechanism(
     (0, 'passed')
     """
     n_markets, seed = whole_parameter("n_markets", n_markets, 1), checked_seed(seed)
+    finite_parameter("call_seconds", call_seconds, "(0, inf)")
     excused = dict(except_for or {})
     claims = getattr(factory(**SIZES, rng=np.random.default_rng(seed)), "does_not_claim", ())
     excused.update(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))
     for name in excused:
         if name not in CHECKS:
             raise InvalidParameterError(f"except_for: {name!r} is no check: expected some of {', '.join(CHECKS)}")
-    return CheckReport(tuple(_result(name, factory, excused, n_markets, seed) for name in CHECKS))
+    with calls_end_within(call_seconds):
+        return CheckReport(tuple(_result(name, factory, excused, n_markets, seed) for name in CHECKS))
 
 
-def mechanism_checks(factory: Factory, *, n_markets: int = 20, seed: int = 0) -> list[tuple[str, Callable[[], None]]]:
+def mechanism_checks(
+    factory: Factory, *, n_markets: int = 20, seed: int = 0, call_seconds: float = CALL_SECONDS
+) -> list[tuple[str, Callable[[], None]]]:
     """Return (name, function that raises ``MechanismCheckError``) for each check, to parametrise a test with."""
 
     def run(name: str) -> None:
-        result = _result(name, factory, {}, n_markets, seed)
+        with calls_end_within(call_seconds):
+            result = _result(name, factory, {}, n_markets, seed)
         if result.outcome == "failed":
             raise MechanismCheckError(f"{name}: {result.detail}")
 
@@ -97,7 +112,7 @@ def _result(name: str, factory: Factory, excused: Mapping[str, str], n_markets: 
     for market in _markets(n_markets, seed):
         try:
             seen += check(factory, market)
-        except Broken as error:
+        except (Broken, CallDidNotEnd) as error:
             return CheckResult(name, "failed", f"market {market.seed}: {error}", seen)
         except Exception as error:  # a mechanism may raise anything; that is a finding, not our fault
             return CheckResult(name, "failed", f"market {market.seed}: {type(error).__name__}: {error}", seen)

@@ -1,7 +1,7 @@
 """A market as a search plays it: whatever a mechanism does against the protocol is named, and copies are cheap.
 
 A `MechanismFault` names the round and the call; nobody waits for a mechanism whose rounds stand still or
-whose list of events does not end. (Code that never returns from one call cannot be seen from outside.)
+whose list of events does not end, nor, within `calls_end_within`, for a call that does not.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from marketsched.agents.call_limit import CallDidNotEnd, timed
 from marketsched.agents.loop import Entry, Fate, Happens, MarketLoop
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
@@ -56,7 +57,9 @@ class GuardedMarket(MarketLoop):
     def __init__(self, factory: Factory, rng: np.random.Generator, capacity: int) -> None:
         self._rng, self._untouched = rng, _stream_state(rng)
         try:
-            super().__init__(factory(rng))
+            with timed("the construction", 1):
+                mechanism = factory(rng)
+            super().__init__(mechanism)
         except Exception as error:
             raise MechanismFault(f"the mechanism cannot be built: {type(error).__name__}: {error}") from error
         self.capacity = capacity
@@ -147,6 +150,8 @@ class GuardedMarket(MarketLoop):
 
     def _fault(self, call: str, error: Exception) -> MechanismFault:
         """Return the fault that names the call."""
+        if isinstance(error, CallDidNotEnd):
+            return MechanismFault(str(error))
         what = str(error) if isinstance(error, MarketschedError) else f"{type(error).__name__}: {error}"
         return MechanismFault(f"{call} in round {self.now}: {what}")
 

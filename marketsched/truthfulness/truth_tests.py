@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.agents.job import Job
 from marketsched.agents.lies import misreport_from
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.results.views import at_least
+from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.check_markets import SIZES, CheckMarket, check_market, contested_market
 from marketsched.truthfulness.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
+from marketsched.truthfulness.checks import CALL_SECONDS
 from marketsched.truthfulness.findings import Deviation
 from marketsched.truthfulness.scoring import score
 from marketsched.truthfulness.searching import search
@@ -51,6 +53,7 @@ def check_truthful(
     confidence: float = 0.99,
     outside: bool = False,
     seed: int = 0,
+    call_seconds: float = CALL_SECONDS,
     except_for: Mapping[str, str] | None = None,
 ) -> CheckReport:
     """Look for lies that pay in the mechanisms that ``build`` makes.
@@ -74,6 +77,8 @@ def check_truthful(
         Also count what goes beyond misreporting (submitting late, splitting a job): no theorem speaks of it.
     seed : int
         Of the drawn markets and searches.
+    call_seconds : float
+        As for `check_mechanism`.
     except_for : mapping of str to str, optional
         Results that are not claimed, and why.
 
@@ -104,17 +109,18 @@ def check_truthful(
         confidence=confidence,
         outside=outside,
         seed=seed,
+        call_seconds=call_seconds,
     )
     excused = dict(except_for or {})
     for name in excused:
         if name not in checks:
             raise InvalidParameterError(place="except_for", value=name, legal=f"some of {', '.join(checks)}")
-    return CheckReport(
-        tuple(
+    with calls_end_within(call_seconds):
+        results = [
             CheckResult(name, "not claimed", excused[name]) if name in excused else check()
             for name, check in checks.items()
-        )
-    )
+        ]
+    return CheckReport(tuple(results))
 
 
 def truthful_checks(
@@ -127,6 +133,7 @@ def truthful_checks(
     confidence: float = 0.99,
     outside: bool = False,
     seed: int = 0,
+    call_seconds: float = CALL_SECONDS,
 ) -> dict[str, Callable[[], CheckResult]]:
     """Return by name what `check_truthful` asks, each a function that is yet to be called."""
     known = tiny_domains()
@@ -139,22 +146,24 @@ def truthful_checks(
         finite_parameter("tolerance", tolerance),
         finite_parameter("confidence", confidence, "(0, 1)"),
     )
+    within = finite_parameter("call_seconds", call_seconds, "(0, inf)")
     found: dict[str, Callable[[], CheckResult]] = {}
     for name in chosen:
         made = TinyPlays(build, known[name])
         for what, ask in zip(PER_DOMAIN, (_no_lie_pays, _participation, _rational, _no_deficit), strict=True):
             label = f"{what}, {name}"
-            found[label] = partial(_result, label, partial(ask, made, tolerance))
+            found[label] = partial(_result, label, partial(ask, made, tolerance), within)
     if n_markets:
         given = (n_markets, plays, tolerance, confidence, outside, checked_seed(seed))
-        found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given))
+        found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given), within)
     return found
 
 
-def _result(name: str, ask: Callable[[], tuple[str, int]]) -> CheckResult:
+def _result(name: str, ask: Callable[[], tuple[str, int]], call_seconds: float) -> CheckResult:
     try:
-        detail, seen = ask()
-    except Broken as error:
+        with calls_end_within(call_seconds):
+            detail, seen = ask()
+    except (Broken, CallDidNotEnd) as error:
         return CheckResult(name, "failed", str(error))
     except Exception as error:  # a mechanism may raise anything; that is a finding, not our fault
         return CheckResult(name, "failed", f"{type(error).__name__}: {error}")
@@ -180,8 +189,8 @@ def _no_lie_pays(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
                 if gain > best:
                     best = gain
                     worst = (
-                        f"owner {i} gains {gain:.10g} credits ({honest + gain:.10g} instead of {honest:.10g}): its "
-                        f"truth is {truth!r}, its lie {report!r}; "
+                        f"owner {i} gains {exact_amount(gain)} credits ({honest + gain:.10g} instead of "
+                        f"{honest:.10g}): its truth is {truth!r}, its lie {report!r}; "
                         f"replay_tiny(build, {domain.name!r}, {i}, {profile}, {lie})"
                     )
     if worst:
@@ -198,7 +207,9 @@ def _participation(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
             asked += 1
             utility = plays.utility(i, profile[i], profile)
             if utility < -tolerance - ROUNDING:
-                raise Broken(f"owner {i} gets {utility:.10g} credits on average for the truth in profile {profile}")
+                raise Broken(
+                    f"owner {i} gets {at_most(utility, 10)} credits on average for the truth in profile {profile}"
+                )
     return f"{asked:,} owners do no worse than by staying away", asked
 
 
@@ -209,7 +220,9 @@ def _rational(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
             asked += 1
             least = plays.worst(i, profile)
             if least < -tolerance - ROUNDING:
-                raise Broken(f"owner {i} gets {least:.10g} credits for the truth in a case of profile {profile}")
+                raise Broken(
+                    f"owner {i} gets {at_most(least, 10)} credits for the truth in a case of profile {profile}"
+                )
     return f"{asked:,} owners, none of whom loses in any case", asked
 
 
@@ -217,7 +230,7 @@ def _no_deficit(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
     for profile in plays.domain.profiles():
         revenue = plays.revenue(profile)
         if revenue < -tolerance - ROUNDING:
-            raise Broken(f"payments add up to {revenue:.10g} credits in a case of profile {profile}")
+            raise Broken(f"payments add up to {at_most(revenue, 10)} credits in a case of profile {profile}")
     return f"{plays.domain.n_profiles:,} profiles", plays.domain.n_profiles
 
 

@@ -2,10 +2,11 @@
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount
+from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount, shown_whole
 
 FIGURES = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -24,6 +25,28 @@ def test_worked_examples():
         "8",
     )
     assert (at_most(float("nan")), at_most(float("inf")), at_least(0.0), exact_amount(2.0)) == ("-", "-", "0", "2")
+
+
+@pytest.mark.parametrize(
+    ("x", "shown"),
+    [
+        (0.3333333333333333, "0.3333333333"),
+        (0.66666666666666663, "0.6666666666"),  # to the nearest it would be more than there is
+        (7.99999999999, "7.999999999"),
+        (1234.5, "1,234.5"),
+        (0.1 + 0.2, "0.3"),  # the rounding of a sum
+        (10 - 8.1, "1.9"),
+        (12345678901.5, "12,345,678,901"),
+    ],
+)
+def test_exact_figures_that_need_more_digits_are_rounded_down(x, shown):
+    assert exact_amount(x) == shown
+    assert shown_whole(x) == (x in (1234.5, 0.1 + 0.2, 10 - 8.1))
+
+
+@given(FIGURES)
+def test_an_exact_figure_is_never_shown_as_more(x):
+    assert Decimal(exact_amount(x).replace(",", "")) <= Decimal(x) + Decimal(abs(x)) * Decimal("1e-14")
 
 
 @given(FIGURES)

@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marketsched.agents.loop import Fate, MarketLoop
 from marketsched.mechanisms import DeadlineValue, EventKind, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.truthfulness.guarded_market import Snapshot
 from naive_bid_prices import NaiveBidPrices
 
 SIZES = {"max_concurrency": 3, "max_duration": 5, "max_value": 60.0, "max_delay": 14}
@@ -78,6 +80,51 @@ def play(market, jobs, reports=None, hidden=False, until=None):
         for name in sorted(ending.pop(now, ())):
             payments[name] = market.complete(name).payment
     return starts, payments, events
+
+
+class Turn:
+    """A market when one job is about to be submitted: what came before does not depend on its report.
+
+    It is played up to there once, kept, and gone on with from a copy for each report, until the job has left.
+    """
+
+    def __init__(self, market, jobs, name, hidden=False):
+        self.job, self._hidden = jobs[name], hidden
+        self._born = {}
+        for job in jobs:
+            self._born.setdefault(job.truth.birth, []).append(job)
+        loop = MarketLoop(market)
+        for now in range(1, self.job.truth.birth):
+            self._enter(loop, self._born.get(now, ()))
+            loop.clear()
+        together = self._born[self.job.truth.birth]
+        place = [job.name for job in together].index(name)
+        self._enter(loop, together[:place])
+        self._after, self._horizon = together[place + 1 :], market.horizon
+        self._kept = Snapshot(loop)
+
+    def _enter(self, loop, jobs, report=None, duration=None):
+        for job in jobs:
+            lasts = duration or job.duration
+            fate = Fate(job.arrival, lasts, None if self._hidden else lasts)
+            loop.submit(job.name, report or job.truth, fate, job.truth.concurrency, owner=job.owner or None)
+
+    def played(self, report, duration=None):
+        """Return the events of the job under a report, and the market when it has left (or has come to its end)."""
+        loop, name, own = self._kept.copy(), self.job.name, []
+        self._enter(loop, [self.job], report, duration)
+        self._enter(loop, self._after)
+        while loop.now <= self._horizon:
+            own += [event for event in loop.clear() if event.job == name]
+            if name not in loop.entries or loop.now > self._horizon:
+                break
+            self._enter(loop, self._born.get(loop.now, ()))
+        return own, loop.mechanism
+
+    def utility(self, report, duration=None):
+        """Return what its owner has in the end, credits."""
+        ends = [event for event in self.played(report, duration)[0] if event.kind is EventKind.COMPLETE]
+        return self.job.truth.value(ends[0].completion) - ends[0].payment if ends else 0.0
 
 
 def utility(job, starts, payments):

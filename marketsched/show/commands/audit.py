@@ -52,6 +52,9 @@ def audit(
     menu_lies: Annotated[
         int, typer.Option(help="Menus at arrival: reports that are asked whether they move the menu they face.", min=1)
     ] = 24,
+    call_seconds: Annotated[
+        float, typer.Option(help="A call of a mechanism that takes longer is interrupted, and is its fault.")
+    ] = 60.0,
     conduct: Annotated[
         bool,
         typer.Option("--conduct", help="Instead: what delays, identities, ghosts and an owner's past gain, measured."),
@@ -128,6 +131,7 @@ def audit(
                 plays=plays,
                 seed=seed,
                 menu_lies=menu_lies,
+                call_seconds=call_seconds,
                 data=data,
                 progress=lambda what, share: tell(share, 1.0, what),
                 keep_interrupted=True,

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from bid_price_markets import SmallJob, play, utility
+from bid_price_markets import SmallJob, Turn, play, utility
 from marketsched.mechanisms import StatementOfWork, TableValue
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
@@ -55,8 +55,19 @@ def reports(sow, hidden):
                     yield StatementOfWork(now, width, worth, law)
 
 
-def largest_gain(seed, hidden, order="strict"):
-    """Return the most that any owner of one market gains over the truth by any report, and how many were tried."""
+def different(reports):
+    """Leave out reports that say the same as an earlier one."""
+    seen = set()
+    for sow in reports:
+        worth = tuple(sow.value.table(sow.birth, HORIZON + 2).tolist())
+        key = sow.concurrency, sow.value.last, worth, tuple((row.duration, row.probability) for row in sow.requirements)
+        if key not in seen:
+            seen.add(key)
+            yield sow
+
+
+def small_market(seed, hidden, order):
+    """Return what builds the mechanism of a market, and its jobs."""
     rng = np.random.default_rng([seed, hidden])
     mode = dict(MODES[seed % len(MODES)])
     log = None
@@ -64,24 +75,36 @@ def largest_gain(seed, hidden, order="strict"):
         past = [PastArrival(j.owner, j.truth, j.arrival, None if hidden else j.duration)
                 for j in random_jobs(rng, 10, hidden, 1.5)]  # fmt: skip
         log = PastLog(tuple(past), 5, MarketLimits(CAPACITY, 10, **SIZES)) if past else None
-    jobs = random_jobs(rng, HORIZON, hidden, 1.2)
 
-    def expected(job, report):
-        cases = [(row.duration, row.probability) for row in job.truth.requirements] if hidden else [(job.duration, 1.0)]
-        total = 0.0
-        for duration, share in cases:
-            world = [*jobs]
-            world[job.name] = job._replace(duration=duration)
-            market = BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, **mode, history=log, hidden_order=order)
-            found = play(market, world, {job.name: report}, hidden)
-            total += share * utility(world[job.name], *found[:2])
-        return total
+    def build():
+        return BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, **mode, history=log, hidden_order=order)
 
+    return build, random_jobs(rng, HORIZON, hidden, 1.2)
+
+
+def looked_at(jobs):
+    """Return the last four jobs with a history to be priced by."""
+    return [job for job in jobs if job.arrival > 2][-4:]
+
+
+def fates(job, hidden):
+    """List the durations that a job can have, and how likely each is."""
+    return [(row.duration, row.probability) for row in job.truth.requirements] if hidden else [(job.duration, 1.0)]
+
+
+def largest_gain(seed, hidden, order="strict"):
+    """Return the most that any owner of one market gains over the truth by any report, and how many were tried."""
+    build, jobs = small_market(seed, hidden, order)
     most, tried = -np.inf, 0
-    for job in [job for job in jobs if job.arrival > 2][-4:]:  # there is a history to be priced by
-        honest = expected(job, job.truth)
-        for report in reports(job.truth, hidden):
-            most = max(most, expected(job, report) - honest)
+    for job in looked_at(jobs):
+        turn, cases = Turn(build(), jobs, job.name, hidden), fates(job, hidden)
+
+        def expected(report, turn=turn, cases=cases):
+            return sum(share * turn.utility(report, duration) for duration, share in cases)
+
+        honest = expected(job.truth)
+        for report in different(reports(job.truth, hidden)):
+            most = max(most, expected(report) - honest)
             tried += 1
     return most, tried
 
@@ -89,6 +112,20 @@ def largest_gain(seed, hidden, order="strict"):
 def over_markets(seeds, hidden, order="strict"):
     found = [largest_gain(seed, hidden, order) for seed in seeds]
     return max(gain for gain, _ in found), sum(tried for _, tried in found)
+
+
+@pytest.mark.parametrize(("hidden", "order"), [(False, "strict"), (True, "strict"), (True, "sealed")])
+def test_going_on_from_the_turn_is_playing_it_all(hidden, order):
+    for seed in range(3):
+        build, jobs = small_market(seed, hidden, order)
+        for job in looked_at(jobs)[:2]:
+            turn = Turn(build(), jobs, job.name, hidden)
+            for report in [job.truth, *list(reports(job.truth, hidden))[seed::31]]:
+                for duration, _ in fates(job, hidden):
+                    world = [*jobs]
+                    world[job.name] = job._replace(duration=duration)
+                    found = play(build(), world, {job.name: report}, hidden)
+                    assert turn.utility(report, duration) == utility(world[job.name], *found[:2])
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,107 @@
+"""A limit on how long one call of a mechanism may take: one that never ends is named, and the others go on.
+
+The alarm of the operating system (POSIX, main thread) interrupts the call. Code that does not come back to Python,
+a compiled kernel for one, is interrupted when it does. Elsewhere calls are not limited.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from marketsched.mechanisms.errors import MarketschedError
+
+LATER = 0.1  # of the time: what calls are given once one has not ended
+
+
+class CallDidNotEnd(MarketschedError, TimeoutError):
+    """A call of a mechanism took longer than it may; the message names it."""
+
+
+class _Alarm(BaseException):
+    """Raised inside the call; no `Exception`, so that a mechanism that catches its own errors does not catch it."""
+
+
+class _Limit:
+    """The limit that is in force; entered for each call."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._whole = seconds, True
+        self._inside, self.call = False, ""
+
+    def __enter__(self) -> None:
+        self._inside = True
+        signal.setitimer(signal.ITIMER_REAL, self._seconds, self._seconds)  # again, should the first one be caught
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._inside = False
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        except _Alarm:  # it rang on the way out
+            kind = _Alarm
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if kind is _Alarm:
+            seconds = self._seconds
+            if self._whole:  # who waited once has learnt enough: the calls that follow are not waited for as long
+                self._seconds, self._whole = seconds * LATER, False
+            raise CallDidNotEnd(f"{self.call}: did not end within {seconds:g} s") from None
+
+    def ring(self, *_: Any) -> None:
+        """Interrupt the call, if there is one."""
+        if self._inside:
+            raise _Alarm
+
+
+_limit: _Limit | None = None
+_UNLIMITED = nullcontext()
+
+
+@contextmanager
+def calls_end_within(seconds: float | None) -> Iterator[None]:
+    """Interrupt every `timed` call in this block that takes longer.
+
+    After the first one that did not end, later ones have a tenth of the time. Inside another such block that one holds.
+
+    Parameters
+    ----------
+    seconds : float or None
+        How long a call may take, > 0; None: as long as it likes.
+    """
+    global _limit
+    able = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if seconds is None or not able or _limit is not None:
+        yield
+        return
+    limit = _Limit(seconds)
+    handler, begin = signal.signal(signal.SIGALRM, limit.ring), time.monotonic()
+    left, again = signal.setitimer(signal.ITIMER_REAL, 0.0)  # of somebody else's alarm, which waits meanwhile
+    _limit = limit
+    try:
+        yield
+    finally:
+        _limit = None
+        signal.signal(signal.SIGALRM, handler)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - begin)), again)
+
+
+def timed(call: str, now: int) -> AbstractContextManager[None]:
+    """Return a context for one call of a mechanism, made in round ``now``; it raises `CallDidNotEnd`.
+
+    Examples
+    --------
+    >>> with calls_end_within(0.01), timed("advance", 3):
+    ...     while True:
+    ...         pass
+    Traceback (most recent call last):
+    ...
+    marketsched.agents.call_limit.CallDidNotEnd: advance in round 3: did not end within 0.01 s
+    """
+    if _limit is None:
+        return _UNLIMITED
+    _limit.call = f"{call} in round {now}"
+    return _limit
