@@ -96,8 +96,8 @@ class Journal:
         self._lock: IO[str] | None = None
         self._engine = self._make_engine()
 
-    def open(self) -> None:
-        """Connect, take the lock, and make tables that are not there.
+    def open(self, *, writing: bool = True) -> None:
+        """Connect, and to write take the lock and make tables that are not there.
 
         Raises
         ------
@@ -107,11 +107,15 @@ class Journal:
         self.close()
         with self._errors("the database cannot be opened"):
             try:
-                self._lock_file()
+                if writing:
+                    self._lock_file()
+                elif self.url.get_backend_name() == "sqlite" and not Path(self.url.database or "").is_file():
+                    raise JournalError(f"{self.url.database} is not there", legal="the database of a market")
                 self._connection = self._engine.connect()
-                self._advisory_lock(self._connection)
-                tables.metadata.create_all(self._connection)
-                self._connection.commit()
+                if writing:
+                    self._advisory_lock(self._connection)
+                    tables.metadata.create_all(self._connection)
+                    self._connection.commit()
             except BaseException:
                 self.close()
                 raise

@@ -10,10 +10,11 @@ import json
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from marketsched.config.strict_yaml import dump_yaml
 from marketsched.live.accounts import DEPOSITS, MARKET
-from marketsched.live.configuration import LiveConfig
+from marketsched.live.configuration import LiveConfig, live_config
 from marketsched.live.journal import Journal, JournalError, Row
 from marketsched.live.machine import LiveMarket
 from marketsched.mechanisms.errors import MarketschedError, shown
@@ -111,3 +112,28 @@ def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
             yield {"round": row.round - 1, "event": "complete", **job, **late}
     if opened <= horizon:
         yield {"round": opened, "event": "end", "open": True}
+
+
+def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> Iterator[str]:
+    """Yield the log of a market, its decisions, or its configuration, line by line as `replay` reads and prints them.
+
+    Raises
+    ------
+    JournalError
+        If the database cannot be read, or holds no market.
+    """
+    journal = Journal(url)
+    journal.open(writing=False)
+    try:
+        known = journal.market()
+        if known is None:
+            raise JournalError("the database holds no market")
+        config = live_config(known["configuration"])
+        if what == "config":
+            yield dump_yaml(config.for_replay()).rstrip()
+        elif what == "events":
+            yield from map(json.dumps, exported(journal.rows(), config.horizon))
+        else:
+            yield from (json.dumps(decision) for row in journal.rows() for decision in row.decisions)
+    finally:
+        journal.close()

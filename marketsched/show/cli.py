@@ -15,6 +15,7 @@ from marketsched.show.commands.audit import audit
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.dashboard import dashboard
 from marketsched.show.commands.learn import learn
+from marketsched.show.commands.live import live_app
 from marketsched.show.commands.report import report
 from marketsched.show.commands.reproduce import reproduce
 from marketsched.show.commands.sweep import sweep
@@ -56,6 +57,7 @@ app = typer.Typer(
 )
 traces_app = typer.Typer(help="List recorded traces, and verify their files.", rich_markup_mode=None)
 app.add_typer(traces_app, name="traces")
+app.add_typer(live_app, name="live")
 
 
 @app.callback(invoke_without_command=True)

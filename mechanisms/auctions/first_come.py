@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.checks import finite_parameter
-from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -68,8 +68,8 @@ class FirstCome(ArrivalMarket):
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_value=max_value, **sizes)
         self.price = finite_parameter("price", price)
-        check_memory(f"the calendar of {self.horizon} rounds", 3 * self.horizon * 8.0, "a smaller horizon")
-        self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
+        self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
+        self._keep_calendar()
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the price of rounds ``first .. first + count - 1``, credits per node: all the same."""
@@ -85,6 +85,7 @@ class FirstCome(ArrivalMarket):
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Give each job in turn its start, book its nodes, or let it wait."""
+        self._keep_calendar()
         starts = []
         for x in waiting:
             start = self._start(x)
@@ -97,6 +98,11 @@ class FirstCome(ArrivalMarket):
         """Free what was booked beyond the end, and charge the rounds used."""
         self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
         return self.price * x.sow.concurrency * (self.round - x.start)
+
+    def _keep_calendar(self) -> None:
+        """Let the calendar hold every round that this one's decisions can touch."""
+        end = self.round + self.max_delay + 2 * self.max_duration + 1
+        self._free = grown(self._free, end, self.horizon, self.capacity, "the calendar")
 
     def _start(self, x: WaitingJob) -> int | None:
         """Return the start that ``x`` gets now; NOT_YET: it waits; None: it never will."""

@@ -49,8 +49,8 @@ from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
+from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, checked
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
@@ -175,8 +175,9 @@ class BidPrice(ArrivalMarket):
         ]  # fmt: skip
         self._bucket_of: dict[Hashable, int] = {}
         self._n_seen = 0  # arrivals, those of the history included
-        check_memory(f"the calendar of {self.horizon} rounds", 3 * self.horizon * 8.0, "a smaller horizon")
-        self._free = np.full(self.horizon, self.capacity, dtype=np.int64)  # nodes not booked, by round
+        self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
+        self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
+        self._keep_calendar()
         self._menus: dict[JobId, ArrivalMenu | LockedRate] | None = {} if keep_menus else None
         self._looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
         if history is not None:
@@ -238,6 +239,7 @@ class BidPrice(ArrivalMarket):
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, give every arrival its favourite entry, and start who waits."""
+        self._keep_calendar()
         now, arrived = self.round, [x for x in waiting if x.arrival == self.round]
         if arrived:
             self._make_prices([x for x in waiting if x.arrival < now])
@@ -256,6 +258,11 @@ class BidPrice(ArrivalMarket):
         if isinstance(x.agreed, Queued):
             return x.agreed.rate * width * used
         return entry_price(x.agreed, x.start, width, x.start, used)
+
+    def _keep_calendar(self) -> None:
+        """Let the calendar hold every round that this one's decisions can touch."""
+        end = self.round + self._reach
+        self._free = grown(self._free, end, self.horizon, self.capacity, "the calendar")
 
     def _make_prices(self, queue: Sequence[WaitingJob]) -> None:
         """Announce the prices of the current round and those ahead; nobody who arrives in it is heard."""

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
 
@@ -114,7 +114,7 @@ class ExponentialPricing:
                 "expected C' > max_concurrency"
             )
         curve = (ceiling / floor, supply - limits.max_concurrency)
-        return SlotPricing(supply, limits, np.full(_n_slots(limits), floor), curve)
+        return SlotPricing(supply, limits, np.array([floor]), curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +158,7 @@ class PostedPricing:
     def open(self, supply: float, limits: MarketLimits) -> SlotPricing:
         """Start with these prices; ``supply`` is only recorded."""
         given = np.asarray(self.prices, dtype=np.float64)
-        slots = np.arange(_n_slots(limits)) - 1
-        return SlotPricing(supply, limits, given[np.clip(slots, 0, given.size - 1)], None)
-
-
-def _n_slots(limits: MarketLimits) -> int:
-    """Return how many slots to keep: rounds 0 (unused) .. T, and what a last launch may cover; memory holds them."""
-    size = limits.horizon + 2 * limits.max_duration + 2
-    at_once = 5 * size * 8.0  # prices, those without usage, usage, and what they are made of
-    check_memory(f"the prices of {size} rounds", at_once, "a smaller horizon or max_duration")
-    return size
+        return SlotPricing(supply, limits, np.concatenate([given[:1], given]), None)
 
 
 class SlotPricing:
@@ -176,19 +167,23 @@ class SlotPricing:
     def __init__(
         self, supply: float, limits: MarketLimits, base: NDArray[np.float64], curve: tuple[float, float] | None
     ) -> None:
-        """``curve``: (R, C' - c_max) of (20), or None for fixed prices without a cap."""
+        # base: p_t at Y_t = 0 from round 0 (unused) on, the last one holds on;
+        # curve: (R, C' - c_max) of (20), or None for fixed prices without a cap.
         self.supply = supply
-        self.base = base  # p_t at Y_t = 0
+        # Rounds 0 .. T, and what a last launch may cover; kept are those that the market has come to.
+        self._size = limits.horizon + 2 * limits.max_duration + 2
+        self._ahead = self._size - limits.horizon
+        self.base = base[: self._size]
+        self._usage, self._prices = np.zeros(self.base.size), self.base.copy()
         self._curve = (1.0, 1.0) if curve is None else curve
         self._capped = curve is not None
-        self._usage = np.zeros(base.size)
-        self._prices = base.copy()
-        self._horizon = limits.horizon
+        self._reach(limits.window + self._ahead)
 
     def price_table(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return prices (n_starts, n_durations) and the longest duration on sale per start (n_starts,)."""
+        self._reach(first_start + n_starts + n_durations)
         prices = np.empty((n_starts, n_durations))
         longest = np.empty(n_starts, dtype=np.int64)
         room = self.supply - concurrency + CAP_TOLERANCE if self._capped else np.inf
@@ -197,7 +192,8 @@ class SlotPricing:
 
     def quote(self, concurrency: int, first_start: int, last_start: int) -> _SlotQuote:
         """Return the current prices of launches between two starts, to charge later."""
-        end = last_start + (self._prices.size - self._horizon)
+        end = last_start + self._ahead
+        self._reach(end)
         return _SlotQuote(concurrency, first_start, self._prices[first_start:end].copy())
 
     def commit(
@@ -208,6 +204,7 @@ class SlotPricing:
         weights: NDArray[np.float64],
     ) -> None:
         """Record tasks; ``starts`` of -1 are not run."""
+        self._reach(int(starts.max(initial=-1) + durations.max(initial=0)) + 1)
         _commit_kernel(self._usage, self._prices, self.base, *self._curve, concurrency, starts, durations, weights)
 
     def usage(self, first: int, count: int) -> NDArray[np.float64]:
@@ -221,7 +218,17 @@ class SlotPricing:
     def certificate(self, ledger: WelfareLedger) -> Certificate:
         """Return the run-time certificate (22) for what was submitted so far."""
         # Rounds after T, too: plans that do not see a duration pay for them; (12) loads them no more than T.
-        return ledger.certificate(self.supply, self._prices[1:], self.base[1:])
+        beyond = np.full(self._size - self.base.size, self.base[-1])
+        prices, base = (np.concatenate([array[1:], beyond]) for array in (self._prices, self.base))
+        return ledger.certificate(self.supply, prices, base)
+
+    def _reach(self, end: int) -> None:
+        """Keep prices and usage of all rounds before ``end``."""
+        if self.base.size < min(end, self._size):
+            last, what = float(self.base[-1]), "the prices"
+            self.base = grown(self.base, end, self._size, last, what)
+            self._prices = grown(self._prices, end, self._size, last, what)
+            self._usage = grown(self._usage, end, self._size, 0.0, what)
 
     def statistics(self) -> dict[str, Any]:
         """Return nothing: the slot prices tell all there is."""

@@ -62,9 +62,18 @@ LARGE = {
         ),
         "starts x 2000 durations",
     ),
-    "slot prices": (lambda: market(horizon=LAST_ROUND), r"prices of 100000\d\d rounds: .*smaller horizon"),
-    "a calendar": (lambda: market("first-come", horizon=LAST_ROUND), "calendar of 10000000 rounds"),
-    "a calendar of bid prices": (lambda: market("bid-price", horizon=LAST_ROUND), "calendar of 10000000 rounds"),
+    "slot prices": (
+        lambda: market(horizon=LAST_ROUND, max_delay=LAST_ROUND),
+        r"prices of 100000\d\d rounds: .*max_delay",
+    ),
+    "a calendar": (
+        lambda: market("first-come", horizon=LAST_ROUND, max_delay=LAST_ROUND),
+        "calendar of 10000000 rounds",
+    ),
+    "a calendar of bid prices": (
+        lambda: market("bid-price", horizon=LAST_ROUND, max_delay=LAST_ROUND),
+        "calendar of 10000000 rounds",
+    ),
     "an auction": (lambda: vcg_outcome([1.0] * 9, [1] * 9, 20_000_000), "9 bids for 20000000 nodes"),
     "values of real jobs": (
         lambda: RealisedJobs.build([(FOREVER, 1, 1)] * 2, horizon=LAST_ROUND, max_delay=LAST_ROUND),

@@ -1,0 +1,250 @@
+"""The commands `marketsched live ...`: a market over HTTP, and its client."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marketsched.show.commands.tools import one_line_errors, stop
+
+if TYPE_CHECKING:
+    from marketsched.live.client import LiveClient
+
+NEEDED = ("fastapi", "httpx", "prometheus_client", "psycopg", "sqlalchemy", "uvicorn")  # of the extra
+MISSING = 2  # exit status: what the commands need is not installed
+
+live_app = typer.Typer(
+    help="A market that runs: serve it, and submit jobs to it.",
+    epilog="A client's service and token: --url and MARKETSCHED_TOKEN_FILE (or MARKETSCHED_URL, MARKETSCHED_TOKEN).",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", help="Of the service (default: MARKETSCHED_URL, or port 8765 here).", show_default=False),
+]
+TokenOption = Annotated[
+    Path | None,
+    typer.Option("--token-file", help="Holds the token (default: MARKETSCHED_TOKEN_FILE).", show_default=False),
+]
+DatabaseOption = Annotated[
+    str, typer.Option("--db", help="An SQLite file, or a URL such as postgresql://user@host/name.")
+]
+OwnerOption = Annotated[str | None, typer.Option("--owner", help="For an operator: whose it is.", show_default=False)]
+SowArgument = Annotated[
+    Path, typer.Argument(help="Statement of work, YAML or JSON: concurrency, value, requirements.", show_default=False)
+]
+
+
+@live_app.command()
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="Configuration, YAML; may be left out for a market that is there.", show_default=False),
+    ] = None,
+    db: DatabaseOption = "market.db",
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8765,
+    public: Annotated[bool, typer.Option("--public", help="Let --host be an address that others reach.")] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="A host name under which it is reached, as through a proxy.", show_default=False),
+    ] = None,
+    operator_token: Annotated[
+        Path, typer.Option(help="New file for the first operator's token, of a market that is made.")
+    ] = Path("operator.token"),
+    new_operator_token: Annotated[
+        bool, typer.Option("--new-operator-token", help="Write one more token of the operator to that file.")
+    ] = False,
+) -> None:
+    """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
+    with _live_errors():
+        from marketsched.live.service import LiveService
+        from marketsched.live.serving import LiveServer
+
+        logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
+        service = LiveService(db, config, operator_token_file=operator_token)
+        try:
+            if new_operator_token:
+                service.write_operator_token(operator_token)
+            server = LiveServer(service, host, port, public=public, hosts=name or ())
+        except BaseException:
+            service.stop()
+            raise
+        typer.echo(f"marketsched live: {service.config.name}, round {service.market.round}, {server.url}", err=True)
+        server.run()
+
+
+@live_app.command()
+def owner(
+    name: Annotated[str | None, typer.Argument(help="Left out: list all.", show_default=False)] = None,
+    role: Annotated[str, typer.Option(help="owner, operator or reader.")] = "owner",
+    deposit: Annotated[float, typer.Option(help="Credits.", min=0.0)] = 0.0,
+    limit: Annotated[
+        float | None, typer.Option(help="How far below zero plans may bring the account.", show_default=False)
+    ] = None,
+    renew: Annotated[bool, typer.Option("--renew", help="Make a new token of one that is there.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all its tokens.")] = False,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Create an owner and print the token; or deposit to, renew or revoke one that is there."""
+    with _live_errors(), _client(url, token_file) as client:
+        if name is None:
+            for each in client.owners():
+                typer.echo(f"{each['owner']:32} {each['role']:8} {each['balance']:16.6f}")
+        elif revoke:
+            client.revoke(name)
+        elif renew:
+            typer.echo(client.renew(name)["token"])
+        elif deposit and any(each["owner"] == name for each in client.owners()):
+            _print(client.deposit(name, deposit))
+        else:
+            typer.echo(client.create_owner(name, role=role, deposit=deposit, limit=limit)["token"])
+
+
+@live_app.command(no_args_is_help=True)
+def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
+    """Print plan, prices and failure probabilities that a submission would get now; nothing is changed."""
+    with _live_errors(), _client(url, token_file) as client:
+        _print(client.quote(_statement(sow), owner=owner))
+
+
+@live_app.command(no_args_is_help=True)
+def submit(
+    sow: SowArgument,
+    name: Annotated[str | None, typer.Option(help="Of the job, behind the owner's.", show_default=False)] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: sent again with it, nothing happens twice.", show_default=False)
+    ] = None,
+    owner: OwnerOption = None,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Submit a statement of work; print the job and its plan."""
+    with _live_errors(), _client(url, token_file) as client:
+        _print(client.submit(_statement(sow), name=name, owner=owner, key=key))
+
+
+@live_app.command(no_args_is_help=True)
+def arrive(
+    job: Annotated[str, typer.Argument(help="As submit printed it.")],
+    signal: Annotated[
+        str | None,
+        typer.Option(help="What is seen at arrival, as JSON: a duration in rounds, say.", show_default=False),
+    ] = None,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Report that a job is ready."""
+    with _live_errors(), _client(url, token_file) as client:
+        _print(client.arrive(job) if signal is None else client.arrive(job, signal=_signal(signal)))
+
+
+@live_app.command()
+def status(
+    job: Annotated[str | None, typer.Argument(help="Left out: the market, and your jobs.", show_default=False)] = None,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Print the market and the jobs in it, or one job."""
+    with _live_errors(), _client(url, token_file) as client:
+        if job is not None:
+            _print(client.job(job))
+            return
+        market = client.market(rounds=12)
+        prices = market["prices"]
+        typer.echo(
+            f"{market['name']}: round {market['round']}, {market['load']} of {market['limits']['capacity']} busy"
+        )
+        if prices is not None:
+            shown = "  ".join("none" if price is None else f"{price:.4g}" for price in prices)
+            typer.echo(f"prices from this round on: {shown}")
+        for each in client.jobs():
+            charge = "" if each["charge"] is None else f"{each['charge']:.6f}"
+            typer.echo(f"{each['job']:40} {each['state']:10} {each['nodes']:6} {charge:>14}")
+
+
+@live_app.command()
+def ledger(owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
+    """Print balance and entries: your own, or for an operator the whole market's."""
+    with _live_errors(), _client(url, token_file) as client:
+        after, more = 0, True
+        found: dict[str, Any] = {}
+        while more:
+            found = client.ledger(owner, after=after)
+            for each in found["entries"]:
+                typer.echo(
+                    f"{each['time']}  {each['account']:32} {each['credits']:16.6f}  {each['what']} {each['job'] or ''}"
+                )
+            more = found["more"]
+            after = found["entries"][-1]["seq"] if found["entries"] else 0
+        for name, credits in found.get("sums", {}).items():
+            typer.echo(f"sum {name}: {credits:.6f}")
+
+
+@live_app.command()
+def export(
+    db: DatabaseOption = "market.db",
+    decisions: Annotated[
+        bool, typer.Option("--decisions", help="The decisions instead, as replay prints them.")
+    ] = False,
+    config: Annotated[bool, typer.Option("--config", help="The configuration instead, for replay.")] = False,
+) -> None:
+    """Print the journal of a market as the log that `marketsched replay` reads."""
+    with _live_errors():
+        from marketsched.live.playing import export_lines
+
+        for line in export_lines(db, "config" if config else "decisions" if decisions else "events"):
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def _live_errors() -> Iterator[None]:
+    """Turn errors into one line; also that the extra is not installed."""
+    with one_line_errors():
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in NEEDED:
+                raise
+            stop(f"{error.name} is not installed: expected pip install 'marketsched[live]'", MISSING)
+
+
+def _client(url: str | None, token_file: Path | None) -> LiveClient:
+    from marketsched.live.client import LiveClient
+
+    token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+    return LiveClient(url, token, patience=10.0)
+
+
+def _statement(path: Path) -> Mapping[str, Any]:
+    """Read a statement of work: YAML, of which JSON is a part."""
+    from marketsched.config.strict_yaml import read_yaml
+    from marketsched.mechanisms.errors import InvalidReportError
+
+    found = read_yaml(path)
+    if not isinstance(found, Mapping):
+        raise InvalidReportError(str(path), legal="a table with concurrency, value and requirements")
+    return found
+
+
+def _signal(text: str) -> Any:
+    """Read a signal: JSON, or a plain word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _print(answer: Mapping[str, Any]) -> None:
+    typer.echo(json.dumps(answer, indent=2))

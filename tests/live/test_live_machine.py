@@ -1,0 +1,215 @@
+"""The live market is the replayer: the same decisions in whatever order the world reports; quotes change nothing."""
+
+import numpy as np
+import pytest
+
+from draws import many
+from live_tools import MECHANISMS, PLAIN, Owners, config, play, random_quote, refused, replayed, sow, state
+from marketsched.live.configuration import live_config
+from marketsched.live.machine import LiveMarket
+from marketsched.mechanisms import register
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
+from marketsched.mechanisms.schedulers.fair_share import FairShare
+from marketsched.play.replaying import replay
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_export_replayed_gives_the_decisions_line_by_line(name):
+    chosen, rows = config(name), []
+    decisions = play(LiveMarket(chosen), many(120), 11, rows=rows)
+    kinds = {decision["event"] for decision in decisions}
+    assert {"plan", "start", "complete"} <= kinds and any("late" in line for line in _lines(rows))
+    assert replayed(chosen, rows) == decisions
+
+
+def _lines(rows):
+    from marketsched.live.playing import exported
+
+    return exported(iter(rows), 10**7)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_quotes_change_no_decision(name):
+    quote = random_quote(np.random.default_rng(5))
+    asked = LiveMarket(config(name))
+    decisions = play(asked, many(160), 7, quote)
+    plain = LiveMarket(config(name))
+    assert play(plain, many(160), 7) == decisions
+    assert state(asked) == state(plain)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_submission_gets_what_was_quoted(name):
+    rng, market = np.random.default_rng(2), LiveMarket(config(name))
+    quoted = []
+
+    def quote(market, t):
+        report, *_ = Owners(rng).statement(t)
+        offer = market.quote(market.accounts.get("ann"), f"ann.q{len(quoted)}", report)
+        submitted = {"event": "submit", "owner": "ann", "job": offer.plan.job, "sow": report}
+        decision = market.apply(submitted, 1).decisions[-1]
+        assert decision["starts"] == [list(case) for case in offer.plan.starts]
+        assert decision["estimated_utility"] == offer.plan.estimated_utility
+        quoted.append(offer)
+
+    play(market, many(60), 3, quote)
+    assert len(quoted) > 20
+
+
+def test_a_quote_names_the_price_that_is_charged():
+    market = market_of(PLAIN)
+    offer = market.quote(market.accounts.get("ann"), "ann.1", sow(1, 2, nodes=2))
+    ((arrival, signal, duration, probability, start, price, failure),) = offer.runs
+    assert (arrival, signal, duration, probability, start, price, failure) == (1, 2, 2, 1.0, 1, 2.0, 0.0)
+    market.apply(submit("ann.1", sow(1, 2, nodes=2)), 2)
+    market.apply({"event": "arrive", "owner": "ann", "job": "ann.1", "signal": 2}, 3)
+    for row in (4, 5):
+        market.apply({"event": "advance"}, row)
+    applied = market.apply({"event": "complete", "owner": "ann", "job": "ann.1"}, 6)
+    assert applied.decisions[0]["payment"] == price and market.jobs["ann.1"].shown()["charge"] == price
+    assert market.accounts.get("ann").balance == -2_000_000 and market.accounts.market == 2_000_000
+
+
+def test_failure_probabilities_of_a_quote_are_those_of_the_paths():
+    rules = {"capacity": 1, "max_concurrency": 1, "max_duration": 2, "max_value": 9, "max_delay": 9, "epsilon": -3.0}
+    market = market_of({**rules, "pricing": {"kind": "posted", "prices": [0.5]}})
+    half = sow(1, 1, probability=0.5)
+    market.apply(submit("ann.1", half), 2)
+    ((*_, failure),) = market.quote(market.accounts.get("ann"), "ann.2", sow(1, 1, deadline=2)).runs
+    assert failure == 0.5  # on one node, where the first job is in half of all cases
+
+
+def test_a_mechanism_without_quotes_is_asked_on_a_copy():
+    @register("without-quotes")
+    class WithoutQuotes(FairShare):
+        quote = None
+
+        def __getattribute__(self, name):
+            if name == "quote":
+                raise AttributeError(name)
+            return super().__getattribute__(name)
+
+    market = market_of({**SIZED, "mechanism": "without-quotes"})
+    for _ in range(2):
+        assert market.quote(market.accounts.get("ann"), "ann.1", sow()).plan.starts == ((1, 1, None),)
+    market.apply(submit("ann.1", sow()), 2)
+
+
+SIZED = {"capacity": 2, "max_concurrency": 2, "max_duration": 3, "max_value": 9, "max_delay": 12}
+
+
+def market_of(rules):
+    market = LiveMarket(live_config(rules))
+    market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
+    return market
+
+
+def submit(name, report):
+    return {"event": "submit", "owner": "ann", "job": name, "sow": report}
+
+
+def test_an_arrival_does_not_end_the_submissions_of_its_round():
+    market = market_of(PLAIN)
+    market.apply(submit("ann.1", sow()), 2)
+    market.apply({"event": "arrive", "job": "ann.1", "signal": 1}, 3)
+    market.apply(submit("ann.2", sow()), 4)
+    market.apply({"event": "arrive", "job": "ann.2", "signal": 1}, 5)
+    started = [each["job"] for each in market.apply({"event": "advance"}, 6).decisions]
+    assert started == ["ann.1", "ann.2"]
+
+
+def test_a_node_that_failed_is_not_charged():
+    market = market_of(PLAIN)
+    market.apply(submit("ann.1", sow()), 2)
+    market.apply({"event": "arrive", "job": "ann.1", "signal": 1}, 3)
+    market.apply({"event": "advance"}, 4)
+    applied = market.apply({"event": "complete", "job": "ann.1", "outcome": "node-failed", "exit_code": 1}, 5)
+    assert applied.postings == [] and applied.decisions[0]["payment"] == 0.5
+    assert market.jobs["ann.1"].shown()["charge"] == 0 and market.jobs["ann.1"].outcome == "node-failed"
+
+
+def test_rounds_with_fewer_nodes_are_counted():
+    market = market_of(PLAIN)
+    for usable, rounds in ((1, 2), (2, 3), (0, 1)):
+        market.apply({"event": "nodes", "usable": usable}, 2)
+        for _ in range(rounds):
+            market.apply({"event": "advance"}, 3)
+    assert market.short_rounds == 3
+
+
+BAD = {
+    "an unknown job": ({"event": "arrive", "job": "ann.9"}, UnknownNameError),
+    "a second arrival": ({"event": "arrive", "job": "ann.2", "signal": 1}, EventError),
+    "neither signal nor duration": ({"event": "arrive", "job": "ann.1"}, EventError),
+    "a list for a signal": ({"event": "arrive", "job": "ann.1", "signal": [1]}, EventError),
+    "a signal far off": ({"event": "arrive", "job": "ann.1", "signal": 10**30}, InvalidReportError),
+    "a long signal": ({"event": "arrive", "job": "ann.1", "signal": "x" * 101}, InvalidReportError),
+    "a signal that cannot be printed": ({"event": "arrive", "job": "ann.1", "signal": "\n"}, InvalidReportError),
+    "a duration of nothing": ({"event": "arrive", "job": "ann.1", "duration": 0}, InvalidReportError),
+    "a job that does not run": ({"event": "complete", "job": "ann.1"}, EventError),
+    "a name twice": ({"event": "submit", "owner": "ann", "job": "ann.1", "sow": sow()}, EventError),
+    "an owner twice": ({"event": "owner", "owner": "ann", "role": "owner"}, EventError),
+    "a name of the ledger": ({"event": "owner", "owner": "market", "role": "owner"}, InvalidParameterError),
+    "a name with a dot": ({"event": "owner", "owner": "ann.b", "role": "owner"}, InvalidParameterError),
+    "no role": ({"event": "owner", "owner": "ben", "role": "king"}, InvalidParameterError),
+    "no credits": ({"event": "deposit", "owner": "ann", "credits": 0}, InvalidParameterError),
+    "debts": ({"event": "deposit", "owner": "ann", "credits": -1.0}, InvalidParameterError),
+    "credits of a stranger": ({"event": "deposit", "owner": "ben", "credits": 1.0}, UnknownNameError),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_refused_event_changes_nothing(case):
+    market = market_of(PLAIN)
+    market.apply(submit("ann.1", sow()), 2)
+    market.apply(submit("ann.2", sow()), 3)
+    market.apply({"event": "arrive", "job": "ann.2", "signal": 1}, 4)
+    before = state(market)
+    event, error = BAD[case]
+    refused(error, market.apply, event, 5)
+    assert state(market) == before
+    assert [each["job"] for each in market.apply({"event": "advance"}, 6).decisions] == ["ann.2"]
+
+
+def test_a_limit_counts_what_open_jobs_may_cost():
+    market = market_of(PLAIN)
+    market.apply({"event": "owner", "owner": "ben", "role": "owner", "limit": 1.0}, 2)
+    ben = market.accounts.get("ben")
+    for number, report in enumerate((sow(), sow())):
+        offer = market.quote(ben, f"ben.{number}", report)
+        most = market.check_limit(ben, offer)
+        market.apply({"event": "submit", "owner": "ben", "job": f"ben.{number}", "sow": report, "most": most}, 3)
+    error = refused(EventError, market.check_limit, ben, market.quote(ben, "ben.3", sow()))
+    assert "at most 0 credits" in str(error)
+    market.apply({"event": "deposit", "owner": "ben", "credits": 0.5}, 4)
+    assert market.check_limit(ben, market.quote(ben, "ben.3", sow())) == 500_000
+
+
+def test_the_market_ends_with_its_horizon():
+    market = market_of({**PLAIN, "horizon": 2})
+    market.apply(submit("ann.1", sow(1, 3)), 2)
+    market.apply({"event": "arrive", "job": "ann.1", "signal": 3}, 3)
+    for row in (4, 5):
+        market.apply({"event": "advance"}, row)
+    assert market.over and market.jobs["ann.1"].gone
+    refused(EventError, market.apply, {"event": "advance"}, 6)
+    refused(EventError, market.quote, market.accounts.get("ann"), "ann.2", sow(3))
+
+
+def test_late_completes_and_open_ends_in_a_log():
+    rules = {**PLAIN, "horizon": 9, "mechanism": "posted-price"}
+    log = [
+        {"round": 1, "event": "submit", "job": "A", "sow": sow(1, 2)},
+        {"round": 1, "event": "arrive", "job": "A", "signal": 2},
+        {"round": 2, "event": "end"},
+        {"round": 3, "event": "submit", "job": "B", "sow": sow(3, 1)},
+        {"round": 2, "event": "complete", "job": "A", "late": True},
+        {"round": 3, "event": "end", "open": True},
+    ]
+    found = [(each["round"], each["event"], each.get("job")) for each in replay(rules, log)]
+    assert found == [(1, "plan", "A"), (1, "start", "A"), (3, "plan", "B"), (2, "complete", "A")]
+    plain = [dict(line) for line in log]
+    del plain[4]["late"]
+    assert [each["event"] for each in replay(rules, plain)][3] == "error"
+    plain[4] |= {"late": True, "round": 1}
+    assert "cleared last, 2" in [each for each in replay(rules, plain)][3]["message"]
