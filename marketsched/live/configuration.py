@@ -68,8 +68,8 @@ class LiveConfig(ReplayConfig):
         """Raise InvalidParameterError if a market with the ``stored`` configuration cannot go on with this one."""
         for key, now in self.stored().items():
             before = stored.get(key)
-            if key == "clock" and isinstance(before, Mapping) and now.get("kind") == "wall" == before.get("kind"):
-                now = {"first_round": before.get("first_round"), **now}
+            if key == "clock" and isinstance(before, Mapping) and before.get("first_round") and now["kind"] == "wall":
+                now = {"first_round": before["first_round"], **now}  # left out: as it was
             if key not in MAY_CHANGE and now != before:
                 raise InvalidParameterError(place=key, value=now, legal=f"{before!r}, as this market was made with")
 

@@ -227,6 +227,9 @@ class Journal:
             if not found:
                 return []
             first, last = min(found), max(found)
+            if last - first + 1 != len(found) and most > 1:
+                lost = next(seq for seq in range(first, last) if seq not in found)
+                raise JournalError(f"journal row {lost} is missing")
             here = select(decisions.c.seq, decisions.c.body).where(decisions.c.seq.between(first, last))
             for seq, body in self.connection.execute(here.order_by(decisions.c.seq, decisions.c.n)):
                 found[seq].decisions.append(body)

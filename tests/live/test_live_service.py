@@ -1,0 +1,351 @@
+"""What is answered is in the journal: restarts, altered journals, two services, full disks, databases that go away."""
+
+import json
+import sqlite3
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from live_databases import binaries, database, postgres
+from live_tools import PLAIN, check_journal, config, refused, sow, state
+from marketsched.live import calls
+from marketsched.live.calls import Principal
+from marketsched.live.clock import Clock
+from marketsched.live.configuration import live_config
+from marketsched.live.journal import JournalError
+from marketsched.live.service import LiveService, Repeatable, UnavailableError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+
+OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+
+
+def begun(url, rules=PLAIN, **options):
+    service = LiveService(url, rules, **options)
+    service.start()
+    return service
+
+
+def ask(service, work, key=None, request="r"):
+    return service.ask(work, None if key is None else Repeatable("ann", key, request)).result(20)
+
+
+def populated(url, rules=PLAIN):
+    """Return a service after a day of one owner."""
+    service = begun(url, rules)
+    ask(service, calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 10}))
+    for n in (1, 2, 3):
+        ask(service, calls.submit(ANN, {"sow": sow(n, 1)}))
+        ask(service, calls.arrive(ANN, f"ann.{n}", {"signal": 1}) if n < 3 else calls.market(ANN, 5))
+        ask(service, calls.advance(OPERATOR, {}))
+        if n < 3:
+            ask(service, calls.complete(OPERATOR, f"ann.{n}", {"exit_code": 0}))
+    return service
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_restart_leads_to_the_same_state(kind, tmp_path):
+    with database(kind, tmp_path) as url:
+        service = populated(url)
+        before, last = state(service.market), service.last_seq
+        service.stop()
+        again = LiveService(url)
+        assert state(again.market) == before and again.last_seq == last
+        assert again.config == live_config(PLAIN)
+        again.stop()
+        check_journal(url)
+
+
+def test_a_market_goes_on_with_its_own_configuration_alone(tmp_path):
+    populated(f"{tmp_path}/m.db").stop()
+    error = refused(InvalidParameterError, LiveService, f"{tmp_path}/m.db", {**PLAIN, "capacity": 3})
+    assert error.place == "capacity" and "as this market was made with" in str(error)
+    LiveService(f"{tmp_path}/m.db", {**PLAIN, "requests_per_second": 5}).stop()
+    refused(InvalidParameterError, LiveService, f"{tmp_path}/new.db")
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_second_service_is_refused_until_the_first_has_gone(kind, tmp_path):
+    with database(kind, tmp_path) as url:
+        first = begun(url)
+        assert "another service" in str(refused(JournalError, LiveService, url, PLAIN))
+        first.stop()
+        LiveService(url, PLAIN).stop()
+
+
+ALTERED = {
+    "a report": ("update journal set body = replace(body, '4.0', '5.0') where event = 'submit'", "plan"),
+    "a signal": ("update journal set body = '{\"signal\": 2}' where seq = 4", None),
+    "who did it": ("update journal set by = 'ben' where seq = 8", "digest"),
+    "when": ("update journal set time = replace(time, '20', '19') where seq = 8", "digest"),
+    "a decision": ("update decisions set body = replace(body, 'start', 'drop') where event = 'start'", "decision"),
+    "a lost decision": ("delete from decisions where event = 'start'", "decision 1: written is None"),
+    "a charge": ("update ledger set micro = micro * 2 where what = 'charge'", "posting 1"),
+    "a lost row": ("delete from journal where seq = 6", "row 6 is missing"),
+    "a lost end": ("delete from journal where seq > 7", None),
+    "a nonsense event": ("update journal set event = 'nonsense' where seq = 6", "row 6 (nonsense) cannot be played"),
+}
+
+
+@pytest.mark.parametrize("case", ALTERED)
+def test_an_altered_journal_stops_the_start(case, tmp_path):
+    populated(f"{tmp_path}/m.db").stop()
+    change, words = ALTERED[case]
+    with sqlite3.connect(tmp_path / "m.db") as connection:
+        changed = connection.execute(change).rowcount
+    connection.close()
+    assert changed
+    error = str(refused(JournalError, LiveService, f"{tmp_path}/m.db"))
+    assert words is None or words in error
+
+
+def test_a_library_that_decides_otherwise_stops_the_start(tmp_path, monkeypatch):
+    populated(f"{tmp_path}/m.db").stop()
+    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+
+    right = PostedPriceMechanism.complete
+
+    def dearer(self, job):
+        event = right(self, job)
+        return type(event)(event.round, event.kind, event.job, event.completion, event.payment + 1e-9)
+
+    monkeypatch.setattr(PostedPriceMechanism, "complete", dearer)
+    error = str(refused(JournalError, LiveService, f"{tmp_path}/m.db"))
+    assert "journal row 6 (complete), decision 1" in error
+
+
+def test_a_request_that_is_sent_again_happens_once(tmp_path):
+    service = populated(f"{tmp_path}/m.db")
+    work = calls.submit(ANN, {"sow": sow(4, 1)})
+    first = ask(service, work, "key")
+    last = service.last_seq
+    assert ask(service, work, "key") == first and service.last_seq == last
+    assert "used before" in str(refused(EventError, ask, service, work, "key", "another request"))
+    together = [service.ask(work, Repeatable("ann", "other", "r")) for _ in range(20)]
+    assert len({future.result(20)["job"] for future in together}) == 1 and service.last_seq == last + 1
+    service.stop()
+    again = begun(f"{tmp_path}/m.db")
+    assert ask(again, work, "key") == first and again.last_seq == last + 1
+    again.stop()
+
+
+def test_no_token_is_written_down(tmp_path):
+    service = begun(f"{tmp_path}/m.db", operator_token_file=tmp_path / "token")
+    made = calls.create_owner(OPERATOR, {"owner": "ann"})
+    token = ask(service, made, "key")["token"]
+    assert ask(service, made, "key")["token"] is None  # what is kept of the answer has none
+    service.stop()
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600 == (tmp_path / "m.db").stat().st_mode & 0o777
+    written = b"".join(path.read_bytes() for path in tmp_path.glob("m.db*"))
+    assert token.encode() not in written
+    assert (tmp_path / "token").read_text().strip().encode() not in written
+
+
+def test_a_refused_request_leaves_no_trace(tmp_path):
+    service = populated(f"{tmp_path}/m.db")
+    before, last = state(service.market), service.last_seq
+    refused(Exception, ask, service, calls.submit(ANN, {"sow": sow(1, 9)}))
+    assert state(service.market) == before and service.last_seq == last
+    service.stop()
+
+
+class Disk:
+    """An SQLite database that is full while ``full`` is set."""
+
+    def __init__(self, service):
+        self.service = service
+
+    def fill(self):
+        self.service.ask(self._pages).result(20)
+
+    def _pages(self, turn):
+        # A limit on the pages is what SQLite itself answers like a full disk.
+        raw = turn.journal.connection.connection.driver_connection
+        raw.execute(f"PRAGMA max_page_count={raw.execute('PRAGMA page_count').fetchone()[0]}")
+
+
+def test_a_full_disk_is_answered_and_survived(tmp_path):
+    service = populated(f"{tmp_path}/m.db")
+    Disk(service).fill()
+    taken, error = 0, None
+    for n in range(10_000):
+        try:
+            ask(service, calls.submit(ANN, {"sow": sow(4, 1)}), f"full-{n}")
+            taken += 1
+        except UnavailableError as found:
+            error = found
+            break
+    assert error is not None and "full" in str(error)
+    # The limit ends with the connection: the service connects again, and has nothing that was not answered.
+    deadline = time.monotonic() + 20
+    while service.down and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(service.market.jobs) == 3 + taken and service.restarts == 1
+    ask(service, calls.submit(ANN, {"sow": sow(4, 1)}), f"full-{taken}")
+    before = state(service.market)
+    service.stop()
+    rows = check_journal(f"{tmp_path}/m.db")
+    assert sum(row.event == "submit" for row in rows) == 3 + taken + 1
+    again = LiveService(f"{tmp_path}/m.db")
+    assert state(again.market) == before
+    again.stop()
+
+
+def test_memory_does_not_run_ahead_of_a_failed_write(tmp_path, monkeypatch):
+    service = populated(f"{tmp_path}/m.db")
+    before = state(service.market)
+    write = service.journal.write
+    failures = []
+
+    def failing(batch):
+        failures.append(len(batch.rows))
+        raise JournalError("the disk is on fire")
+
+    monkeypatch.setattr(service.journal, "write", failing)
+    refused(UnavailableError, ask, service, calls.submit(ANN, {"sow": sow(4, 1)}))
+    monkeypatch.setattr(service.journal, "write", write)
+    deadline = time.monotonic() + 20
+    while service.down and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert failures and state(service.market) == before
+    service.stop()
+
+
+def test_a_commit_that_nobody_heard_of_is_not_repeated(tmp_path, monkeypatch):
+    service = populated(f"{tmp_path}/m.db")
+    write = service.journal.write
+
+    def lost(batch):
+        write(batch)
+        raise JournalError("the connection was lost during commit")
+
+    monkeypatch.setattr(service.journal, "write", lost)
+    work = calls.submit(ANN, {"sow": sow(4, 1)})
+    refused(UnavailableError, ask, service, work, "key")
+    monkeypatch.setattr(service.journal, "write", write)
+    deadline = time.monotonic() + 20
+    while service.down and time.monotonic() < deadline:
+        time.sleep(0.02)
+    last = service.last_seq
+    assert ask(service, work, "key")["job"] == "ann.4" and service.last_seq == last
+    service.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed (Debian: postgresql)")
+def test_a_database_that_goes_away_and_comes_back():
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="pg-", dir="/tmp")
+    try:
+        with postgres(folder) as server:
+            service = populated(server.url)
+            before = state(service.market)
+            server.stop()
+            for _ in range(3):
+                error = refused(UnavailableError, ask, service, calls.submit(ANN, {"sow": sow(4, 1)}))
+                assert "unavailable" in str(error)
+            refused(UnavailableError, ask, service, calls.market(ANN, 3))
+            server.start()
+            deadline = time.monotonic() + 30
+            while service.down and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert state(service.market) == before
+            assert ask(service, calls.submit(ANN, {"sow": sow(4, 1)}))["job"] == "ann.4"
+            assert "another service" in str(refused(JournalError, LiveService, server.url))
+            service.stop()
+            check_journal(server.url)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- clocks -------------------------------------------------------------------------------------------------
+
+
+class Hands:
+    """Clocks that tests set: the system's, and the one that only runs forwards."""
+
+    def __init__(self):
+        self.system, self.elapsed = datetime(2026, 11, 22, 6, tzinfo=UTC), 100.0
+
+    def clock(self, config_, made):
+        return Clock(config_, made, system=lambda: self.system, elapsed=lambda: self.elapsed)
+
+    def pass_(self, seconds):
+        self.system += timedelta(seconds=seconds)
+        self.elapsed += seconds
+
+
+WALL = {**PLAIN, "clock": {"kind": "wall", "round_seconds": 60}}
+
+
+def rounds(service):
+    """Let the service look at its clock, and return the open round."""
+    ask(service, lambda turn: None)
+    return ask(service, lambda turn: turn.market.round)
+
+
+def test_rounds_end_on_the_clock(tmp_path):
+    hands = Hands()
+    service = begun(f"{tmp_path}/m.db", WALL, make_clock=hands.clock)
+    assert rounds(service) == 1
+    hands.pass_(59)
+    assert rounds(service) == 1
+    hands.pass_(2)
+    assert rounds(service) == 2
+    refused(EventError, ask, service, calls.advance(OPERATOR, {}))
+    hands.system += timedelta(days=400)  # somebody sets the clock: nothing moves
+    assert rounds(service) == 2 and service.clock.offset() > 10**7
+    hands.system -= timedelta(days=900)
+    hands.pass_(60)
+    assert rounds(service) == 3
+    service.stop()
+
+
+def test_rounds_that_ended_while_nobody_served_are_late(tmp_path):
+    hands = Hands()
+    service = begun(f"{tmp_path}/m.db", WALL, make_clock=hands.clock)
+    hands.pass_(61)
+    assert rounds(service) == 2
+    service.stop()
+    hands.pass_(60 * 5)
+    service = begun(f"{tmp_path}/m.db", WALL, make_clock=hands.clock)
+    assert rounds(service) == 7
+    late = [row.body.get("late_seconds") for row in service.journal.rows() if row.event == "advance"]
+    assert late == [None, 241.0, 181.0, 121.0, 61.0, None]
+    service.stop()
+    hands.system -= timedelta(hours=3)  # behind the journal: the open round lasts until its end comes
+    service = begun(f"{tmp_path}/m.db", WALL, make_clock=hands.clock)
+    assert rounds(service) == 7
+    service.stop()
+
+
+def test_a_clock_of_another_century_stops_the_start(tmp_path):
+    hands = Hands()
+    begun(f"{tmp_path}/m.db", WALL, make_clock=hands.clock).stop()
+    hands.system += timedelta(days=36_500)
+    error = refused(InvalidParameterError, LiveService, f"{tmp_path}/m.db", make_clock=hands.clock)
+    assert "a clock that is right" in str(error)
+
+
+def test_clients_together_lose_nothing(tmp_path):
+    service = begun(f"{tmp_path}/m.db", config("posted-price", requests_per_second=1000))
+    ask(service, calls.create_owner(OPERATOR, {"owner": "ann"}))
+    answered = []
+
+    def client(number):
+        for n in range(20):
+            answered.append(ask(service, calls.submit(ANN, {"sow": sow(1, 1), "name": f"{number}-{n}"}))["job"])
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    service.stop()
+    rows = check_journal(f"{tmp_path}/m.db")
+    assert sorted(answered) == sorted(row.job for row in rows if row.event == "submit") and len(answered) == 160
+    assert json.dumps(rows[-1].body)
