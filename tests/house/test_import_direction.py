@@ -18,6 +18,7 @@ ROOMS = (  # from the bottom to the top; a room imports those before it, whereve
     "marketsched.relaxed_lp",
     "marketsched.agents",
     "marketsched.worlds",
+    "marketsched.slurm",
     "marketsched.config",
     "marketsched.results",
     "marketsched.play",

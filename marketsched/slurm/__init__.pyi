@@ -1,0 +1,9 @@
+from .beside import Beside as Beside
+from .beside import beside_slurm as beside_slurm
+from .cluster import OneHostCluster as OneHostCluster
+from .cluster import missing_programs as missing_programs
+from .commands import Slurm as Slurm
+from .commands import SlurmError as SlurmError
+from .commands import SlurmJob as SlurmJob
+from .gate import SlurmRun as SlurmRun
+from .gate import play_in_slurm as play_in_slurm

@@ -1,0 +1,124 @@
+"""A log of jobs played through a real Slurm, and beside it by the schedulers of this package that are like it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.mechanisms.mechanism import EventKind
+from marketsched.mechanisms.ranges import Positive, checked
+from marketsched.mechanisms.schedulers.conservative_backfill import ConservativeBackfill
+from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
+from marketsched.slurm.cluster import OneHostCluster
+from marketsched.slurm.gate import SlurmRun, play_in_slurm, wall_time
+from marketsched.worlds.workload import Workload
+
+SCHEDULERS = {"easy-backfill": EasyBackfill, "conservative-backfill": ConservativeBackfill}
+RESERVING = {"head": 1, "all": 0}  # value of bf_job_part_count_reserve
+SCHEDULING = (  # the loops as often as they can be, every job looked at, plans as far ahead as they may go
+    "sched_interval=1,bf_interval=1,bf_continue,bf_max_job_test=10000,default_queue_depth=10000,bf_window=43200"
+)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A log in Slurm and beside it.
+
+    Parameters
+    ----------
+    run : SlurmRun
+        What Slurm did; its frame has a column for each of `SCHEDULERS`, the round in which that starts the job.
+    """
+
+    run: SlurmRun = field(repr=False)
+
+    def equal(self, scheduler: str) -> int:
+        """Return how many jobs start in the same round as in Slurm."""
+        return int((self.run.frame["start"] == self.run.frame[scheduler]).sum())
+
+    def waits(self) -> pd.Series[float]:
+        """Return mean waits in rounds, ``slurm`` and the schedulers."""
+        frame = self.run.frame
+        columns = {"slurm": "start", **{name: name for name in SCHEDULERS}}
+        return pd.Series({name: float((frame[column] - frame["arrival"]).mean()) for name, column in columns.items()})
+
+
+@checked
+def beside_slurm(
+    workload: Workload,
+    *,
+    reserving: Literal["head", "all"] = "head",
+    counting: Literal["nodes", "licenses"] = "nodes",
+    rate: Positive = 300.0,
+    folder: Path | None = None,
+) -> Beside:
+    """Play a workload through a Slurm of its own on this machine, and by `SCHEDULERS`.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of a log: its capacity is the number of nodes.
+    counting : "nodes" or "licenses"
+        What the jobs take: nodes of the cluster, which have names, or licenses, which are counted (``bf_licenses``).
+    reserving : "head" or "all"
+        For whom Slurm's backfilling reserves nodes: for the first in the queue, as EASY backfilling does
+        (``bf_job_part_count_reserve=1``), or for everybody, Slurm's default.
+    rate : float
+        How fast Slurm's clock runs. A round takes 600 / rate seconds; an idle machine keeps up with 600.
+    folder : Path, optional
+        For Slurm's files; None: one that is removed.
+
+    Raises
+    ------
+    SlurmError
+        If Slurm is not installed, or does not start.
+    """
+    licenses = counting == "licenses"
+    settings = {"SchedulerParameters": f"{SCHEDULING},bf_job_part_count_reserve={RESERVING[reserving]}"}
+    if licenses:
+        settings["SchedulerParameters"] += ",bf_licenses"
+        settings["Licenses"] = f"node:{workload.capacity}"
+    with tempfile.TemporaryDirectory(prefix="slurm-") as own:
+        place = Path(own) if folder is None else folder
+        with OneHostCluster(place, workload.capacity + 2 * licenses, rate=rate, settings=settings) as cluster:
+            run = play_in_slurm(workload.jobs, cluster, licenses=licenses)
+    for name in SCHEDULERS:
+        run.frame[name] = run.frame["job"].map(starts_of(name, workload))
+    return Beside(run)
+
+
+def starts_of(scheduler: str, workload: Workload) -> dict[str, int]:
+    """Return the round in which each job starts under one of `SCHEDULERS`, where nobody is dropped."""
+    jobs = workload.jobs
+    last = workload.horizon + sum(min(job.duration, wall_time(job)) for job in jobs)
+    market = SCHEDULERS[scheduler](
+        workload.capacity,
+        last + workload.max_delay,
+        max_concurrency=workload.max_concurrency,
+        max_duration=workload.max_duration,
+        max_value=workload.max_value,
+        max_delay=workload.max_delay,
+        kill=True,
+        drop_hopeless=False,
+    )
+    events = play(MarketLoop(market), _Once(jobs), last)
+    return {str(event.job): event.round for event in events if event.kind is EventKind.START}
+
+
+class _Once(TruthfulOwners):
+    """Owners of these jobs; the market is over once all of them have left it."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        super().__init__(jobs)
+        self._last = max(job.arrival or 0 for job in jobs)
+
+    def hear(self, events: Sequence[object], market: MarketLoop) -> None:
+        """See whether anybody is left."""
+        self.over = market.now > self._last and not market.entries

@@ -1,0 +1,188 @@
+"""Slurm's own commands as functions: what is in the queue, and what an operator does to a job.
+
+Everything goes through ``squeue --json``, ``sbatch``, ``scontrol``, ``scancel`` and ``sinfo`` of the installation that
+``SLURM_CONF`` names (tried with 22.05.8); nothing is kept between two calls.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.mechanisms.errors import MarketschedError
+
+UNUSABLE = ("down", "drain", "fail", "maint", "reboot", "unk", "planned", "power", "no_respond", "future", "invalid")
+ACTIVE = ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED")  # states in which nodes are taken
+
+
+class SlurmError(MarketschedError, RuntimeError):
+    """A command of Slurm failed, or took too long; the message is Slurm's own."""
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job as the controller sees it.
+
+    Parameters
+    ----------
+    id : int
+    name, user, comment : str
+    state : str
+        Slurm's base state: PENDING, RUNNING, COMPLETING, COMPLETED, FAILED, CANCELLED, TIMEOUT, NODE_FAIL, ...
+    reason : str
+        Why it is there: JobHeldUser, Resources, NonZeroExitCode, ...
+    held : bool
+        It waits, with priority 0.
+    nodes : int
+        Nodes asked for, or taken.
+    submitted, started, ended : float
+        Seconds since 1970; 0: not yet. ``ended`` of a running job is when its time limit is over.
+    exit_code : int
+        Status of the script, 128 + signal if a signal ended it.
+    restarts : int
+        How many times it was put back into the queue.
+    limit : int
+        Its time limit, minutes.
+    """
+
+    id: int
+    name: str
+    user: str
+    comment: str
+    state: str
+    reason: str
+    held: bool
+    nodes: int
+    submitted: float
+    started: float
+    ended: float
+    exit_code: int
+    restarts: int
+    limit: int
+
+    @property
+    def active(self) -> bool:
+        """Whether it has nodes."""
+        return self.state in ACTIVE
+
+    @property
+    def over(self) -> bool:
+        """Whether it has left the nodes for good."""
+        return self.state != "PENDING" and not self.active
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> SlurmJob:
+        """Read one job of ``squeue --json``."""
+        status = int(row["exit_code"] or 0)
+        return cls(
+            id=int(row["job_id"]),
+            name=str(row["name"]),
+            user=str(row["user_name"]),
+            comment=str(row["comment"] or ""),
+            state=str(row["job_state"]),
+            reason=str(row["state_reason"]),
+            held=row["job_state"] == "PENDING" and row["priority"] == 0,
+            nodes=int(row["node_count"] or 0),
+            submitted=float(row["submit_time"] or 0),
+            started=float(row["start_time"] or 0) if row["job_state"] != "PENDING" else 0.0,
+            ended=float(row["end_time"] or 0),
+            exit_code=status >> 8 if status & 0x7F == 0 else 128 + (status & 0x7F),
+            restarts=int(row["restart_cnt"] or 0),
+            limit=int(row["time_limit"] or 0),
+        )
+
+
+class Slurm:
+    """The commands of one installation.
+
+    Parameters
+    ----------
+    environment : mapping, optional
+        In which they run; None: that of this process. ``SLURM_CONF`` says which cluster is meant.
+    timeout : float
+        Seconds after which a command counts as failed.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = 30.0) -> None:
+        self.environment = None if environment is None else dict(environment)
+        self.timeout = timeout
+
+    def run(self, *command: str, text: str | None = None) -> str:
+        """Run a command and return what it prints.
+
+        Raises
+        ------
+        SlurmError
+            If it is not there, fails, or takes too long.
+        """
+        try:
+            done = subprocess.run(
+                command,
+                env=self.environment,
+                input=text or "",
+                capture_output=True,
+                text=True,
+                timeout=self.timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmError(f"no answer in {self.timeout:g} s", source=" ".join(command[:3])) from None
+        except OSError as error:
+            raise SlurmError(f"{error.strerror}", source=command[0], legal="Slurm's commands on the PATH") from None
+        if done.returncode:
+            fault = " ".join((done.stderr or done.stdout).split()) or f"status {done.returncode}"
+            raise SlurmError(fault, source=" ".join(command[:3]))
+        return done.stdout
+
+    def jobs(self, partition: str | None = None) -> list[SlurmJob]:
+        """Return all jobs the controller still knows, by number, those that are over too (``MinJobAge`` keeps them).
+
+        Raises
+        ------
+        SlurmError
+            If the controller does not answer.
+        """
+        found = json.loads(self.run("squeue", "--json"))
+        if found["errors"]:  # without a controller it prints no jobs, and ends with status 0
+            raise SlurmError(str(found["errors"][0].get("description", found["errors"][0])), source="squeue --json")
+        rows = found["jobs"]
+        return sorted(
+            (SlurmJob.of(row) for row in rows if partition in (None, row["partition"])), key=lambda job: job.id
+        )
+
+    def submit(self, script: str, *options: str) -> int:
+        """Submit a batch script; return the job's number."""
+        return int(self.run("sbatch", "--parsable", *options, text=script).split(";")[0])
+
+    def release(self, job: int) -> None:
+        """Let a held job start; one that is not held stays as it is."""
+        self.run("scontrol", "release", str(job))
+
+    def requeue_held(self, job: int) -> None:
+        """Take a job's nodes away and put it back into the queue, held."""
+        self.run("scontrol", "requeuehold", str(job))
+
+    def hold(self, job: int) -> None:
+        """Keep a waiting job from starting."""
+        self.run("scontrol", "hold", str(job))
+
+    def cancel(self, job: int) -> None:
+        """End a job, running or not; one that is over stays so."""
+        self.run("scancel", str(job))
+
+    def update(self, **fields: object) -> None:
+        """``scontrol update`` with these fields, such as ``JobId=7, TimeLimit=30``."""
+        self.run("scontrol", "update", *(f"{name}={value}" for name, value in fields.items()))
+
+    def node_states(self, partition: str) -> dict[str, str]:
+        """Return the state of each node of a partition, in small letters, by name; a trailing star says: no answer."""
+        rows = (line.split() for line in self.run("sinfo", "-h", "-N", "-p", partition, "-o", "%N %T").splitlines())
+        return {name: state.lower() for name, state in rows}
+
+    def usable_nodes(self, partition: str) -> int:
+        """Return how many nodes of a partition can run jobs now."""
+        states = self.node_states(partition).values()
+        return sum(not state.endswith("*") and not state.startswith(UNUSABLE) for state in states)

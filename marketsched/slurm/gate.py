@@ -1,0 +1,231 @@
+"""Jobs of a market played through a real Slurm, round by round, on a clock that runs fast.
+
+A round takes ten minutes of Slurm's clock, since its time limits are whole minutes. Rounds are kept apart by a gate,
+the state of the partition: it is down while the jobs that end with a round leave their nodes and those that arrive in
+the next one are submitted, and up while Slurm decides. So Slurm sees, once a round, what a scheduler of the market
+sees, and its start times fall into the first minutes of a round. Everything in between is Slurm's: ``sched/backfill``
+with its own loop, time limits and their enforcement, the choice of nodes.
+
+So that rounds decide, and not seconds:
+
+* A job asks for a minute less than its wall time. It is ended by the gate after its last round, or killed by Slurm at
+  that limit; once it has started, its limit is set to end a minute before a round does.
+* It allows Slurm to plan with six minutes less (``--time-min``), so that a job may pass whose wall time ends in the
+  round in which the first in the queue is to start.
+* Where this machine falls behind the clock, the coming rounds, and the limits of what runs, move by whole minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from marketsched.agents.job import Job
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.slurm.cluster import OneHostCluster
+from marketsched.slurm.commands import SlurmError, SlurmJob
+
+ROUND_S = 600  # of Slurm's clock
+LESS, LEAST = 1, 6  # minutes by which the limit, and the least that is allowed, stay below the wall time
+BEHIND_S = 60  # of Slurm's clock: further behind, rounds move
+LATE_S = 240  # a start so long after the beginning of its round could have been decided by seconds
+SETTLED = 3  # looks at the queue without a change, after which Slurm has decided
+LOOK_S = 0.05
+
+
+@dataclass(frozen=True)
+class SlurmRun:
+    """What Slurm did with the jobs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per job, in order of submission: ``job, owner, nodes, arrival, duration, wall_time`` (rounds), ``start``
+        (round), ``offset_s`` (seconds of Slurm's clock from that round's beginning to the start), ``state`` (Slurm's).
+    rounds : int
+        How many were played.
+    moved_s : int
+        Seconds of Slurm's clock by which rounds were moved.
+    late : int
+        Rounds with a start that came so late that seconds, and not rounds, may have decided.
+    """
+
+    frame: pd.DataFrame = field(repr=False)
+    rounds: int
+    moved_s: int
+    late: int
+
+
+def wall_time(job: Job) -> int:
+    """Return the longest duration that its owner announces, rounds."""
+    return int(job.truth.law.durations.max())
+
+
+def play_in_slurm(jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: bool = False) -> SlurmRun:
+    """Play jobs through a cluster, until all of them are over.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        Those that never arrive are left out.
+    cluster : OneHostCluster
+        With as many nodes as the market, and nothing else to do.
+    licenses : bool
+        Jobs take licenses ``node`` of the cluster, which are counted, on one node each; else nodes, which have names.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a job needs more nodes than there are, or no job arrives.
+    SlurmError
+        If Slurm refuses a command.
+    """
+    for job in jobs:
+        if job.truth.concurrency > cluster.nodes:
+            raise InvalidParameterError(
+                place=f"job {job.name!r}: nodes", value=job.truth.concurrency, legal=f"at most {cluster.nodes}"
+            )
+    return _Gate(jobs, cluster, licenses).play()
+
+
+class _Gate:
+    """The rounds of one run."""
+
+    def __init__(self, jobs: Sequence[Job], cluster: OneHostCluster, licenses: bool) -> None:
+        arriving = [job for job in jobs if job.arrival is not None]
+        if not arriving:
+            raise InvalidParameterError(place="jobs", value=len(jobs), legal="at least one that arrives")
+        self.jobs = sorted(arriving, key=lambda job: (job.arrival, job.truth.birth))  # stable: then as submitted
+        self.cluster, self.slurm, self.clock, self.licenses = cluster, cluster.slurm, cluster.clock, licenses
+        self.numbers: dict[int, Job] = {}  # by Slurm's number of the job
+        self.starts: dict[int, tuple[int, int]] = {}  # round, seconds after its beginning
+        self.begins, self.moved, self.late = 0, 0, set[int]()
+        self.folder = cluster.folder / "ends"  # a pipe for each job: it ends when it reads from there
+        self.folder.mkdir(exist_ok=True)
+
+    def play(self) -> SlurmRun:
+        self._turn("DOWN")
+        self.begins = (int(self.clock.now()) // ROUND_S + 1) * ROUND_S
+        now, running, waiting = 0, list[SlurmJob](), False
+        while True:
+            now += 1
+            if not running and not waiting:  # nobody is there: on to the next who comes
+                now = max(now, self.jobs[len(self.numbers)].arrival or 0)
+            self.begins += ROUND_S
+            self.clock.wait_until(self.begins)
+            running = self._end(running, now)
+            self._submit(now)
+            self._catch_up(running)
+            self._turn("UP")
+            found = self._let_decide(now)
+            self._turn("DOWN")
+            running = [each for each in found if each.state == "RUNNING"]
+            waiting = any(each.state == "PENDING" for each in found)
+            if len(self.numbers) == len(self.jobs) and all(each.over for each in found):
+                return SlurmRun(self._table(found), now, self.moved, len(self.late))
+
+    def _turn(self, state: str) -> None:
+        self.slurm.update(PartitionName="market", State=state)
+
+    def _end(self, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
+        """End who has run its last round, wait for those that Slurm kills, and return who runs on."""
+        for each in running:
+            if self.starts[each.id][0] + self.numbers[each.id].duration <= now:
+                self._tell(each.id)
+        leaving = {each.id for each in running if self.starts[each.id][0] + self._rounds(each) <= now}
+        while True:
+            active = [each for each in self.slurm.jobs() if each.active]
+            if not any(each.id in leaving or each.state == "COMPLETING" for each in active):
+                return active
+            time.sleep(LOOK_S / 4)
+
+    def _tell(self, number: int) -> None:
+        """Let a job end, once its script listens."""
+        while number in {each.id for each in self.slurm.jobs() if each.active}:
+            try:
+                pipe = os.open(self.folder / str(number), os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                time.sleep(LOOK_S / 4)
+                continue
+            os.write(pipe, b"over\n")
+            os.close(pipe)
+            return
+
+    def _rounds(self, each: SlurmJob) -> int:
+        job = self.numbers[each.id]
+        return min(job.duration, wall_time(job))
+
+    def _submit(self, now: int) -> None:
+        while len(self.numbers) < len(self.jobs):
+            job = self.jobs[len(self.numbers)]
+            assert job.arrival is not None
+            if job.arrival > now:
+                return
+            minutes, nodes = wall_time(job) * ROUND_S // 60, job.truth.concurrency
+            what = [f"--licenses=node:{nodes}", "--nodes=1"] if self.licenses else [f"--nodes={nodes}"]
+            number = self.slurm.submit(
+                f'#!/bin/sh\nread line < "{self.folder}/$SLURM_JOB_ID"\n', *what, "--output=/dev/null", "--chdir=/",
+                f"--job-name={job.name}", f"--time={minutes - LESS}", f"--time-min={minutes - LEAST}",
+            )  # fmt: skip
+            os.mkfifo(self.folder / str(number))
+            self.numbers[number] = job
+
+    def _catch_up(self, running: Sequence[SlurmJob]) -> None:
+        """Where this machine is behind, move the round, and the limits of what runs, by whole minutes."""
+        behind = self.clock.now() - self.begins
+        if behind > BEHIND_S:
+            minutes = int(behind // 60)
+            for each in running:
+                self.slurm.update(JobId=each.id, TimeLimit=f"+{minutes}")
+            self.begins += 60 * minutes
+            self.moved += 60 * minutes
+
+    def _let_decide(self, now: int) -> list[SlurmJob]:
+        """Wait until nothing changes any more; return the queue."""
+        before, same = None, 0
+        while same < SETTLED:
+            time.sleep(LOOK_S)
+            found = self.slurm.jobs()
+            self._note_starts(found, now)
+            states = [(each.id, each.state) for each in found]
+            same = same + 1 if states == before else 0
+            before = states
+        return found
+
+    def _note_starts(self, found: Sequence[SlurmJob], now: int) -> None:
+        """Set the limits of who has started, before one that was shortened is over."""
+        for each in found:
+            if not each.started or each.id in self.starts:
+                continue
+            offset = int(each.started - self.begins)
+            self.starts[each.id] = (now, offset)
+            if offset > LATE_S:
+                self.late.add(now)
+            limit = wall_time(self.numbers[each.id]) * ROUND_S // 60 - LESS - round(offset / 60)
+            if each.over:
+                raise SlurmError(
+                    f"job {self.numbers[each.id].name} was over ({each.state}) before its limit could be set",
+                    legal="a machine that keeps up with the clock: a lower rate",
+                )
+            self.slurm.update(JobId=each.id, TimeLimit=limit)
+
+    def _table(self, found: Sequence[SlurmJob]) -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "job": job.name,
+                "owner": job.owner,
+                "nodes": job.truth.concurrency,
+                "arrival": job.arrival,
+                "duration": job.duration,
+                "wall_time": wall_time(job),
+                "start": self.starts[each.id][0],
+                "offset_s": self.starts[each.id][1],
+                "state": each.state,
+            }
+            for each in found
+            for job in (self.numbers[each.id],)
+        )
