@@ -214,7 +214,9 @@ def your_policy(ran):
 
 
 def slurm_beside_easy(ran):
-    equal, jobs = (int(x) for x in re.search(r"(\d+) of (\d+) jobs start in the round in which easy", ran.text).groups())
+    equal, jobs = (
+        int(x) for x in re.search(r"(\d+) of (\d+) jobs start in the round in which easy", ran.text).groups()
+    )
     assert equal == jobs > ran.number(r"(\d+) of \d+ jobs start in the round in which conservative")
 
 
