@@ -15,10 +15,8 @@ LOADS = (0.85, 1.25)  # work asked for, over what the nodes can do
 SIX_HOURS = 72  # rounds of five minutes
 SIZES = ("max_concurrency", "max_duration", "max_value", "max_delay")
 LOGS = {  # of the day before: workloads, as in a scenario file
-    "log of another day's jobs": {"kind": "synthetic-pipelines"},
-    "log of half as many jobs": {"kind": "synthetic-pipelines", "recurring_jobs": 200},
-    "log of twice as many jobs": {"kind": "synthetic-pipelines", "recurring_jobs": 800},
-    "log of another market": Scenario.load("stochastic-mix").to_dict()["workload"],
+    "a log of twice as many jobs": {"kind": "synthetic-pipelines", "recurring_jobs": 800},
+    "a log of another market": Scenario.load("stochastic-mix").to_dict()["workload"],
 }
 
 

@@ -178,6 +178,8 @@ def forecasts_that_lie(ran):
         "half of the laws",
         "every law twice",
         "laws six hours",
+        "a log of twice",
+        "a log of another",
     )
     for label in labels:
         mean, half = rows(ran, label)[1]
