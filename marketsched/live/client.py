@@ -6,6 +6,7 @@ import json
 import os
 import time
 import uuid
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ class LiveClient:
         except (httpx.InvalidURL, UnicodeError) as error:
             raise InvalidParameterError(f"url or token: {error}", legal="such as http://127.0.0.1:8765") from None
         self._patience = patience
+        weakref.finalize(self, self._http.close)
 
     def __enter__(self) -> LiveClient:
         return self

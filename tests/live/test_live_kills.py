@@ -1,0 +1,145 @@
+"""A service that is killed at any moment under load loses nothing that it answered, and charges nobody twice."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import yaml
+
+from live_databases import database
+from live_tools import check_journal, sow
+from marketsched.live.client import LiveClient, LiveError, LiveUnavailableError
+
+KILLS = int(os.environ.get("MARKETSCHED_KILLS", "5"))
+CLIENTS = 8
+RULES = {
+    "mechanism": "posted-price",
+    "capacity": 40,
+    "max_concurrency": 2,
+    "max_duration": 3,
+    "max_value": 9,
+    "max_delay": 12,
+    "oracle": {"kind": "monte-carlo", "samples": 50},
+    "requests_per_second": 1000000,
+}
+
+
+class Served:
+    """The command `marketsched live serve`, which is killed and started again on the same port."""
+
+    def __init__(self, url, folder):
+        self.folder, self.database = folder, url
+        (folder / "market.yaml").write_text(yaml.safe_dump(RULES))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self):
+        command = [sys.executable, "-m", "marketsched", "live", "serve", "market.yaml", "--db", self.database]
+        log = (self.folder / "log").open("a")
+        self.process = subprocess.Popen(
+            [*command, "--port", str(self.port)], cwd=self.folder, stdout=log, stderr=log, env={**os.environ}
+        )
+        log.close()
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                LiveClient(self.url, "none", patience=0).health()
+                return
+            except LiveUnavailableError:
+                assert self.process.poll() is None, (self.folder / "log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(60) == 0, (self.folder / "log").read_text()
+
+
+class Load:
+    """Eight owners that submit and report arrivals, and an operator that clears rounds and reports completions."""
+
+    def __init__(self, url, token):
+        operator = LiveClient(url, token, patience=120)
+        tokens = [operator.create_owner(f"o{n}")["token"] for n in range(CLIENTS)]
+        self.answered, self.charged, self.over, self.faults = [], {}, False, []
+        works = [(self._owner, LiveClient(url, each, patience=120)) for each in tokens]
+        self.threads = [threading.Thread(target=self._run, args=work) for work in [*works, (self._operator, operator)]]
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self):
+        self.over = True
+        for thread in self.threads:
+            thread.join()
+        assert not self.faults, self.faults
+
+    def _run(self, work, client):
+        try:
+            work(client)
+        except Exception as error:
+            self.faults.append(error)
+
+    def _owner(self, client):
+        while not self.over:
+            now = client.market(rounds=0)["round"]
+            try:
+                job = client.submit(sow(now + 1, 1, value=9.0))["job"]
+                self.answered.append(("submit", job))
+                client.arrive(job, signal=1)
+                self.answered.append(("arrive", job))
+            except LiveError as error:
+                assert error.status == 422, error  # the round has gone on meanwhile
+
+    def _operator(self, client):
+        number = 0
+        while not self.over:
+            time.sleep(0.05)
+            number += 1
+            for decision in client.advance(key=f"round-{number}")["decisions"]:
+                if decision["event"] == "start":
+                    done = client.complete(decision["job"], exit_code=0, key=f"done-{decision['job']}")
+                    self.charged[decision["job"]] = done["charge"]
+                    self.answered.append(("complete", decision["job"]))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_killed_under_load(kind, tmp_path):
+    moments = random.Random(19)
+    with database(kind, tmp_path) as url:
+        service = Served(url, tmp_path)
+        service.start()
+        load = Load(service.url, (tmp_path / "operator.token").read_text().strip())
+        try:
+            for _ in range(KILLS):
+                time.sleep(moments.uniform(0.1, 1.5))
+                service.kill()
+                answered = list(load.answered)
+                rows = check_journal(url)  # export = replay, the ledger adds up, nobody is charged twice
+                written = {(row.event, row.job) for row in rows}
+                assert not set(answered) - written
+                service.start()
+        finally:
+            load.stop()
+            service.stop()
+        rows = check_journal(url)
+        events = [(row.event, row.job) for row in rows if row.event in ("submit", "arrive", "complete")]
+        assert sorted(events) == sorted(load.answered)  # and nothing happened twice
+        for row in rows:
+            if row.event == "complete":
+                assert row.postings[-1].micro == round(load.charged[row.job] * 1_000_000)
+        assert len(load.charged) > 10 * KILLS
+        print(f"{kind}: {KILLS} kills, {len(load.answered)} answered events, {len(load.charged)} charges")
