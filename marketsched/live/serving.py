@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 import threading
 import time
@@ -101,6 +102,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, at_end: Any) -> None:
         super().__init__(config)
         self._at_end = at_end
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let SIGTERM and Ctrl-C end the server, and no more: what follows it (the journal) is to end as well."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End."""

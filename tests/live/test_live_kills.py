@@ -79,6 +79,13 @@ class Load:
         for thread in self.threads:
             thread.start()
 
+    def wait(self, answers):
+        """Wait until so many more events are answered."""
+        wanted, deadline = len(self.answered) + answers, time.monotonic() + 120
+        while len(self.answered) < wanted:
+            assert time.monotonic() < deadline and not self.faults, self.faults
+            time.sleep(0.002)
+
     def stop(self):
         self.over = True
         for thread in self.threads:
@@ -118,14 +125,15 @@ class Load:
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_killed_under_load(kind, tmp_path):
-    moments = random.Random(19)
+    moments = random.Random(KILLS)
     with database(kind, tmp_path) as url:
         service = Served(url, tmp_path)
         service.start()
         load = Load(service.url, (tmp_path / "operator.token").read_text().strip())
         try:
             for _ in range(KILLS):
-                time.sleep(moments.uniform(0.1, 1.5))
+                load.wait(moments.randint(50, 300))
+                time.sleep(moments.uniform(0.0, 0.3))
                 service.kill()
                 answered = list(load.answered)
                 rows = check_journal(url)  # export = replay, the ledger adds up, nobody is charged twice
