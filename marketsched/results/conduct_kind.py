@@ -56,5 +56,7 @@ class _Conduct(Kind):
         ]
         last = meta["seed"] + meta["runs"] - 1
         seeds = f"seeds {meta['seed']} to {last}" if meta["runs"] > 1 else f"seed {last}"
-        head = Text(f"{meta['scenario']}, {seeds}: what conduct outside the model gains", style="bold")
+        outside = set(result.summary["family"]) <= {"delay", "split", "ghost", "past"}
+        what = "conduct outside the model" if outside else "another report or account"
+        head = Text(f"{meta['scenario']}, {seeds}: what {what} gains", style="bold")
         return Group(head, table, *(Text(f"- {note}") for note in notes))

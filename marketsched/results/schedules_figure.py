@@ -12,13 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from marketsched.results.market_figure import BLUES, Clock
-from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look
+from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look, short
 from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
 
-MOST_POINTS = 240  # of a line over time
+MOST_POINTS = 90  # of a line over time
 WINDOW = 72  # rounds of a Gantt chart
 ACROSS = 2  # Gantt charts beside each other
 CLASSES = {0: ("patient", BLUES[2]), 1: ("in between", BLUES[1]), 2: ("urgent", BLUES[0]), -1: ("no class", GREY)}
@@ -54,7 +55,9 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
         for place, name in enumerate(names):
             own = schedules[schedules["mechanism"] == name]
             busy = _means(busy_nodes(own, rounds), width) / about["capacity"]
-            left.plot(clock.edges[:-1:width] + width * clock.step / 2, 100 * busy, linewidth=1.4, **look(place))
+            left.plot(
+                clock.edges[:-1:width] + width * clock.step / 2, 100 * busy, linewidth=1.4, alpha=0.85, **look(place)
+            )
             slow = np.sort(own["bounded_slowdown"].dropna().to_numpy())
             right.step(slow, 100 * np.arange(1, slow.size + 1) / len(own), where="post", linewidth=1.8, **look(place))
         left.axvline(
@@ -66,6 +69,7 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
         left.xaxis.set_major_locator(clock.ticks())
         right.set_xscale("log")
         right.set_xlim(left=0.97)
+        right.xaxis.set_major_formatter(FuncFormatter(short))
         right.set_ylim(0, 104)
         right.set_title("jobs done with at most this bounded slowdown, % of all", fontsize=12, loc="left")
         right.set_xlabel("bounded slowdown")
@@ -103,10 +107,10 @@ def gantt_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: str) 
     clock = Clock(int(about["rounds"]), about["round_seconds"])
     rows = -(-len(names) // ACROSS)
     with matplotlib.rc_context(STYLE):
-        height = 1.4 + 2.3 * rows
+        height = 1.55 + 2.3 * rows
         figure = Figure(figsize=(12, height), facecolor="white")
         panels = figure.subplots(rows, ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
-        top = 1 - 0.95 / height
+        top = 1 - 1.1 / height
         figure.subplots_adjust(left=0.06, right=0.985, top=top, bottom=0.55 / height, wspace=0.05, hspace=0.22)
         ends = (float(clock.edges[first - 1]), float(clock.edges[first - 1] + length * clock.step))
         for axes, name in zip(panels, names, strict=False):

@@ -170,10 +170,11 @@ def _best_of(own: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def _row(own: pd.DataFrame, confidence: float) -> dict[str, Any]:
     found, mean = spread(own["gain"].to_numpy(), confidence), float(own["truth"].mean())
     share = [x / mean if mean > 0 else np.nan for x in (found.mean, found.low, found.high)]
+    real = own["gain"].abs() > NEGLIGIBLE * own["highest_value"]
     return {
         "looked_at": len(own),
         **dict(zip(("gain", "gain_low", "gain_high"), share, strict=True)),
-        "paying": float((own["gain"] > NEGLIGIBLE * own["highest_value"]).mean()),
-        "largest": float(own["gain"].max()),
+        "paying": float((real & (own["gain"] > 0)).mean()),
+        "largest": float(own["gain"].where(real, 0.0).max()),
         "truth": mean,
     }

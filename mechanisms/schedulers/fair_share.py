@@ -23,6 +23,7 @@ from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 
 HOUR_S = 3600.0
 ROUND_S = 300.0  # of a market whose rounds have no length
+LARGEST_UNIT, LEAST_KEPT = 1e100, 1e-50  # sums of usage stay finite
 
 
 class FairShare(EasyBackfill):
@@ -66,24 +67,37 @@ class FairShare(EasyBackfill):
         self.weights = (weight_age, weight_fair_share, weight_size)
         hours = (round_seconds or ROUND_S) / HOUR_S
         self.max_age = max_age_hours / hours  # rounds
-        self.kept = 0.5 ** (hours / half_life_hours)  # of usage, from a round to the next
-        self.usage: defaultdict[Hashable, float] = defaultdict(float)  # by owner, node-rounds
-        self._total = 0.0
+        self.kept = max(0.5 ** (hours / half_life_hours), LEAST_KEPT)  # of usage, from a round to the next
+        # By owner, in node-rounds of round 0: what decays is what a node-round of today counts beside those of before.
+        self._usage: defaultdict[Hashable, float] = defaultdict(float)
+        self._total, self._today = 0.0, 1.0
+
+    @property
+    def usage(self) -> dict[Hashable, float]:
+        """What each owner that has asked has used, node-rounds of today."""
+        return {owner: used / self._today for owner, used in self._usage.items()}
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Decay usage, start who comes first, and count the nodes of this round."""
-        for owner in self.usage:
-            self.usage[owner] *= self.kept
+        self._today /= self.kept
+        if self._today > LARGEST_UNIT:
+            self._usage = defaultdict(float, {owner: used / self._today for owner, used in self._usage.items()})
+            self._total, self._today = self._total / self._today, 1.0
         for x in waiting:
-            self.usage[x.owner] += 0.0  # whoever has asked has a share
-        self._total = sum(self.usage.values())
+            self._usage[x.owner] += 0.0  # whoever has asked has a share
         found = super().serve(waiting)
         for x in self._running.values():
-            self.usage[x.owner] += x.sow.concurrency
+            self._count(x)
         for x, start in zip(waiting, found, strict=True):
             if start:
-                self.usage[x.owner] += x.sow.concurrency
+                self._count(x)
         return found
+
+    def _count(self, x: WaitingJob) -> None:
+        """Count the nodes that a job uses in this round."""
+        used = self._today * x.sow.concurrency
+        self._usage[x.owner] += used
+        self._total += used
 
     def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs, highest priority first."""
@@ -92,7 +106,7 @@ class FairShare(EasyBackfill):
     def priority(self, x: WaitingJob) -> float:
         """Return the priority of a waiting job in this round."""
         age, share, size = self.weights
-        used = self.usage[x.owner] / self._total if self._total > 0 else 0.0
+        used = self._usage[x.owner] / self._total if self._total > 0 else 0.0
         waited = min(1.0, (self.round - x.arrival) / self.max_age)
-        fair = math.pow(2.0, -used * len(self.usage))
+        fair = math.pow(2.0, -used * len(self._usage))
         return age * waited + share * fair + size * x.sow.concurrency / self.capacity

@@ -293,7 +293,7 @@ def _workload(
         capacity, why = machine, "the machine of the log"
     elif capacity is None:
         load = 1.2 if window.load is None else window.load
-        capacity, why = round(work / birth_rounds / load), f"for a load of {load:g}"
+        capacity, why = round(work / birth_rounds / load), f"those of a load of {load:g}"
     if window.capacity is None and 2 * capacity < 3 * widest:
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job; {why} it is {capacity}"
@@ -310,5 +310,9 @@ def _workload(
         max_value=max(job.truth.value.highest for job in jobs),
         max_delay=1 + max(job.truth.value.last - job.truth.birth for job in jobs),
         round_seconds=length,
-        notes={"statements": len(jobs), "nodes": f"{capacity}, {why}", **notes},
+        notes={
+            "statements": len(jobs),
+            "nodes": f"{capacity}, {why}: a load of {work / (capacity * birth_rounds):.2f}",
+            **notes,
+        },
     )
