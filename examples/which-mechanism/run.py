@@ -34,6 +34,12 @@ def lines_of(summary: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return found
 
 
+def title_of(found: Result) -> str:
+    """Return the name of the market, and whether its durations are hidden."""
+    hidden = "over_best_flat_known" in found.summary and found.summary["over_best_flat_known"].notna().any()
+    return f"{found.meta['scenario']}{', durations hidden' if hidden else ''}"
+
+
 def print_table(name: str, summary: pd.DataFrame) -> None:
     """Print what each line earns at each load, in per cent of the bound."""
     lines = lines_of(summary)
@@ -85,7 +91,7 @@ def main() -> None:
     found: list[Result] = [load(folder) for folder in options.folders] or [
         compare(MARKET, MECHANISMS, runs=options.seeds, seed=300, loads=LOADS)
     ]
-    panels = {str(each.meta["scenario"]): each.summary for each in found}
+    panels = {title_of(each): each.summary for each in found}
     for name, summary in panels.items():
         print_table(name, summary)
     draw(panels, options.out)
