@@ -8,12 +8,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
 from marketsched.live import calls
@@ -52,13 +53,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     guard, figures = Guard(service, hosts), Figures(service)
     streams = _Streams(service)
 
-    @app.middleware("http")
-    async def guarded(request: Request, handler: Any) -> Response:
-        began = time.monotonic()
-        answer = await guard(request, handler)
-        route = getattr(request.scope.get("route"), "path", "none")
-        figures.seconds.labels(request.method, route, str(answer.status_code)).observe(time.monotonic() - began)
-        return answer
+    app.add_middleware(_Guarded, guard=guard, figures=figures)
 
     @app.exception_handler(MarketschedError)
     async def refused(_: Request, error: MarketschedError) -> Response:
@@ -202,6 +197,30 @@ def _repeatable(request: Request) -> Repeatable | None:
         return None
     asked = b"\n".join([request.method.encode(), request.url.path.encode(), request.state.raw])
     return Repeatable(request.state.who.name, key, hashlib.sha256(asked).hexdigest())
+
+
+class _Guarded:
+    """Lets the guard look at every request, and times the answers."""
+
+    def __init__(self, app: ASGIApp, guard: Guard, figures: Figures) -> None:
+        self._app, self._guard, self._figures = app, guard, figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.monotonic()
+
+        async def timed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = getattr(scope.get("route"), "path", "none")
+                labels = (scope["method"] if route != "none" else "none", route, str(message["status"]))
+                self._figures.seconds.labels(*labels).observe(time.monotonic() - began)
+            await send(message)
+
+        refused = await self._guard.refusal(Request(scope, receive))
+        await (self._app if refused is None else refused)(scope, receive, timed)
 
 
 class _Streams:

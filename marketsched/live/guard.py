@@ -7,7 +7,7 @@ deep.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,8 +26,6 @@ OPEN_PATHS = ("/v1/health", "/openapi.json")  # without a token
 BURST = 2.0  # seconds of its rate that a token may use at once
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-Handler = Callable[[Request], Awaitable[Response]]
-
 
 class Guard:
     """The checks of one service.
@@ -45,14 +43,14 @@ class Guard:
         self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
         self._budgets: dict[str, tuple[float, float]] = {}  # account: requests left, and when that was
 
-    async def __call__(self, request: Request, handler: Handler) -> Response:
-        """Let a request pass, or answer what is wrong with it."""
+    async def refusal(self, request: Request) -> Response | None:
+        """Return what is wrong with a request; None: it may pass, and its state says who asks and what was said."""
         refused = self._foreign(request)
         if refused is None and request.url.path not in OPEN_PATHS:
             refused = self._unknown(request)
         if refused is None and request.method in ("POST", "PUT", "PATCH", "DELETE"):
             refused = await self._malformed(request)
-        return await handler(request) if refused is None else refused
+        return refused
 
     def _foreign(self, request: Request) -> Response | None:
         """Refuse what a page of another site makes a browser send."""
