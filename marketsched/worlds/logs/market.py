@@ -293,10 +293,10 @@ def _workload(
         capacity, why = machine, "the machine of the log"
     elif capacity is None:
         load = 1.2 if window.load is None else window.load
-        capacity, why = round(work / birth_rounds / load), f"those of a load of {load:g}"
+        capacity, why = round(work / birth_rounds / load), f"made for a load of {load:g}"
     if window.capacity is None and 2 * capacity < 3 * widest:
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
-        capacity, why = 2 * widest, f"twice the widest job; {why} it is {capacity}"
+        capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     last = max(job.truth.value.last for job in jobs)
     longest = max(max(int(job.truth.law.durations.max()), job.duration) for job in jobs)
     return Workload(
@@ -312,7 +312,7 @@ def _workload(
         round_seconds=length,
         notes={
             "statements": len(jobs),
-            "nodes": f"{capacity}, {why}: a load of {work / (capacity * birth_rounds):.2f}",
+            "nodes": f"{capacity}, {why}; the load is {work / (capacity * birth_rounds):.2f}",
             **notes,
         },
     )
