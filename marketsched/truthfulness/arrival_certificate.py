@@ -25,7 +25,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.certificate import Certificate, negligible_gain
+from marketsched.truthfulness.certificate import Certificate, certificate_row, negligible_gain
 from marketsched.truthfulness.menus import Served, lies_of, play_menus
 from marketsched.truthfulness.parts import Parts
 
@@ -96,7 +96,7 @@ def certify_arrivals(
         got = certify_served(each, job.truth, job.duration, setup)
         words = best_entry_of(each.menu, job.truth, job.duration, setup.public)[1]
         missed = words if got.regret_upper > negligible_gain(job.truth) else ""
-        found.append({**_row(job, got), "witness": missed, "rests_on": check.words})
+        found.append({**certificate_row(job, got), "witness": missed, "rests_on": check.words})
         if note is not None:
             note(name, got)
     if not found:
@@ -190,19 +190,3 @@ def _lies(setup: MarketSetup, chosen: Mapping[str, Job], menu_lies: int, rng: np
             found[name] = own
             left, asked = left - len(own), asked - 1
     return found
-
-
-def _row(job: Job, certificate: Certificate) -> dict[str, Any]:
-    return {
-        "owner": job.owner,
-        "job": job.name,
-        "round": job.truth.birth,
-        "nodes": job.truth.concurrency,
-        "highest_value": certificate.highest_value,
-        "truthful_utility": certificate.truthful_utility,
-        "regret_lower": certificate.regret_lower,
-        "regret_estimate": certificate.regret_estimate,
-        "regret_upper": certificate.regret_upper,
-        "witness": "",
-        "confidence": 1.0,
-    }

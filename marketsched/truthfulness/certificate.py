@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.agents.job import Job
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, TooLargeError
 from marketsched.mechanisms.limits import check_report
@@ -90,6 +91,23 @@ class Certificate:
     def width(self) -> float:
         """Upper minus lower end, credits."""
         return self.regret_upper - self.regret_lower
+
+
+def certificate_row(job: Job, certificate: Certificate) -> dict[str, Any]:
+    """Return one owner's row of a table of certificates: who it is, and the figures, without the parts."""
+    return {
+        "owner": job.owner,
+        "job": job.name,
+        "round": job.truth.birth,
+        "nodes": job.truth.concurrency,
+        "highest_value": certificate.highest_value,
+        "truthful_utility": certificate.truthful_utility,
+        "regret_lower": certificate.regret_lower,
+        "regret_estimate": certificate.regret_estimate,
+        "regret_upper": certificate.regret_upper,
+        "witness": "" if certificate.witness is None else certificate.witness.words,
+        "confidence": certificate.confidence,
+    }
 
 
 def certify(

@@ -19,7 +19,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.arrival_certificate import MENU_LIES, certify_arrivals
-from marketsched.truthfulness.certificate import Certificate, certify, require_menu
+from marketsched.truthfulness.certificate import Certificate, certificate_row, certify, require_menu
 from marketsched.truthfulness.menus import posts_menus_at_arrival
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness
@@ -105,7 +105,7 @@ def certify_owners(
 
     def certified(job: Job, truth: StatementOfWork) -> None:
         certificate = certify(setup.mechanism, truth, confidence=confidence, samples=samples, rng=draws.spawn(1)[0])
-        found.append(_row(job, certificate))
+        found.append({**certificate_row(job, certificate), **asdict(certificate.parts)})
         if note is not None:
             note(job.name, certificate)
         if progress is not None:
@@ -141,20 +141,3 @@ def _one_of_each_part(jobs: list[Job], parts: int, rng: np.random.Generator) -> 
     in_order = sorted(jobs, key=lambda job: job.truth.birth)
     chosen = [int(rng.choice(part)) for part in np.array_split(np.arange(len(in_order)), min(parts, len(in_order)))]
     return {in_order[i].name: in_order[i] for i in chosen}
-
-
-def _row(job: Job, certificate: Certificate) -> dict[str, Any]:
-    return {
-        "owner": job.owner,
-        "job": job.name,
-        "round": job.truth.birth,
-        "nodes": job.truth.concurrency,
-        "highest_value": certificate.highest_value,
-        "truthful_utility": certificate.truthful_utility,
-        "regret_lower": certificate.regret_lower,
-        "regret_estimate": certificate.regret_estimate,
-        "regret_upper": certificate.regret_upper,
-        "witness": "" if certificate.witness is None else certificate.witness.words,
-        "confidence": certificate.confidence,
-        **asdict(certificate.parts),
-    }
