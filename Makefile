@@ -15,7 +15,7 @@ endif
 export NUMBA_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow browser kernels check format lint types imports bench coverage dev clean links
+.PHONY: help demo test slow browser kernels check format lint types imports bench docs coverage dev clean links
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
@@ -60,6 +60,10 @@ imports: $(VENV)/.dev
 bench: $(VENV)/.core ## every benchmark, as a table and in build/bench.json
 	$(PY) benchmarks/run.py --out build/bench.json
 
+docs: $(VENV)/.docs ## the documentation site in build/site; a warning is an error
+	$(PY) -m sphinx -W --keep-going -q -j 2 -c docs -d build/doctrees -b html . build/site
+	@echo "open build/site/docs/index.html"
+
 coverage: $(VENV)/.dev ## lines and branches the fast tests reach, kernels as plain Python
 	@mkdir -p build/coverage
 	-NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest -m "not slow" -q
@@ -87,7 +91,9 @@ $(VENV)/.dev: EXTRAS := [test,dev]
 $(VENV)/.dev: SMALLER := $(VENV)/.core $(VENV)/.test
 $(VENV)/.browser: EXTRAS := [test,viz,browser]
 $(VENV)/.browser: SMALLER := $(VENV)/.core $(VENV)/.test
-$(VENV)/.core $(VENV)/.test $(VENV)/.dev $(VENV)/.browser: pyproject.toml constraints.txt
+$(VENV)/.docs: EXTRAS := [docs]
+$(VENV)/.docs: SMALLER := $(VENV)/.core
+$(VENV)/.core $(VENV)/.test $(VENV)/.dev $(VENV)/.browser $(VENV)/.docs: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "marketsched needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0])'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@echo "installing marketsched$(EXTRAS) into $(VENV) (about a minute the first time)"

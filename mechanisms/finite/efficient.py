@@ -35,7 +35,7 @@ def clarke_vcg(
 ) -> FiniteMechanism:
     """Return the VCG mechanism with Clarke's pivot payments; of equally good outcomes the first.
 
-    Owner i pays max_k Σ_{j≠i} u_j(θ_j, k) - Σ_{j≠i} u_j(θ_j, g(θ)).
+    Owner i pays ``max_k Σ_{j≠i} u_j(θ_j, k) - Σ_{j≠i} u_j(θ_j, g(θ))``.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def expected_externality(
 ) -> FiniteMechanism:
     """Return the expected externality (AGV) mechanism: efficient, budget balanced, truthful in expectation.
 
-    With h_i(θ_i) = E_{θ_-i}[Σ_{j≠i} u_j(θ_j, g(θ))], owner i pays Σ_{j≠i} h_j(θ_j) / (n - 1) - h_i(θ_i).
+    With ``h_i(θ_i) = E_{θ_-i}[Σ_{j≠i} u_j(θ_j, g(θ))]``, owner i pays ``Σ_{j≠i} h_j(θ_j) / (n - 1) - h_i(θ_i)``.
 
     Parameters
     ----------

@@ -1,10 +1,13 @@
-"""A finite direct mechanism: every owner reports one of its types, a table says what happens and who pays.
+r"""A finite direct mechanism: every owner reports one of its types, a table says what happens and who pays.
 
-There are n owners; owner i has the types Θ_i and values outcome k at u_i(θ_i, k). At the profile of reports θ the
-mechanism selects outcome g(θ), or draws it with the probabilities x(θ, k), and owner i pays p_i(θ). An owner of type
-θ_i that reports r while the others report θ_-i gets
+There are n owners; owner i has the types :math:`\Theta_i` and values outcome k at :math:`u_i(\theta_i, k)`. At the
+profile of reports :math:`\theta` the mechanism selects outcome :math:`g(\theta)`, or draws it with the probabilities
+:math:`x(\theta, k)`, and owner i pays :math:`p_i(\theta)`. An owner of type :math:`\theta_i` that reports r while the
+others report :math:`\theta_{-i}` gets
 
-    U_i(θ_i, r, θ_-i) = Σ_k x((r, θ_-i), k) u_i(θ_i, k) - p_i(r, θ_-i).
+.. math::
+
+    U_i(\theta_i, r, \theta_{-i}) = \sum_k x((r, \theta_{-i}), k)\, u_i(\theta_i, k) - p_i(r, \theta_{-i}).
 
 Values are private (they depend on the own type alone), and money counts one for one.
 """
