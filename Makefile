@@ -29,7 +29,7 @@ test: $(VENV)/.test ## install into .venv and run the tests (without the slow on
 	$(PYTEST) -m "not slow" $(SHARED)
 
 slow: $(VENV)/.test ## the slow tests, and those that draw cases with all of them
-	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" $(SHARED)
+	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
 
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
 	$(PYTEST) tests/browser tests/show/test_dashboard_server.py

@@ -59,8 +59,9 @@ suppress_warnings = [
 ]
 
 # -- notebooks
-nb_execution_mode = "force" if os.environ.get("MARKETSCHED_DOCS_NOTEBOOKS", "1") != "0" else "off"
-nb_execution_timeout = 200  # seconds a cell
+nb_execution_mode = "cache" if os.environ.get("MARKETSCHED_DOCS_NOTEBOOKS", "1") != "0" else "off"
+nb_execution_cache_path = str(ROOT / "build" / "notebooks")  # run again only if changed
+nb_execution_timeout = 600  # seconds a cell
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 

@@ -30,6 +30,11 @@ PACKAGES = (
     ("marketsched.worlds.traces", "marketsched/worlds/traces", "Traces", "Readers of published traces."),
 )
 ALSO = {  # public modules without a list of their own
+    "marketsched.env": (
+        "Environments",
+        "Markets as environments for reinforcement learning.",
+        ("MarketEnv", "OwnerEnv", "parallel_env"),
+    ),
     "marketsched.testing": ("Testing", "Suites for one's own mechanism.", ("mechanism_tests",)),
 }
 

@@ -107,6 +107,13 @@ def test_the_audit_page_shows_figures_that_come_out():
     assert doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
 
 
+def test_the_page_on_environments_shows_what_comes_out():
+    (block,) = fenced("docs/environments.md", "pycon")
+    test = doctest.DocTestParser().get_doctest(block, {}, "docs/environments.md", None, 0)
+    shown = []
+    assert doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
+
+
 def test_every_gap_and_equation_that_code_cites_is_on_the_page():
     page = (ROOT / "docs/mathematics.md").read_text()
     text = "\n".join(path.read_text() for path in SOURCES)

@@ -26,7 +26,7 @@ ROOMS = (  # from the bottom to the top; a room imports those before it, whereve
     "marketsched.study",
     "marketsched.live",
     "marketsched.show",
-    "marketsched",  # the doors: `__init__`, `__main__`, and `testing` for the test suites of users
+    "marketsched",  # the doors: `__init__`, `__main__`, `testing` (users' test suites), `env` (their learners)
 )
 OWNERS = {  # library: rooms that may import it
     "cvxpy": {"marketsched.relaxed_lp"},
@@ -104,6 +104,7 @@ def test_imports_point_one_way():
     assert {m for m in modules if room_of(m) == "marketsched"} == {
         "marketsched",
         "marketsched.__main__",
+        "marketsched.env",
         "marketsched.testing",
     }
     wrong = [line for m, (path, package) in modules.items() for line in violations(path.read_text(), m, package)]

@@ -211,10 +211,9 @@ def test_the_theorem_holds_where_its_conditions_do():
 
 @pytest.mark.slow
 @pytest.mark.compiled
-@pytest.mark.parametrize("capacity", [12, 18])
-def test_the_theorem_holds_at_length(capacity):
-    found = search_hard_instance(MarketLimits(capacity=capacity), "exponential", steps=2000, rng=0)
-    print(f"C = {capacity}: {found}")
+def test_the_theorem_holds_at_length():
+    found = search_hard_instance(MarketLimits(capacity=12), "exponential", steps=2000, rng=0)
+    print(found)
     assert found.ratio <= found.alpha
 
 

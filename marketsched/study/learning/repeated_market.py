@@ -23,6 +23,7 @@ from marketsched.agents.job import Job
 from marketsched.agents.learning import Menu, value_menu
 from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop, play
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
@@ -148,6 +149,12 @@ class RepeatedMarket:
         if len({job.name for job in jobs}) < len(jobs):
             raise InvalidParameterError(f"day {number}: two jobs have one name: expected distinct names")
         return Day(number, tuple(jobs), int(seed_rng.integers(2**63)))
+
+    def setup(self, rng: Rng) -> MarketSetup:
+        """Return a day drawn from ``rng`` as a market for `MarketRun`, `Market` or an environment; all report truly."""
+        day = self._day(0, generator_of(rng))
+        mechanism = self.factory(np.random.default_rng(day.seed))
+        return MarketSetup(self.name, day.jobs, mechanism, self.capacity, self.horizon, self.max_delay)
 
     def reports(self, day: Day, strategies: Mapping[str, Strategy]) -> tuple[StatementOfWork, ...]:
         """Return what is reported on a day, job by job; who is not in ``strategies`` tells the truth."""

@@ -1,0 +1,213 @@
+"""A market that stops before each turn of the owners that somebody else decides for.
+
+`OwnersTurns` plays `MarketRun` with one change: the jobs of chosen owners are reported as the action says that was
+given for the turn, an entry of a menu of strategies. The rounds between two turns are played through. All that is
+random comes from the setup, so with the action "truth" everywhere the tables are those of the market without anybody
+deciding.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.job import Job
+from marketsched.agents.learning import Menu
+from marketsched.agents.lies import PublicInformation
+from marketsched.agents.market_run import MarketRun
+from marketsched.agents.result import RunResult
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.sow import StatementOfWork
+
+PRICES = 8  # prices an owner observes, each a mean over an eighth of the rounds in which a job born now can earn
+OBSERVED = (
+    "has a job to report",
+    "rounds played",
+    "nodes",
+    "highest value",
+    "highest value per node-round",
+    "mean duration",
+    "mean wait until ready",
+    "rounds until worthless",
+    *(f"price {k + 1} of {PRICES}" for k in range(PRICES)),
+    "last action",
+    "last utility",
+    "mean utility",
+    "jobs over",
+    "jobs that earned",
+)
+
+
+class _Told:
+    """The strategy of one job: reports as the action of the owner's turn says, and passes the utility on."""
+
+    def __init__(self, market: OwnersTurns, job: Job) -> None:
+        self._market, self._job = market, job
+        self._action: int | None = None
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report; a job that is submitted again keeps its action."""
+        if self._action is None:
+            self._action = self._market.action_of(self._job.owner)
+        return self._market.menu.strategies[self._action].report(truth, public)
+
+    def hear(self, utility: float) -> None:
+        """Pass on what the job has earned, credits; called once, when it leaves the market."""
+        self._market.job_over(self._job, utility)
+
+
+class OwnersTurns:
+    """A market that somebody plays for some of its owners.
+
+    Parameters
+    ----------
+    setup : MarketSetup
+        Fresh; it is used up. Owners that are not in ``owners`` report as it says.
+    owners : collection of str
+        Whose jobs are reported by actions.
+    menu : Menu
+        The actions.
+
+    Attributes
+    ----------
+    due : dict of str to list of Job
+        By owner the jobs that are born in the coming round; empty once the market is over.
+    over : bool
+        Whether all rounds are played.
+    """
+
+    def __init__(self, setup: MarketSetup, owners: Collection[str], menu: Menu) -> None:
+        self.menu = menu
+        own = {job.owner for job in setup.jobs}.intersection(owners)
+        self._born: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
+        self._left: dict[str, int] = dict.fromkeys(own, 0)  # jobs that are still to leave the market
+        for job in setup.jobs:
+            if job.owner in own:
+                self._born[job.truth.birth][job.owner].append(job)
+                self._left[job.owner] += 1
+        self._place = {owner: k for k, owner in enumerate(sorted(own))}
+        self._jobs = np.array([self._left[owner] for owner in self._place])
+        # Of each owner: its last action, last utility, sum of utilities, jobs over, jobs with a utility.
+        self._past = np.zeros((len(own), 5))
+        self._past[:, 0] = -1.0
+        self._earned: dict[str, float] = {}
+        self._actions: Mapping[str, int] = {}
+        others = setup.strategy_of
+        self.market = MarketRun(
+            replace(setup, strategy=lambda job: _Told(self, job) if job.owner in own else others(job))
+        )
+        self.public = setup.public
+        self._unit = self.public.max_value or max((job.truth.value.highest for job in setup.jobs), default=1.0) or 1.0
+        self._longest = self.public.max_duration or max((job.duration for job in setup.jobs), default=1)
+        self._play_on()
+
+    @property
+    def over(self) -> bool:
+        """Whether all rounds are played."""
+        return not self.market.running
+
+    @property
+    def owners(self) -> list[str]:
+        """Owners that still have a job to report or in the market, in order of their names."""
+        return [] if self.over else sorted(owner for owner, left in self._left.items() if left)
+
+    def act(self, actions: Mapping[str, int]) -> dict[str, float]:
+        """Report the jobs that are due and play until others are, or to the end.
+
+        Parameters
+        ----------
+        actions : mapping of str to int
+            By owner a place in the menu; who is due and not in it tells the truth, who is not due is passed over.
+
+        Returns
+        -------
+        dict of str to float
+            By owner what its jobs have earned that left the market meanwhile, credits: true value less payment.
+
+        Raises
+        ------
+        EventError
+            If the market is over.
+        """
+        self._actions = actions
+        self._earned = {}
+        self.market.step()
+        self._play_on()
+        return self._earned
+
+    def result(self) -> RunResult:
+        """Return the tables of all rounds that were played."""
+        return self.market.result()
+
+    def action_of(self, owner: str) -> int:
+        """Return the action of this turn, and remember it."""
+        action = self._actions.get(owner, self.menu.truth)
+        self._past[self._place[owner], 0] = action
+        return action
+
+    def job_over(self, job: Job, utility: float) -> None:
+        """Take note of a job that has left the market."""
+        past = self._past[self._place[job.owner]]
+        past[1] = utility
+        past[2:] += utility, 1.0, utility != 0.0
+        self._left[job.owner] -= 1
+        self._earned[job.owner] = self._earned.get(job.owner, 0.0) + utility
+
+    def _play_on(self) -> None:
+        while self.market.running and self.market.round + 1 not in self._born:
+            self.market.step()
+        self.due = self._born.pop(self.market.round + 1, {}) if self.market.running else {}
+
+    def observations(self, owners: Sequence[str]) -> NDArray[np.float32]:
+        """Return what owners see before their turn: their type, public prices, their own past.
+
+        Returns
+        -------
+        ndarray, shape (len(owners), len(OBSERVED))
+            As `OBSERVED` lists them, in [-1, 1]: values, utilities and prices as shares of the largest legal value,
+            rounds as shares of the horizon or of S. Of several jobs born in one round the first is described.
+        """
+        seen = np.zeros((len(owners), len(OBSERVED)))
+        seen[:, 1] = self.market.round / self.public.horizon
+        for row, owner in enumerate(owners):
+            if owner in self.due:
+                seen[row, :8] = self._type(self.due[owner][0].truth, self.market.round + 1)
+        seen[:, 8 : 8 + PRICES] = self.prices()
+        places = [self._place[owner] for owner in owners]
+        action, last, total, gone, paying = self._past[places].T
+        jobs = self._jobs[places]
+        past = (action / max(1, len(self.menu) - 1), last / self._unit, total / np.maximum(1.0, gone) / self._unit)
+        seen[:, -5:] = np.stack((*past, gone / jobs, paying / jobs), axis=1)
+        return np.clip(seen, -1.0, 1.0).astype(np.float32)
+
+    def _type(self, truth: StatementOfWork, now: int) -> list[float]:
+        law, public = truth.law, self.public
+        mass = law.probabilities.sum() or 1.0
+        mean = float(law.durations @ law.probabilities) / mass
+        arrival = float(law.arrivals @ law.probabilities) / mass
+        highest = float(truth.value.highest)
+        values = truth.value.table(now, public.max_delay)
+        until = float(np.count_nonzero(values > 0.0))
+        return [
+            1.0,
+            self.market.round / public.horizon,
+            truth.concurrency / public.widest,
+            highest / self._unit,
+            highest / (truth.concurrency * max(mean, 1.0)) / self._unit,
+            mean / self._longest,
+            (arrival - now) / public.max_delay,
+            until / public.max_delay,
+        ]
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return the public prices of a node-round ahead, each a mean over S / 8 rounds; zeros where there are none."""
+        slot_prices = getattr(self.market.mechanism, "slot_prices", None)
+        ahead = min(self.public.max_delay, self.public.horizon - self.market.round)
+        if slot_prices is None or ahead < 1:
+            return np.zeros(PRICES)
+        found = np.asarray(slot_prices(self.market.round + 1, ahead), dtype=np.float64)
+        return np.array([part.mean() if part.size else 0.0 for part in np.array_split(found, PRICES)]) / self._unit

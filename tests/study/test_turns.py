@@ -1,0 +1,112 @@
+"""Environments over markets: the libraries' own checks, the tables of a run, and what an action does."""
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+from marketsched import Scenario, contested_market, run
+from marketsched.agents import value_menu
+from marketsched.env import OBSERVED, MarketEnv, OwnerEnv, parallel_env
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+
+SMALL = {
+    "name": "small",
+    "workload": {"kind": "synthetic-pipelines", "recurring_jobs": 12, "birth_rounds": 40, "capacity": 4},
+    "mechanism": {"name": "bid-price"},
+}
+
+
+def truthful(env):
+    """Play the truth to the end; return the rewards by owner."""
+    earned = dict.fromkeys(env.possible_agents, 0.0)
+    while env.agents:
+        _, rewards, *_ = env.step(dict.fromkeys(env.agents, env.menu.truth))
+        for owner, reward in rewards.items():
+            earned[owner] += reward
+    return earned
+
+
+def test_pettingzoo_accepts_the_market():
+    parallel_api_test(MarketEnv(contested_market("pay-as-bid", n_owners=3, capacity=1)), num_cycles=60)
+
+
+def test_equal_seeds_give_equal_markets():
+    parallel_seed_test(lambda: MarketEnv(contested_market("exponential", n_owners=4)), num_cycles=20)
+
+
+def test_gymnasium_accepts_the_market_of_one_owner():
+    check_env(OwnerEnv(contested_market("vcg", n_owners=3, capacity=1)), skip_render_check=True)
+
+
+@pytest.mark.parametrize("mechanism", ["bid-price", "posted-price", "pay-as-bid"])
+def test_truthful_agents_give_the_tables_of_a_run(mechanism):
+    scenario = Scenario.from_dict(SMALL).with_mechanism(mechanism)
+    env = parallel_env(scenario)
+    env.reset(seed=3)
+    earned = truthful(env)
+    there, here = run(scenario, 3, optimum=False), env.result()
+    for name in ("events", "jobs", "rounds"):
+        assert getattr(here, name).equals(there.tables[name])
+    of_run = (there.jobs["value"] - there.jobs["payment"]).groupby(there.jobs["owner"]).sum()
+    assert {o: pytest.approx(u) for o, u in of_run.items()} == {o: earned[o] for o in of_run.index}
+
+
+def test_an_action_is_the_report_of_the_menu():
+    menu = value_menu((0.5,))
+    env = OwnerEnv(contested_market("pay-as-bid", n_owners=1, capacity=1), menu=menu)
+    paid = {}
+    for action in range(2):
+        seen, _ = env.reset(seed=1)
+        assert seen[OBSERVED.index("has a job to report")] == 1.0
+        env.step(action)
+        paid[menu.names[action]] = env.result().jobs["payment"].sum()
+    assert paid["value x 0.5"] == pytest.approx(paid["truth"] / 2)
+    assert paid["truth"] > 0
+
+
+def test_who_does_not_decide_reports_as_the_scenario_says():
+    lie = {"strategy": {"kind": "scale-value", "factor": 0.5}, "misreporting": 1}
+    scenario = Scenario.from_dict({**SMALL, "owners": lie})
+    plain = run(scenario, 1, optimum=False).jobs
+    env = MarketEnv(scenario, [min(plain["owner"])])
+    env.reset(seed=1)
+    truthful(env)
+    jobs, own = env.result().jobs, plain["owner"] == min(plain["owner"])
+    honest = run(Scenario.from_dict(SMALL), 1, optimum=False).jobs
+    assert not jobs.equals(plain) and not jobs.equals(honest)
+    assert 0 < own.sum() < len(own)
+
+
+def test_markets_are_stepped_as_a_vector():
+    make = lambda: OwnerEnv(contested_market("posted-price", n_owners=4), "owner-2")  # noqa: E731
+    together, alone = SyncVectorEnv([make] * 3), make()
+    seen, _ = together.reset(seed=5)
+    _, rewards, *_ = together.step(np.full(3, 4))
+    for k in range(3):
+        first, _ = alone.reset(seed=5 + k)
+        assert np.array_equal(seen[k], first)
+        assert rewards[k] == alone.step(4)[1]
+
+
+def test_observations_are_of_the_owner_and_public():
+    env = MarketEnv(contested_market("posted-price", n_owners=4))
+    observations, _ = env.reset(seed=0)
+    for owner, seen in observations.items():
+        assert env.observation_space(owner).contains(seen)
+    prices = [seen[8:16] for seen in observations.values()]
+    assert all(np.array_equal(prices[0], other) for other in prices) and prices[0].max() > 0
+    values = {float(seen[OBSERVED.index("highest value")]) for seen in observations.values() if seen[0]}
+    assert len(values) == sum(bool(seen[0]) for seen in observations.values())
+
+
+def test_bad_input_is_named():
+    with pytest.raises(InvalidParameterError, match="owners"):
+        MarketEnv(contested_market(n_owners=2), ["nobody"])
+    env = MarketEnv(contested_market(n_owners=2))
+    with pytest.raises(EventError, match="reset"):
+        env.step({})
+    env.reset(seed=0)
+    with pytest.raises(InvalidParameterError, match="action of owner-1"):
+        env.step({"owner-1": 99})
