@@ -16,7 +16,7 @@ FACTORS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 MECHANISMS = ("pay-as-bid", "posted-price", "bid-price")
 VALUE = OBSERVED.index("highest value")
 ROUNDS, NODES, TOP = 16, 3, 10.0  # of a market; credits, the highest value
-BATCH, RATE, FRESH = 100, 0.15, 1_000_000  # episodes a step, length of a step, first seed of the episodes that judge
+BATCH, RATE, FRESH = 100, 0.05, 1_000_000  # episodes a step, length of a step, first seed of the episodes that judge
 
 
 class Day:
@@ -96,8 +96,8 @@ def interval(differences: NDArray[np.float64]) -> tuple[float, float]:
 def main() -> None:
     """Train, judge, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=60, help="steps of the gradient, of 100 markets each (60)")
-    parser.add_argument("--episodes", type=int, default=600, help="fresh markets that judge (600)")
+    parser.add_argument("--steps", type=int, default=120, help="steps of the gradient, of 100 markets each (120)")
+    parser.add_argument("--episodes", type=int, default=500, help="fresh markets that judge (500)")
     parser.add_argument("--out", type=Path, default=Path("build/examples/policy-gradient.png"))
     chosen = parser.parse_args()
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
