@@ -50,7 +50,6 @@ def test_every_example_has_a_question_a_command_and_a_small_figure(name):
     title = page.splitlines()[0].removeprefix("# ")
     assert title.endswith("?") or title.startswith("Bring your own")
     assert f"| {title} | [{name}]({name}/README.md) |" in (EXAMPLES / "README.md").read_text()
-    assert f"(examples/{name}/README.md)" in (ROOT / "README.md").read_text()
     (script,) = re.findall(r"examples/\S+\.(?:py|ipynb)", command_of(name))
     assert (ROOT / script).is_file() and printed_in_readme(name)
     figure = EXAMPLES / name / "figure.png"
