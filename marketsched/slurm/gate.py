@@ -205,7 +205,8 @@ class _Gate:
             self.starts[each.id] = (now, offset)
             if offset > LATE_S:
                 self.late.add(now)
-            limit = wall_time(self.numbers[each.id]) * ROUND_S // 60 - LESS - round(offset / 60)
+            minutes = wall_time(self.numbers[each.id]) * ROUND_S // 60
+            limit = max(minutes - LESS - round(offset / 60), minutes - LEAST)
             if each.over:
                 raise SlurmError(
                     f"job {self.numbers[each.id].name} was over ({each.state}) before its limit could be set",

@@ -1,10 +1,12 @@
 """Real Slurm clusters for tests; where its packages are missing, the tests are skipped and say which."""
 
+import getpass
 import time
+from contextlib import ExitStack
 
 import pytest
 
-from marketsched.slurm import SlurmError, missing_programs
+from marketsched.slurm import OneHostCluster, SlurmError, missing_programs
 
 WITH_SLURM = pytest.mark.skipif(
     bool(missing_programs()),
@@ -14,6 +16,9 @@ WITH_FAST_SLURM = pytest.mark.skipif(
     bool(missing_programs(fast=True)),
     reason=f"not installed (Debian's Slurm and faketime): {missing_programs(fast=True)}",
 )
+
+
+SETTINGS = {"MessageTimeout": "1", "ReturnToService": "0"}  # s; a node that was set down stays so
 
 
 def until(what, seconds=20.0):
@@ -27,3 +32,83 @@ def until(what, seconds=20.0):
             pass
         assert time.monotonic() < end, "not in time"
         time.sleep(0.02)
+
+
+class Trial:
+    """A market with a manual clock in front of a real cluster, with a bridge that looks when it is told to."""
+
+    def __init__(self, folder, nodes=2, *, config=None, rules=None, lua=True):
+        from marketsched.live.client import LiveClient
+        from marketsched.live.serving import serving
+        from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge
+        from marketsched.live.slurm_plugin import plugin_text
+
+        self.me = getpass.getuser()
+        self.stack = ExitStack()
+        self.folder, self.announced, self.said = folder, folder / "announced", []
+        plugin = folder / "job_submit.lua"
+        plugin.write_text(plugin_text(self.announced, default=True))
+        sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
+        self.config = {**sizes, **(config or {"pricing": {"kind": "posted", "prices": [0.5]}})}
+        try:
+            self.cluster = self.stack.enter_context(
+                OneHostCluster(folder / "c", nodes, lua=plugin if lua else None, settings=SETTINGS)
+            )
+            token = folder / "token"
+            self.url = self.stack.enter_context(
+                serving(self.config, str(folder / "market.db"), operator_token_file=token)
+            )
+            self.operator = self.stack.enter_context(LiveClient(self.url, token.read_text().strip()))
+            self.operator.create_owner(self.me, deposit=100.0)
+            self.slurm = self.cluster.slurm
+            self.bridge = SlurmBridge(
+                self.operator, self.slurm, rules or BridgeRules(announced=self.announced), self.said.append
+            )
+            self.bridge.step()
+        except BaseException:
+            self.stack.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True):
+        """Submit a statement that is due now; return the job."""
+        here = self.operator.market()["round"]
+        sow = {
+            "concurrency": nodes,
+            "value": {"kind": "deadline", "value": worth, "deadline": here + 30},
+            "requirements": [{"arrival": here, "duration": d, "probability": 1 / len(rounds)} for d in rounds],
+        }
+        job = self.operator.submit(sow, name=label, owner=self.me)["job"]
+        if bridge:
+            self.bridge.step()
+        return job
+
+    def batch(self, job, script="exec sleep 60", nodes=1, minutes=1):
+        """Submit a script for a job of the market; return Slurm's number."""
+        return self.slurm.submit(
+            f"#!/bin/sh\n{script}\n", f"--comment=market:{job}", f"--nodes={nodes}", f"--time={minutes}",
+            "--output=/dev/null", "--chdir=/",
+        )  # fmt: skip
+
+    def state(self, job):
+        """Return the state of a job of the market."""
+        return self.operator.job(job)["state"]
+
+    def slurm_state(self, number):
+        """Return the state of a job of Slurm; HELD for one that waits, held."""
+        (found,) = [each for each in self.slurm.jobs() if each.id == number]
+        return "HELD" if found.held else found.state
+
+    def step_until(self, what, seconds=20.0):
+        """Let the bridge look until something is true."""
+
+        def looked():
+            self.bridge.step()
+            return what()
+
+        until(looked, seconds)

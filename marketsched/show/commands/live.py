@@ -66,7 +66,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
-    with _live_errors():
+    with live_errors():
         from marketsched.live.service import LiveService
         from marketsched.live.serving import LiveServer
 
@@ -97,7 +97,7 @@ def owner(
     token_file: TokenOption = None,
 ) -> None:
     """Create an owner and print the token; or deposit to, renew or revoke one that is there."""
-    with _live_errors(), _client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client:
         if name is None:
             for each in client.owners():
                 typer.echo(f"{each['owner']:32} {each['role']:8} {each['balance']:16.6f}")
@@ -114,7 +114,7 @@ def owner(
 @live_app.command(no_args_is_help=True)
 def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
     """Print plan, prices and failure probabilities that a submission would get now; nothing is changed."""
-    with _live_errors(), _client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client:
         _print(client.quote(_statement(sow), owner=owner))
 
 
@@ -130,7 +130,7 @@ def submit(
     token_file: TokenOption = None,
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
-    with _live_errors(), _client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client:
         _print(client.submit(_statement(sow), name=name, owner=owner, key=key))
 
 
@@ -145,7 +145,7 @@ def arrive(
     token_file: TokenOption = None,
 ) -> None:
     """Report that a job is ready."""
-    with _live_errors(), _client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client:
         _print(client.arrive(job) if signal is None else client.arrive(job, signal=_signal(signal)))
 
 
@@ -156,7 +156,7 @@ def status(
     token_file: TokenOption = None,
 ) -> None:
     """Print the market and the jobs in it, or one job."""
-    with _live_errors(), _client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client:
         if job is not None:
             _print(client.job(job))
             return
@@ -176,7 +176,7 @@ def status(
 @live_app.command()
 def ledger(owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
     """Print balance and entries: your own, or for an operator the whole market's."""
-    with _live_errors(), _client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client:
         after, more = 0, True
         found: dict[str, Any] = {}
         while more:
@@ -200,7 +200,7 @@ def export(
     config: Annotated[bool, typer.Option("--config", help="The configuration instead, for replay.")] = False,
 ) -> None:
     """Print the journal of a market as the log that `marketsched replay` reads."""
-    with _live_errors():
+    with live_errors():
         from marketsched.live.playing import export_lines
 
         for line in export_lines(db, "config" if config else "decisions" if decisions else "events"):
@@ -209,7 +209,7 @@ def export(
 
 
 @contextmanager
-def _live_errors() -> Iterator[None]:
+def live_errors() -> Iterator[None]:
     """Turn errors into one line; also that the extra is not installed."""
     with one_line_errors():
         try:
@@ -220,7 +220,8 @@ def _live_errors() -> Iterator[None]:
             stop(f"{error.name} is not installed: expected pip install 'marketsched[live]'", MISSING)
 
 
-def _client(url: str | None, token_file: Path | None) -> LiveClient:
+def live_client(url: str | None, token_file: Path | None) -> LiveClient:
+    """Return a client with the token in a file, or that of the environment."""
     from marketsched.live.client import LiveClient
 
     token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()

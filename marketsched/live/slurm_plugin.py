@@ -1,0 +1,62 @@
+"""The plugin that Slurm's controller runs at each submission (`job_submit.lua`), and the table that it reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from marketsched.live.slurm_pairs import MarketJob
+
+TEMPLATE = Path(__file__).with_name("job_submit.lua")
+
+
+def plugin_text(
+    announced: Path,
+    *,
+    partition: str = "market",
+    default: bool = False,
+    check_users: bool = True,
+    operator: int | None = None,
+) -> str:
+    """Return the plugin for a partition.
+
+    Parameters
+    ----------
+    announced : Path
+        The table that the bridge keeps, where the controller can read it.
+    partition : str
+        The market's.
+    default : bool
+        Whether it is the one that jobs go to which name none.
+    check_users : bool
+        Whether the owner of a job has to be the user who submits it.
+    operator : int, optional
+        Number of the user that the bridge runs as, beside root; None: who asks.
+    """
+    values = {
+        "ANNOUNCED": _quoted(str(announced)),
+        "PARTITION": _quoted(partition),
+        "IS_DEFAULT": str(default).lower(),
+        "CHECK_USERS": str(check_users).lower(),
+        "OPERATOR": str(os.getuid() if operator is None else operator),
+    }
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"local {name} = nil", f"local {name} = {value}", 1)
+    return text
+
+
+def write_announced(path: Path, jobs: Iterable[MarketJob]) -> None:
+    """Write the table of jobs that may come: name, owner and nodes of each; as a whole or not at all."""
+    text = "".join(f"{job.job} {job.owner} {job.nodes}\n" for job in jobs)
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def _quoted(text: str) -> str:
+    """Return a string of Lua."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,0 +1,134 @@
+"""The bridge between a live market and a real Slurm: what each side does, the other follows."""
+
+import pytest
+
+from marketsched.slurm import SlurmError
+from slurm_trials import WITH_SLURM, Trial, until
+
+pytestmark = WITH_SLURM
+
+
+def test_a_job_is_announced_held_started_and_charged(tmp_path):
+    with Trial(tmp_path) as trial:
+        job = trial.announce("a", nodes=2, rounds=(1, 2))
+        number = trial.batch(job, "exit 3", nodes=2, minutes=2)
+        assert trial.slurm_state(number) == "HELD"
+        trial.bridge.step()
+        trial.bridge.step()  # taken twice, it arrives once
+        assert trial.state(job) == "arrived" and trial.slurm_state(number) == "HELD"
+        trial.operator.advance()
+        assert trial.state(job) == "running"
+        trial.step_until(lambda: trial.state(job) == "completed")
+        found = trial.operator.job(job)
+        assert (found["outcome"], found["exit_code"], found["charge"]) == ("failed", 3, 1.0)  # 2 nodes, 1 round, 0.5
+        before = trial.operator.ledger()["entries"]
+        trial.bridge.step()
+        assert trial.operator.ledger()["entries"] == before
+        assert trial.bridge.taken == {"arrive": 1, "release": 1, "complete": 1}
+
+
+def test_the_plugin_refuses_what_the_market_does_not_know(tmp_path):
+    with Trial(tmp_path) as trial:
+        job = trial.announce("a", nodes=2)
+        for comment, nodes, why in (
+            ("hello", 2, "expected --comment=market:JOB"),
+            (f"market:{trial.me}.b", 2, r"\.b is not announced"),
+            (f"market:{job}", 1, "was announced with 2 nodes: expected --nodes=2"),
+        ):
+            with pytest.raises(SlurmError, match=why):
+                trial.slurm.submit("#!/bin/sh\n", f"--comment={comment}", f"--nodes={nodes}", "-t1")
+        assert trial.slurm.jobs() == []
+
+
+@pytest.mark.slow
+def test_what_the_market_evicts_loses_its_nodes_and_what_it_drops_is_cancelled(tmp_path):
+    config = {"mechanism": "easy-backfill"}
+    with Trial(tmp_path, config=config) as trial:
+        runs_over, waits = trial.announce("over", 2), trial.announce("waits", 1)
+        first, second = trial.batch(runs_over, nodes=2), trial.batch(waits)
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: trial.slurm_state(first) == "RUNNING")
+        assert trial.slurm_state(second) == "HELD"
+        trial.operator.advance()  # its round is over
+        assert trial.state(runs_over) == "evicted" and trial.state(waits) == "running"
+        trial.step_until(lambda: trial.slurm_state(first) == "HELD" and trial.slurm_state(second) == "RUNNING")
+        charges = trial.operator.ledger()["entries"]
+        trial.bridge.step()
+        assert trial.slurm_state(first) == "HELD" and trial.operator.ledger()["entries"] == charges
+
+
+@pytest.mark.slow
+def test_a_failed_node_costs_nothing(tmp_path):
+    with Trial(tmp_path) as trial:
+        job = trial.announce("a", nodes=2, rounds=(1, 2))
+        number = trial.batch(job, nodes=2)
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: trial.slurm_state(number) == "RUNNING")
+        trial.slurm.update(NodeName="n2", State="DOWN", Reason="smoke")
+        trial.step_until(lambda: trial.state(job) == "completed")
+        found = trial.operator.job(job)
+        assert (found["outcome"], found["charge"]) == ("node-failed", 0.0)
+        assert trial.operator.account(trial.me)["balance"] == 100.0
+
+
+@pytest.mark.slow
+def test_with_fewer_nodes_the_last_goes_and_starts_wait(tmp_path):
+    with Trial(tmp_path) as trial:
+        first, second = trial.announce("first"), trial.announce("second")
+        numbers = trial.batch(first), trial.batch(second)
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: [trial.slurm_state(number) for number in numbers] == ["RUNNING", "RUNNING"])
+        trial.slurm.update(NodeName="n1", State="DRAIN", Reason="a new fan")
+        again = f"{second}.r1"
+        trial.step_until(lambda: trial.state(second) == "completed" and trial.state(again) == "arrived")
+        assert trial.operator.job(second)["outcome"] == "node-failed"
+        assert trial.operator.account(trial.me)["balance"] == 100.0
+        trial.step_until(lambda: [trial.slurm_state(number) for number in numbers] == ["RUNNING", "HELD"])
+        waits = trial.announce("waits")
+        third = trial.batch(waits)
+        trial.step_until(lambda: trial.state(waits) == "arrived")
+        trial.operator.advance()  # the market sells two nodes: it starts one of those that wait
+        trial.bridge.step()
+        assert trial.slurm_state(numbers[1]) == trial.slurm_state(third) == "HELD"  # and the bridge holds it back
+        assert trial.operator.market()["usable_nodes"] == 1
+        remarks = [event for event in trial.operator.events(follow=False) if event["event"] == "nodes"]
+        assert remarks[0]["removed"] == [second] and remarks[-1]["held"]
+        assert trial.operator.market()["rounds_short_of_nodes"] == 1
+        trial.slurm.update(NodeName="n1", State="RESUME")
+        trial.step_until(lambda: "RUNNING" in (trial.slurm_state(numbers[1]), trial.slurm_state(third)))
+
+
+@pytest.mark.slow
+def test_a_statement_in_the_comment_is_announced_and_arrives(tmp_path):
+    with Trial(tmp_path) as trial:
+        number = trial.slurm.submit(
+            "#!/bin/sh\nexit 0\n", "--nodes=1", "--time=1", "--output=/dev/null", "--chdir=/",
+            '--comment=market:{"value": {"kind": "deadline", "value": 9, "deadline": 9}, '
+            '"requirements": [{"duration": 1, "probability": 1}]}',
+        )  # fmt: skip
+        assert trial.slurm_state(number) == "HELD"
+        trial.step_until(lambda: len(trial.operator.jobs(state="arrived")) == 1)
+        (job,) = trial.operator.jobs()
+        assert job["owner"] == trial.me
+        trial.operator.advance()
+        trial.step_until(lambda: trial.state(job["job"]) == "completed")
+        bad = trial.slurm.submit("#!/bin/sh\n", "--time=1", '--comment=market:{"value": 3}', "--output=/dev/null")
+        trial.step_until(lambda: trial.slurm_state(bad) == "CANCELLED")
+
+
+@pytest.mark.slow
+def test_what_is_let_go_by_hand_does_not_run(tmp_path):
+    with Trial(tmp_path) as trial:
+        job = trial.announce("a")
+        number = trial.batch(job)
+        trial.bridge.step()
+        trial.slurm.release(number)
+        until(lambda: trial.slurm_state(number) == "RUNNING")
+        trial.step_until(lambda: trial.slurm_state(number) == "HELD")
+        assert trial.state(job) == "arrived"
+        stranger = trial.slurm.submit("#!/bin/sh\nsleep 9\n", "--hold", f"--comment=market:{trial.announce('b')}")
+        trial.slurm.update(JobId=stranger, Comment="market:nobody.knows")
+        trial.step_until(lambda: trial.slurm_state(stranger) == "CANCELLED")
