@@ -30,6 +30,7 @@ from marketsched.live.slurm_pairs import (
 )
 from marketsched.live.slurm_plugin import write_announced
 from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.ranges import Amount, check_fields
 from marketsched.slurm.commands import Slurm, SlurmError, SlurmJob
 
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
@@ -100,12 +101,25 @@ class BridgeRules:
         Whether owners of the market are users of Slurm; False where one user runs everything, as in a trial.
     announced : Path, optional
         Where the table for the plugin is kept; None: there is no plugin.
+    node_patience : float
+        Seconds for which nodes have to be missing before anything is done about it: a controller that was started
+        again waits for its nodes, too.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a value is out of range.
     """
 
     partition: str = "market"
     on_evict: Literal["requeue", "cancel"] = "requeue"
     check_users: bool = True
     announced: Path | None = None
+    node_patience: Amount = 30.0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self)
 
 
 class SlurmBridge:
@@ -140,6 +154,7 @@ class SlurmBridge:
         self._remark: tuple[int, tuple[str, ...], tuple[str, ...]] | None = None
         self._statements: dict[str, dict[str, Any]] = {}
         self._round, self._round_s = 1, ROUND_S
+        self._short_since: float | None = None  # of nodes
         self._missing: dict[str, int] = {}  # looks in a row without them, by job
 
     def run(self, wake: threading.Event, stop: threading.Event, interval: float = 1.0) -> None:
@@ -198,6 +213,12 @@ class SlurmBridge:
             if name not in known and (job := self._finished(name)) is not None:
                 known[name] = job
         capacity = here["limits"]["capacity"]
+        if usable >= capacity:
+            self._short_since = None
+        else:
+            self._short_since = self._short_since or time.monotonic()
+            if time.monotonic() - self._short_since < self.rules.node_patience:
+                usable = capacity
         return View(known, queue, self._round, capacity, usable, self.rules.check_users)
 
     def _finished(self, name: str) -> MarketJob | None:

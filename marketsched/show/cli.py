@@ -11,11 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+import marketsched.show.commands.live_slurm  # noqa: F401  (adds its commands to those of `live`)
 from marketsched.show.commands.audit import audit
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.dashboard import dashboard
 from marketsched.show.commands.learn import learn
-from marketsched.show.commands.live_slurm import live_app  # with the commands of `live`
+from marketsched.show.commands.live import live_app
 from marketsched.show.commands.report import report
 from marketsched.show.commands.reproduce import reproduce
 from marketsched.show.commands.sweep import sweep

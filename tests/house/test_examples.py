@@ -221,7 +221,18 @@ def slurm_beside_easy(ran):
     assert equal == jobs > ran.number(r"(\d+) of \d+ jobs start in the round in which conservative")
 
 
+def live_slurm(ran):
+    assert ran.text.count(" pays ") == 10 and ran.number(r"(\d+) evicted") == 1
+    balances = [
+        ran.number(rf"^{name} +([\d.]+) credits".replace("^", r"\n")) for name in ("ann", "bob", "cat", "market")
+    ]
+    assert sum(balances) == pytest.approx(300)
+    charges = [float(x) for x in re.findall(r"pays +([\d.]+)", ran.text)]
+    assert sum(charges) == pytest.approx(balances[-1])
+
+
 HEADLINES = {
+    "live-slurm": live_slurm,
     "why-truthful": why_truthful,
     "near-saturation": near_saturation,
     "reservations": reservations,

@@ -75,7 +75,7 @@ def test_a_failed_node_costs_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_with_fewer_nodes_the_last_goes_and_starts_wait(tmp_path):
-    with Trial(tmp_path) as trial:
+    with Trial(tmp_path, node_patience=0.0) as trial:
         first, second = trial.announce("first"), trial.announce("second")
         numbers = trial.batch(first), trial.batch(second)
         trial.bridge.step()

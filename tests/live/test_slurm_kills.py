@@ -73,7 +73,7 @@ def play_one(trial, bridge, label, victim, moment):
 @WITH_SLURM
 def test_killed_at_any_moment_nothing_runs_unasked_and_nobody_pays_twice(tmp_path):
     draw = random.Random(1)
-    with Trial(tmp_path, config=None) as trial:
+    with Trial(tmp_path) as trial:
         bridge = Bridge(trial)
         try:
             for i in range(KILLS):

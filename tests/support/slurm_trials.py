@@ -37,7 +37,7 @@ def until(what, seconds=20.0):
 class Trial:
     """A market with a manual clock in front of a real cluster, with a bridge that looks when it is told to."""
 
-    def __init__(self, folder, nodes=2, *, config=None, rules=None, lua=True):
+    def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0):
         from marketsched.live.client import LiveClient
         from marketsched.live.serving import serving
         from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge
@@ -51,9 +51,7 @@ class Trial:
         sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
         self.config = {**sizes, **(config or {"pricing": {"kind": "posted", "prices": [0.5]}})}
         try:
-            self.cluster = self.stack.enter_context(
-                OneHostCluster(folder / "c", nodes, lua=plugin if lua else None, settings=SETTINGS)
-            )
+            self.cluster = self.stack.enter_context(OneHostCluster(folder / "c", nodes, lua=plugin, settings=SETTINGS))
             token = folder / "token"
             self.url = self.stack.enter_context(
                 serving(self.config, str(folder / "market.db"), operator_token_file=token)
@@ -62,7 +60,10 @@ class Trial:
             self.operator.create_owner(self.me, deposit=100.0)
             self.slurm = self.cluster.slurm
             self.bridge = SlurmBridge(
-                self.operator, self.slurm, rules or BridgeRules(announced=self.announced), self.said.append
+                self.operator,
+                self.slurm,
+                BridgeRules(announced=self.announced, node_patience=node_patience),
+                self.said.append,
             )
             self.bridge.step()
         except BaseException:

@@ -27,6 +27,9 @@ def bridge(
         Path | None, typer.Option(help="Table that is kept for the plugin.", show_default=False)
     ] = None,
     interval: Annotated[float, typer.Option(help="Seconds between two looks at Slurm.", min=0.05)] = 1.0,
+    node_patience: Annotated[
+        float, typer.Option(help="Seconds for which nodes are missing before jobs make room.", min=0.0)
+    ] = 30.0,
     one_user: OneUserOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print what is done.")] = False,
     url: UrlOption = None,
@@ -41,9 +44,14 @@ def bridge(
         from marketsched.slurm.commands import Slurm
 
         wake, stop = threading.Event(), threading.Event()
+
+        def end(*_: object) -> None:
+            stop.set()
+            wake.set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: (stop.set(), wake.set()))
-        rules = BridgeRules(partition, on_evict, not one_user, announced)
+            signal.signal(number, end)
+        rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
         wake_on_events(stream, wake)
         SlurmBridge(client, Slurm(), rules, say).run(wake, stop, interval)

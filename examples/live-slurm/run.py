@@ -1,0 +1,123 @@
+"""Three users, a day in a minute: a live market starts, holds and evicts the jobs of a real Slurm on this machine."""
+
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from marketsched.live.client import LiveClient
+from marketsched.live.serving import serving
+from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge
+from marketsched.live.slurm_plugin import plugin_text
+from marketsched.slurm import OneHostCluster
+
+HOURS, SECONDS = 20, 3.0  # rounds, and how long one takes here
+CONFIG = {
+    "mechanism": "posted-price", "capacity": 4, "max_concurrency": 4, "max_duration": 4, "max_value": 60.0,
+    "max_delay": 20, "pricing": {"kind": "posted", "prices": [1.2]},
+}  # fmt: skip
+DAY = [  # hour, owner, name, nodes, hours announced, hours it really takes, value, hours until it is worth nothing
+    (1, "ann", "train", 2, 4, 4, 40.0, 12),
+    (1, "bob", "report", 1, 2, 2, 12.0, 6),
+    (2, "cat", "sweep", 2, 3, 3, 9.0, 14),
+    (3, "bob", "fix", 4, 1, 1, 58.0, 3),
+    (4, "ann", "tune", 1, 2, 7, 15.0, 10),  # takes longer than any job may
+    (6, "cat", "sweep2", 3, 3, 3, 20.0, 10),
+    (7, "bob", "crash", 1, 2, 1, 14.0, 6),
+    (8, "cat", "cheap", 4, 4, 4, 1.0, 8),  # not worth its price
+    (10, "ann", "night", 3, 4, 4, 45.0, 9),
+    (11, "bob", "late", 2, 2, 2, 25.0, 7),
+]  # fmt: skip
+SCRIPT = """#!/bin/sh
+began=$(cat {folder}/clock); touch {folder}/{job}
+until [ "$(cat {folder}/clock)" -ge $((began + {hours})) ]; do sleep 0.1; done
+exit {status}
+"""
+
+
+def wait_for(what):
+    while not what():
+        time.sleep(0.05)
+
+
+def play(folder: Path) -> tuple[list[dict], list[dict], list[dict]]:
+    """Play the day; return jobs, events and the ledger."""
+    plugin, table, token, clock = (folder / name for name in ("job_submit.lua", "announced", "token", "clock"))
+    plugin.write_text(plugin_text(table, default=True, check_users=False))
+    with (
+        OneHostCluster(folder / "slurm", 4, lua=plugin) as cluster,
+        serving(CONFIG, str(folder / "market.db"), operator_token_file=token) as url,
+        LiveClient(url, token.read_text().strip()) as operator,
+    ):
+        owners = {
+            name: LiveClient(url, operator.create_owner(name, deposit=100.0)["token"]) for name in ("ann", "bob", "cat")
+        }
+        wake, stop = threading.Event(), threading.Event()
+        bridge = SlurmBridge(operator, cluster.slurm, BridgeRules(check_users=False, announced=table))
+        bridge.step()
+        thread = threading.Thread(target=bridge.run, args=(wake, stop, 0.1))
+        thread.start()
+        hours_of = {f"{owner}.{name}": real for _, owner, name, _, _, real, *_ in DAY}
+        clock.write_text("0")
+        for hour in range(1, HOURS + 1):
+            end = time.monotonic() + SECONDS
+            for _, owner, name, nodes, hours, _, value, slack in (job for job in DAY if job[0] == hour):
+                points = [{"arrival": hour, "duration": hours, "probability": 1.0}]
+                worth = {"kind": "deadline", "value": value, "deadline": hour + slack}
+                job = owners[owner].submit({"concurrency": nodes, "value": worth, "requirements": points}, name=name)[
+                    "job"
+                ]
+                wait_for(lambda: f"{job} " in table.read_text())
+                script = SCRIPT.format(folder=folder, job=job, hours=hours_of[job], status=int(name == "crash"))
+                options = [f"--comment=market:{job}", f"--nodes={nodes}", f"--time={hours}", "--output=/dev/null"]
+                cluster.slurm.submit(script, *options)
+            wait_for(lambda: not operator.jobs(state="submitted"))
+            running = operator.jobs(state="running")
+            wait_for(lambda: all((folder / job["job"]).exists() for job in running))
+            time.sleep(max(0.0, end - time.monotonic()))
+            clock.write_text(str(hour))  # the hour is over
+            over = [job["job"] for job in running if job["start"] + hours_of[job["job"]] <= hour]
+            wait_for(lambda: not {job["job"] for job in operator.jobs(state="running")} & set(over))
+            operator.advance()
+        time.sleep(1.0)
+        stop.set()
+        thread.join()
+        return operator.jobs(), list(operator.events(follow=False)), operator.ledger()["entries"]
+
+
+with tempfile.TemporaryDirectory(prefix="day-") as own:
+    jobs, events, entries = play(Path(own))
+
+evictions = sum(each["event"] == "evict" for event in events for each in event["decisions"])
+print(f"{HOURS} hours, {len(jobs)} jobs, {evictions} evicted")
+for job in jobs:
+    hours = f"{job['start']}-{job['end']}" if job["start"] else "never"
+    how = job["outcome"] or job["state"]
+    paid = f"exit {job['exit_code']!s:5} pays {job['charge'] or 0:6.2f}"
+    print(f"{job['job']:12} {job['nodes']} nodes  hours {hours:6} {how:8} {paid}")
+for name in ("ann", "bob", "cat", "market"):
+    balance = sum(entry["credits"] for entry in entries if entry["account"] == name)
+    print(f"{name:12} {balance:8.2f} credits")
+
+figure, axes = plt.subplots(figsize=(7, 3.2))
+row = 0
+for job in jobs:
+    if job["start"]:
+        color = {"ann": "C0", "bob": "C1", "cat": "C2"}[job["owner"]]
+        bar = {"hatch": "//"} if job["state"] == "evicted" else {}
+        axes.barh(
+            row,
+            job["end"] - job["start"],
+            left=job["start"],
+            color=color,
+            edgecolor="white",
+            height=0.2 * job["nodes"],
+            **bar,
+        )
+    axes.text(job["submitted"] - 0.1, row, job["job"], ha="right", va="center", fontsize=7)
+    axes.plot(job["submitted"], row, "k|")
+    row -= 1
+axes.set(xlabel="hour", yticks=[], xlim=(-1.5, HOURS))
+figure.savefig("figure.png", dpi=110, bbox_inches="tight")

@@ -1,0 +1,155 @@
+"""What a bridge decides from the two lists, without any daemon: every row of its table, and where it ends."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched.live.slurm_pairs import MarketJob, View, decide, successor
+from marketsched.live.slurm_plugin import plugin_text, write_announced
+from marketsched.slurm import SlurmJob
+
+WAITS = SlurmJob(7, "run", "ann", "market:ann.a", "PENDING", "", True, 1, 1.0, 0.0, 0.0, 0, 0, 5)
+STATES = {
+    "held": WAITS,
+    "free": replace(WAITS, held=False),
+    "runs": replace(WAITS, held=False, state="RUNNING", started=2.0),
+    "done": replace(WAITS, held=False, state="COMPLETED", started=2.0, ended=3.0),
+    "died": replace(WAITS, held=False, state="FAILED", started=2.0, ended=3.0, exit_code=3),
+    "node": replace(WAITS, held=False, state="NODE_FAIL", started=2.0, ended=3.0),
+}
+JOB = MarketJob("ann.a", "ann", "submitted", 1, start=4)
+GONE = ("completed", "dropped", "cancelled", "evicted")
+
+
+def view_of(job, mates, **more):
+    known = {} if job is None else {job.job: job}
+    return View(known, mates, 5, 2, **{"usable": 2, **more})
+
+
+def kinds(job, *mates, **more):
+    return [action.kind for action in decide(view_of(job, mates, **more)).actions]
+
+
+@pytest.mark.parametrize(
+    ("state", "mate", "expected"),
+    [
+        ("submitted", "held", ["arrive"]),
+        ("submitted", "free", ["hold", "arrive"]),
+        ("submitted", "runs", ["stop"]),
+        ("submitted", "done", []),
+        ("arrived", "held", []),
+        ("arrived", "free", ["hold"]),
+        ("arrived", "runs", ["stop"]),
+        ("running", "held", ["release"]),
+        ("running", "free", []),
+        ("running", "runs", []),
+        ("running", "done", ["complete"]),
+        ("running", "died", ["complete"]),
+        ("running", "node", ["complete"]),
+        ("dropped", "held", ["cancel"]),
+        ("cancelled", "held", ["cancel"]),
+        ("evicted", "runs", ["stop"]),
+        ("evicted", "held", []),
+        ("evicted", "free", ["hold"]),
+        ("completed", "runs", ["stop"]),
+        ("completed", "done", []),
+    ],
+)
+def test_every_pair_of_states_has_its_action(state, mate, expected):
+    assert kinds(replace(JOB, state=state), STATES[mate]) == expected
+
+
+def test_completions_say_how_it_went():
+    running = replace(JOB, state="running")
+    for mate, outcome, code in (("done", "done", 0), ("died", "failed", 3), ("node", "node-failed", None)):
+        (action,) = decide(view_of(running, [STATES[mate]])).actions
+        assert (action.outcome, action.exit_code) == (outcome, code)
+    (action,) = decide(view_of(running, [])).actions
+    assert (action.kind, action.outcome) == ("complete", "failed")
+    moved = replace(WAITS, comment="market:ann.a.r1")
+    (first, *_) = decide(view_of(running, [moved])).actions
+    assert {x.outcome for x in decide(view_of(running, [moved])).actions if x.job == "ann.a"} == {"node-failed"}
+    assert first.kind == "cancel"  # here nobody announced ann.a.r1
+
+
+def test_who_has_no_place_is_cancelled_and_a_statement_is_announced():
+    assert kinds(None, WAITS) == ["cancel"]
+    assert kinds(None, replace(WAITS, comment="hello")) == ["cancel"]
+    assert kinds(None, replace(WAITS, comment='market:{"value": 1}')) == ["announce"]
+    assert kinds(JOB, replace(WAITS, user="bob")) == ["cancel"]
+    assert kinds(JOB, replace(WAITS, user="bob"), check_users=False) == ["arrive"]
+    assert kinds(JOB, replace(WAITS, nodes=2)) == ["cancel"]
+    assert sorted(kinds(JOB, WAITS, replace(WAITS, id=8))) == ["arrive", "cancel"]
+    assert kinds(replace(JOB, state="running"), STATES["runs"], replace(WAITS, id=8)) == ["cancel"]
+
+
+def test_with_fewer_nodes_starts_wait_and_the_last_submitted_goes():
+    first, last = (replace(JOB, job=f"ann.{x}", state="running", order=i) for i, x in enumerate("ab"))
+    mates = [replace(STATES["runs"], id=i, comment=f"market:{job.job}") for i, job in enumerate((first, last), 1)]
+    view = View({job.job: job for job in (first, last)}, mates, 5, 2, 1)
+    decision = decide(view)
+    assert [(action.kind, action.job) for action in decision.actions] == [("again", "ann.b")]
+    assert decision.removed == ("ann.b",) and decision.held == ()
+    held = View(view.market, [mates[0], replace(mates[1], state="PENDING", held=True, started=0.0)], 5, 2, 1)
+    assert decide(held).held == ("ann.b",) and decide(held).actions == ()
+    assert [action.kind for action in decide(replace(held, round=6)).actions] == ["take_back"]
+    assert [action.kind for action in decide(replace(held, usable=2)).actions] == ["release"]
+
+
+def apply(action, jobs, mates):
+    """Do to two toy sides what an action does to the real ones."""
+    mate, job = mates.get(action.number), jobs.get(action.job)
+    if action.kind == "arrive":
+        jobs[action.job] = replace(job, state="arrived")
+    elif action.kind in ("hold", "stop"):
+        mates[mate.id] = replace(mate, state="PENDING", held=True, started=0.0)
+    elif action.kind == "release":
+        mates[mate.id] = replace(mate, held=False)
+    elif action.kind == "cancel":
+        mates[mate.id] = replace(mate, state="CANCELLED", held=False)
+    elif action.kind == "complete":
+        assert job.state == "running"
+        jobs[action.job] = replace(job, state="completed")
+    elif action.kind in ("again", "take_back"):
+        new = successor(action.job)
+        jobs[new] = replace(job, job=new, state="submitted", start=None)
+        mates[mate.id] = replace(mate, comment=f"market:{new}", state="PENDING", held=True, started=0.0)
+        jobs[action.job] = replace(job, state="completed")
+
+
+@given(
+    st.lists(st.sampled_from(["submitted", "arrived", "running", *GONE]), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(sorted(STATES)), st.integers(1, 2)), max_size=6),
+    st.integers(0, 4),
+    st.integers(4, 7),
+)
+def test_from_any_two_lists_it_comes_to_rest_with_nothing_on_nodes_unasked(states, drawn, usable, now):
+    jobs = {f"ann.j{i}": replace(JOB, job=f"ann.j{i}", state=x, order=i) for i, x in enumerate(states)}
+    mates = {
+        i: replace(STATES[state], id=i, comment=f"market:ann.j{of}", nodes=nodes)
+        for i, (of, state, nodes) in enumerate(drawn, 1)
+    }
+    for _ in range(6):
+        decision = decide(View(dict(jobs), list(mates.values()), now, 4, usable))
+        if not decision.actions:
+            break
+        for action in decision.actions:
+            apply(action, jobs, mates)
+    assert not decision.actions
+    for mate in mates.values():
+        if mate.active:
+            job = jobs[mate.comment.removeprefix("market:")]
+            assert job.state == "running" and job.nodes == mate.nodes
+    if usable < 4:
+        assert sum(mate.nodes for mate in mates.values() if mate.active) <= usable
+
+
+def test_the_plugin_and_its_table(tmp_path):
+    text = plugin_text(tmp_path / 'a "b"', partition="m", default=True, check_users=False, operator=7)
+    assert f'local ANNOUNCED = "{tmp_path}/a \\"b\\""' in text and 'local PARTITION = "m"' in text
+    assert "local IS_DEFAULT = true" in text and "local CHECK_USERS = false" in text and "local OPERATOR = 7" in text
+    table = tmp_path / "announced"
+    write_announced(table, [JOB, replace(JOB, job="ann.b", nodes=3)])
+    assert table.read_text() == "ann.a ann 1\nann.b ann 3\n" and list(tmp_path.iterdir()) == [table]
