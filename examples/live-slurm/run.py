@@ -69,17 +69,17 @@ def play(folder: Path) -> tuple[list[dict], list[dict], list[dict]]:
                 job = owners[owner].submit({"concurrency": nodes, "value": worth, "requirements": points}, name=name)[
                     "job"
                 ]
-                wait_for(lambda: f"{job} " in table.read_text())
+                wait_for(lambda job=job: f"{job} " in table.read_text())
                 script = SCRIPT.format(folder=folder, job=job, hours=hours_of[job], status=int(name == "crash"))
                 options = [f"--comment=market:{job}", f"--nodes={nodes}", f"--time={hours}", "--output=/dev/null"]
                 cluster.slurm.submit(script, *options)
             wait_for(lambda: not operator.jobs(state="submitted"))
             running = operator.jobs(state="running")
-            wait_for(lambda: all((folder / job["job"]).exists() for job in running))
+            wait_for(lambda running=running: all((folder / job["job"]).exists() for job in running))
             time.sleep(max(0.0, end - time.monotonic()))
             clock.write_text(str(hour))  # the hour is over
             over = [job["job"] for job in running if job["start"] + hours_of[job["job"]] <= hour]
-            wait_for(lambda: not {job["job"] for job in operator.jobs(state="running")} & set(over))
+            wait_for(lambda over=over: not {job["job"] for job in operator.jobs(state="running")} & set(over))
             operator.advance()
         time.sleep(1.0)
         stop.set()
