@@ -309,7 +309,7 @@ class SlurmBridge:
                 point.setdefault("arrival", self._round)
             statement.setdefault("concurrency", mate.nodes)
             job = self._submit_once(f"{owner}.{label}", statement)
-        except (ValueError, AttributeError, TypeError, MarketschedError) as error:
+        except (ValueError, AttributeError, TypeError, RecursionError, MarketschedError) as error:
             if isinstance(error, ConnectionError):
                 raise
             self._cancel(Action("cancel", "", mate.id, f"the statement in its comment: {error}"[:200]))

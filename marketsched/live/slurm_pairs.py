@@ -21,6 +21,7 @@ worked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from typing import Any, Literal
 from marketsched.slurm.commands import SlurmJob
 
 PREFIX = "market:"
+NAME = re.compile(r"[a-z0-9_-]{1,32}\.[A-Za-z0-9_.-]{1,64}")  # whatever users write there, no other is asked for
 NODE_FAILURES = ("NODE_FAIL", "BOOT_FAIL")  # states of Slurm
 Kind = Literal["announce", "arrive", "hold", "release", "stop", "cancel", "complete", "again", "take_back"]
 LONGEST_LABEL = 64  # characters of the part of a name that is the owner's choice
@@ -135,11 +137,11 @@ def name_of(comment: str) -> str | None:
 
     Examples
     --------
-    >>> name_of("market:ann.nightly-17"), name_of("market:{birth: 1}"), name_of("hello")
-    ('ann.nightly-17', None, None)
+    >>> name_of("market:ann.nightly-17"), name_of("market:{birth: 1}"), name_of("hello"), name_of("market:../owners")
+    ('ann.nightly-17', None, None, None)
     """
     text = comment.removeprefix(PREFIX)
-    return text if text != comment and text and not text.lstrip().startswith("{") else None
+    return text if text != comment and NAME.fullmatch(text) else None
 
 
 def statement_in(comment: str) -> str | None:

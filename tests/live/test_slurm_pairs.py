@@ -76,7 +76,8 @@ def test_completions_say_how_it_went():
 
 def test_who_has_no_place_is_cancelled_and_a_statement_is_announced():
     assert kinds(None, WAITS) == ["cancel"]
-    assert kinds(None, replace(WAITS, comment="hello")) == ["cancel"]
+    for comment in ("hello", "market:", "market:../owners", "market:ann", "market:ann.a?x=1", "market:ann.a/arrival"):
+        assert kinds(JOB, replace(WAITS, comment=comment)) == ["cancel"]
     assert kinds(None, replace(WAITS, comment='market:{"value": 1}')) == ["announce"]
     assert kinds(JOB, replace(WAITS, user="bob")) == ["cancel"]
     assert kinds(JOB, replace(WAITS, user="bob"), check_users=False) == ["arrive"]
