@@ -231,7 +231,18 @@ def live_slurm(ran):
     assert sum(charges) == pytest.approx(balances[-1])
 
 
+def live_agents(ran):
+    for name in ("agent-07", "agent-19"):
+        left, by_truth = (
+            float(x)
+            for x in re.search(rf"{name}, .*: (-?[\d.]+); had it told the truth: (-?[\d.]+)", ran.text).groups()
+        )
+        assert left < by_truth
+    assert ran.number(r"deposited ([\d.]+)") == 3000
+
+
 HEADLINES = {
+    "live-agents": live_agents,
     "live-slurm": live_slurm,
     "why-truthful": why_truthful,
     "near-saturation": near_saturation,

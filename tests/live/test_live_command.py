@@ -1,0 +1,80 @@
+"""The commands `marketsched live`, from a market that is made to its export replayed."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from live_tools import PLAIN, sow
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.live.client import LiveClient
+from marketsched.live.serving import serving
+from marketsched.show.cli import app
+
+
+def run(*arguments, status=0):
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == status, done.output
+    return done.stdout if status == 0 else done.stderr
+
+
+def test_a_day_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sow.yaml").write_text(dump_yaml(sow(1, 1)))
+    with serving(PLAIN, "market.db", operator_token_file="operator.token") as url:
+        monkeypatch.setenv("MARKETSCHED_URL", url)
+        monkeypatch.setenv("MARKETSCHED_TOKEN_FILE", "operator.token")
+        (tmp_path / "ann.token").write_text(run("live", "owner", "ann", "--deposit", "5"))
+        ann = ("--token-file", "ann.token")
+        offered = json.loads(run("live", "quote", "sow.yaml", *ann))
+        job = json.loads(run("live", "submit", "sow.yaml", "--name", "x", *ann))
+        assert job["plan"] == offered["plan"] and job["runs"] == offered["runs"] and job["job"] == "ann.x"
+        assert json.loads(run("live", "arrive", "ann.x", "--signal", "1", *ann))["state"] == "arrived"
+        operator = LiveClient()
+        operator.advance()
+        operator.complete("ann.x")
+        assert "ann.x" in run("live", "status") and '"completed"' in run("live", "status", "ann.x", *ann)
+        assert "4.500000" in run("live", "owner") and "sum market: 0.500000" in run("live", "ledger")
+        assert "concurrency = 9" in run("live", "submit", _bad(tmp_path), *ann, status=2)
+        run("live", "owner", "ann", "--revoke")
+        assert "expected Bearer and a token that is good" in run("live", "status", *ann, status=2)
+    (tmp_path / "log.jsonl").write_text(run("live", "export"))
+    (tmp_path / "config.yaml").write_text(run("live", "export", "--config"))
+    assert run("replay", "config.yaml", "log.jsonl") == run("live", "export", "--decisions")
+    assert "is not there" in run("live", "export", "--db", "other.db", status=2)
+    assert "expected an address of the loopback" in run("live", "serve", "--host", "0.0.0.0", "--port", "0", status=2)
+
+
+def _bad(folder):
+    (folder / "bad.yaml").write_text(dump_yaml(sow(1, 1, nodes=9)))
+    return folder / "bad.yaml"
+
+
+@pytest.mark.parametrize("signal", ["terminate", "interrupt"])
+def test_the_command_serves_until_it_is_asked_to_end(signal, tmp_path):
+    import signal as signals
+
+    (tmp_path / "market.yaml").write_text(dump_yaml(PLAIN))
+    command = [sys.executable, "-m", "marketsched", "live", "serve", "market.yaml", "--port", "0"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        line = process.stderr.readline()
+        assert "market, round 1, http://127.0.0.1:" in line
+        client = LiveClient(line.split()[-1], (tmp_path / "operator.token").read_text().strip())
+        stream = client.events()
+        assert next(stream)["event"] == "owner"  # a stream does not hold it up
+        process.send_signal(signals.SIGTERM if signal == "terminate" else signals.SIGINT)
+        assert process.wait(30) == 0
+        stream.close()
+    finally:
+        process.kill()
+        process.stderr.close()
+
+
+def test_other_commands_do_not_load_what_live_needs():
+    loaded = "import sys, marketsched.show.cli; print({'fastapi', 'sqlalchemy', 'httpx', 'uvicorn'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "set()"
