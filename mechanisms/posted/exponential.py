@@ -183,7 +183,7 @@ class SlotPricing:
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return prices (n_starts, n_durations) and the longest duration on sale per start (n_starts,)."""
-        self._reach(first_start + n_starts + n_durations)
+        self._reach(first_start + n_starts + n_durations if n_starts else 0)
         prices = np.empty((n_starts, n_durations))
         longest = np.empty(n_starts, dtype=np.int64)
         room = self.supply - concurrency + CAP_TOLERANCE if self._capped else np.inf

@@ -99,13 +99,15 @@ class Planner:
         shortest, longest = int(law.durations.min()), int(law.durations.max())
         last_value = limits.last_useful_completion(sow)
         n_starts = max(0, last_value - shortest - first_start + 1)
-        check_menu(first_start - now + n_starts, longest)
+        # A job that is worth nothing when it can first start is looked at in no round, however far ahead it lies.
+        rows = first_start - now + n_starts if n_starts else 1
+        check_menu(rows, longest)
         values = sow.value.table(first_start, n_starts + longest)
         values[max(0, last_value + 1 - first_start) :] = 0.0
         prices, on_sale = self.relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
         if failures is None:
             asked = self._oracle if oracle is None else oracle
-            failures = asked.table(sow.concurrency, first_start - now + n_starts, longest)
+            failures = asked.table(sow.concurrency, rows, longest)
         choice = choose_starts(
             law,
             values,

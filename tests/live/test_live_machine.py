@@ -1,5 +1,7 @@
 """The live market is the replayer: the same decisions in whatever order the world reports; quotes change nothing."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -194,6 +196,18 @@ def test_the_market_ends_with_its_horizon():
     assert market.over and market.jobs["ann.1"].gone
     refused(EventError, market.apply, {"event": "advance"}, 6)
     refused(EventError, market.quote, market.accounts.get("ann"), "ann.2", sow(3))
+
+
+@pytest.mark.parametrize("arrival", [100, 9_999_000])
+def test_a_job_that_comes_too_late_costs_no_more_the_later_it_is(arrival):
+    """The tables of a quote reach no further than a start can be worth anything: no report makes them large."""
+    market = market_of({**SIZED, "pricing": {"kind": "exponential"}, "capacity": 9})
+    tracemalloc.start()
+    offer = market.quote(market.accounts.get("ann"), "ann.1", sow(arrival, 3, deadline=10_000_000))
+    market.apply(submit("ann.1", sow(arrival, 3, deadline=10_000_000)), 2)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert offer.plan.starts == ((arrival, 3, None),) and taken < 1_000_000
 
 
 def test_late_completes_and_open_ends_in_a_log():
