@@ -310,6 +310,8 @@ class LiveService:
     def _serve(self, requests: list[_Request]) -> None:
         batch, answers = Batch(), []
         for request in requests:
+            if not request.future.set_running_or_notify_cancel():
+                continue  # who asked has gone before it was looked at: nothing happens
             if self._down:
                 answers.append((request, UnavailableError(f"unavailable: {self._down}")))
                 continue

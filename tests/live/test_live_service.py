@@ -331,6 +331,16 @@ def test_a_clock_of_another_century_stops_the_start(tmp_path):
     assert "a clock that is right" in str(error)
 
 
+def test_who_hangs_up_stops_nothing(tmp_path):
+    service = LiveService(f"{tmp_path}/m.db", PLAIN)
+    waiting = [service.ask(calls.market(OPERATOR, 0)) for _ in range(3)]
+    assert waiting[1].cancel()
+    service.start()
+    assert waiting[2].result(20)["round"] == waiting[0].result(20)["round"] == 1
+    assert ask(service, calls.advance(OPERATOR, {}))["round"] == 2
+    service.stop()
+
+
 def test_clients_together_lose_nothing(tmp_path):
     service = begun(f"{tmp_path}/m.db", config("posted-price", requests_per_second=1000))
     ask(service, calls.create_owner(OPERATOR, {"owner": "ann"}))
