@@ -28,6 +28,7 @@ frame, waits = found.run.frame, found.waits()
 print(f"{count} jobs, {market.capacity} nodes; killed at their limit: {(frame['state'] == 'TIMEOUT').sum()}")
 for name in ("easy-backfill", "conservative-backfill"):
     print(f"{found.equal(name)} of {count} jobs start in the round in which {name} starts them")
+print("rounds with a queue, and those in which Slurm decides like easy-backfill: {} {}".format(*found.decisions()))
 print("mean wait, rounds:", ", ".join(f"{name} {wait:.2f}" for name, wait in waits.items()))
 if found.run.late:
     print(f"this machine was too slow: {found.run.late} rounds were late", file=sys.stderr)

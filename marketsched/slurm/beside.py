@@ -16,6 +16,7 @@ from marketsched.mechanisms.mechanism import EventKind
 from marketsched.mechanisms.ranges import Positive, checked
 from marketsched.mechanisms.schedulers.conservative_backfill import ConservativeBackfill
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
+from marketsched.mechanisms.schedulers.queue_scheduler import backfilled
 from marketsched.slurm.cluster import OneHostCluster
 from marketsched.slurm.gate import SlurmRun, play_in_slurm, wall_time
 from marketsched.worlds.workload import Workload
@@ -35,13 +36,36 @@ class Beside:
     ----------
     run : SlurmRun
         What Slurm did; its frame has a column for each of `SCHEDULERS`, the round in which that starts the job.
+    nodes : int
+        How many there were.
     """
 
     run: SlurmRun = field(repr=False)
+    nodes: int
 
     def equal(self, scheduler: str) -> int:
         """Return how many jobs start in the same round as in Slurm."""
         return int((self.run.frame["start"] == self.run.frame[scheduler]).sum())
+
+    def decisions(self) -> tuple[int, int]:
+        """Return in how many rounds somebody waited, and in how many of them Slurm did as EASY backfilling does.
+
+        Each round is looked at by itself, with what ran and waited in Slurm, so that one difference makes no others.
+        """
+        frame, nodes = self.run.frame, self.nodes
+        end = frame["start"] + frame["wall_time"]
+        left = frame["start"] + frame[["duration", "wall_time"]].min(axis=1)
+        rounds = equal = 0
+        for now in range(int(frame["arrival"].min()), int(frame["start"].max()) + 1):
+            queue = frame[(frame["arrival"] <= now) & (frame["start"] >= now)]
+            running = (frame["start"] < now) & (left > now)
+            if not queue.empty:
+                sizes = list(zip(queue["nodes"].tolist(), queue["wall_time"].tolist(), strict=True))
+                ends = zip(end[running].tolist(), frame["nodes"][running].tolist(), strict=True)
+                free = nodes - int(frame["nodes"][running].sum())
+                rounds += 1
+                equal += backfilled(sizes, free, ends, now) == (queue["start"] == now).tolist()
+        return rounds, equal
 
     def waits(self) -> pd.Series[float]:
         """Return mean waits in rounds, ``slurm`` and the schedulers."""
@@ -91,7 +115,7 @@ def beside_slurm(
             run = play_in_slurm(workload.jobs, cluster, licenses=licenses)
     for name in SCHEDULERS:
         run.frame[name] = run.frame["job"].map(starts_of(name, workload))
-    return Beside(run)
+    return Beside(run, workload.capacity)
 
 
 def starts_of(scheduler: str, workload: Workload) -> dict[str, int]:
