@@ -1,4 +1,4 @@
-"""A live market under load: eight owners that submit as fast as they are answered, while quotes come at 100 a second.
+"""A live market under load: eight owners that submit at most 220 jobs a second, while quotes come at 100 a second.
 
 The service is a process of its own on SQLite, every answer on the disk; the load comes from this process, on the same
 machine. The market is posted-price with 200 sample paths, statements of two cases, and a round a second.
@@ -22,7 +22,8 @@ import numpy as np
 from harness import Row, benchmark
 
 SECONDS = 20.0
-CLIENTS, QUOTING, QUOTES = 8, 4, 100  # owners that submit; that ask for quotes; quotes a second
+CLIENTS, SUBMISSIONS = 8, 220  # owners that submit; at most so many a second together
+QUOTING, QUOTES = 4, 100  # owners that ask for quotes; quotes a second
 CONFIG = {
     "mechanism": "posted-price",
     "capacity": 400,
@@ -74,8 +75,10 @@ class _Load:
         return {"sow": {"concurrency": int(rng.integers(1, 5)), "value": value, "requirements": rows}}
 
     def _submit(self, n: int, caller: _Caller) -> None:
-        rng = np.random.default_rng(n)
+        rng, due = np.random.default_rng(n), time.monotonic()
         while time.monotonic() < self.end:
+            due += CLIENTS / SUBMISSIONS
+            time.sleep(max(0.0, due - time.monotonic()))
             done = caller.post("/v1/jobs", self._statement(rng))
             self.submitted[n] += "job" in done
             self.refused += "job" not in done
