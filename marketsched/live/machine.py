@@ -134,7 +134,7 @@ class LiveMarket:
         UnknownNameError
             If there is none of that name.
         """
-        if name not in self.jobs:
+        if not isinstance(name, str) or name not in self.jobs:
             raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
         return self.jobs[name]
 

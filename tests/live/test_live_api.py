@@ -71,6 +71,7 @@ CALLS = {  # call: its body, and the status for operator, reader, ann (whose job
     ("GET", "/v1/events?follow=false"): (None, OK, OK, OK, OK),
     ("POST", "/v1/rounds"): ({"rounds": 0}, 422, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/nodes"): ({"usable": 2}, OK, FORBIDDEN, FORBIDDEN, FORBIDDEN),
+    ("POST", "/v1/nodes?held"): ({"usable": 2, "held": [{}]}, UNKNOWN, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("GET", "/v1/owners"): (None, OK, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/owners"): ({"owner": "ann"}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/owners/ann/deposits"): ({"credits": 1}, OK, FORBIDDEN, FORBIDDEN, FORBIDDEN),
