@@ -16,6 +16,7 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Unk
 
 MICRO = 1_000_000  # to a credit
 MOST_CREDITS = 1e12  # of one deposit or limit
+MOST_MICRO = round(MOST_CREDITS * MICRO)  # of all deposits: sums stay within 64 bits
 MARKET, DEPOSITS = "market", "deposits"  # accounts that are nobody's
 OWNER_NAME = r"^[a-z0-9_-]{1,32}$"
 Role = Literal["owner", "operator", "reader"]
@@ -81,8 +82,15 @@ class Accounts:
 
     def deposit(self, name: str, credits: float) -> list[Posting]:
         """Return the postings of a deposit."""
-        micro = micro_of("credits", credits)
+        micro = self.check_deposit(credits)
         return [Posting(DEPOSITS, -micro, "deposit"), Posting(self.get(name).name, micro, "deposit")]
+
+    def check_deposit(self, credits: object) -> int:
+        """Return a deposit in millionths, or raise an error if it is none, or one too many."""
+        micro = micro_of("credits", credits)
+        if self.deposited + micro > MOST_MICRO:
+            raise EventError(place="credits", value=credits, legal=f"at most {MOST_CREDITS:g} in all deposits together")
+        return micro
 
     def charge(self, name: str, payment: float, job: str) -> list[Posting]:
         """Return the postings of a job's charge, credits."""

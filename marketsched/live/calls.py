@@ -276,7 +276,7 @@ def create_owner(who: Principal, said: Said) -> Work:
         new = accounts.check_new(_given(said, "owner"), role, limit)
         event = {"event": "owner", "owner": new.name, "role": role, **({} if limit is None else {"limit": limit})}
         if deposit_ != 0:
-            _check_credits(deposit_)
+            accounts.check_deposit(deposit_)
         row = turn.record(event, who.name)
         turn.enter_account(new.name)
         if deposit_ != 0:
@@ -304,7 +304,7 @@ def deposit(who: Principal, owner: str, said: Said) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         found = turn.market.accounts.get(owner)
-        _check_credits(_given(said, "credits"))
+        turn.market.accounts.check_deposit(_given(said, "credits"))
         turn.record({"event": "deposit", "owner": found.name, "credits": said["credits"]}, who.name)
         return turn.market.accounts.shown(found)
 
@@ -357,12 +357,6 @@ def _given(said: Said, key: str) -> Any:
     if key not in said:
         raise InvalidParameterError("is missing", place=key)
     return said[key]
-
-
-def _check_credits(credits: object) -> None:
-    from marketsched.live.accounts import micro_of
-
-    micro_of("credits", credits)
 
 
 def _acting_for(turn: Turn, who: Principal, said: Said) -> Account:

@@ -324,7 +324,7 @@ class Journal:
         """Turn what a database driver raises into one error of the package."""
         try:
             yield
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, OverflowError) as error:
             if isinstance(error, JournalError):
                 raise
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()
