@@ -9,6 +9,7 @@ import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -31,12 +32,8 @@ class LiveError(MarketschedError, RuntimeError):
         The problem details: ``detail``, and where they are known ``place``, ``value``, ``legal``.
     """
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(str(problem.get("detail", f"HTTP status {status}")))
-        self.status, self.problem = status, dict(problem)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.status, self.problem)
+    status: int = 0
+    problem: Mapping[str, Any] = MappingProxyType({})
 
 
 class LiveUnavailableError(MarketschedError, ConnectionError):
@@ -266,7 +263,10 @@ def _refusal(answer: httpx.Response) -> LiveError:
         problem = answer.json()
     except ValueError:
         problem = {"detail": answer.text[:200]}
-    return LiveError(answer.status_code, problem if isinstance(problem, dict) else {})
+    problem = problem if isinstance(problem, dict) else {}
+    error = LiveError(str(problem.get("detail", f"HTTP status {answer.status_code}")))
+    error.status, error.problem = answer.status_code, problem
+    return error
 
 
 def _said(**fields: Any) -> dict[str, Any]:

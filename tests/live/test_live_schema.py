@@ -29,6 +29,7 @@ def schema_of(url):
     return schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("role", ["operator", "owner"])
 def test_no_request_is_a_fault_of_the_service(market, role):

@@ -48,6 +48,7 @@ def test_a_cluster_says_what_it_lacks(tmp_path, monkeypatch):
         OneHostCluster(tmp_path)
 
 
+@pytest.mark.slow
 @WITH_SLURM
 def test_a_job_is_held_let_go_put_back_and_ends_with_its_exit_code(tmp_path):
     with OneHostCluster(tmp_path, 2, settings={"MessageTimeout": "1"}) as cluster:
