@@ -15,6 +15,7 @@ import pytest
 from slurm_trials import WITH_SLURM, Trial, until
 
 KILLS = int(os.environ.get("MARKETSCHED_SLURM_KILLS", "3"))
+ROUND = 1.0  # seconds at least; a job that is let go begins within one
 FINAL = ("completed", "dropped", "cancelled", "evicted")
 
 
@@ -45,10 +46,10 @@ def play_one(trial, bridge, label, victim, moment):
     """Announce two jobs, submit them, kill somebody after ``moment`` seconds, and wait for the end of both."""
     runs = trial.folder / "runs"
     jobs = {trial.announce(f"{label}-{i}", rounds=(1, 2, 3), bridge=False): None for i in range(2)}
-    end, killed = time.monotonic() + moment, False
+    end, killed, next_round = time.monotonic() + moment, False, 0.0
 
     def played():
-        nonlocal killed
+        nonlocal killed, next_round
         if not killed and time.monotonic() >= end:
             if victim == "bridge":
                 bridge.kill()
@@ -62,11 +63,12 @@ def play_one(trial, bridge, label, victim, moment):
         for job in jobs:  # users submit what Slurm does not know, once the plugin lets them
             if f"market:{job}" not in known and job in listed and trial.state(job) == "submitted":
                 trial.batch(job, f"echo {job} $(date +%s.%N) >> {runs}; exec sleep 0.5", minutes=2)
-        if all(trial.state(job) != "submitted" for job in jobs):
+        if all(trial.state(job) != "submitted" for job in jobs) and time.monotonic() >= next_round:
             trial.operator.advance()
+            next_round = time.monotonic() + ROUND
         return killed and all(trial.state(job) in FINAL for job in jobs)
 
-    until(played, 60.0)
+    until(played, 120.0)
 
 
 @pytest.mark.slow
