@@ -168,6 +168,11 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_table(kind), *_plugins(kind)]))
 
 
+def plugin_names() -> tuple[tuple[str, str], ...]:
+    """Return kind and name of all that installed packages add, in the order of `KINDS`; nothing is loaded."""
+    return tuple((kind, name) for kind in KINDS for name in _plugins(kind))
+
+
 def canonical(kind: str, name: str) -> str:
     """Return what an alias stands for, and any other name as it is."""
     return _ALIASES.get((kind, name), name) if isinstance(name, str) else name

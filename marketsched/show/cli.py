@@ -151,10 +151,11 @@ def replay(
 def scenarios(
     name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", show_default=False)] = None,
 ) -> None:
-    """List the built-in scenarios, or print one."""
+    """List the built-in scenarios, and what installed packages add; or print one."""
     with one_line_errors():
         from marketsched.config.scenario_file import built_in_names, built_in_text
         from marketsched.config.strict_yaml import parse_yaml
+        from marketsched.mechanisms.registry import plugin_names
 
         if name is not None:
             typer.echo(built_in_text(name), nl=False)
@@ -162,6 +163,8 @@ def scenarios(
         known = {each: parse_yaml(built_in_text(each), each)["description"] for each in built_in_names()}
         for each, description in known.items():
             typer.echo(f"{each:{max(map(len, known))}}  {description}")
+        if added := ", ".join(f"{kind} {each}" for kind, each in plugin_names()):
+            typer.echo(f"from installed packages: {added}")
 
 
 @traces_app.callback(invoke_without_command=True)

@@ -8,7 +8,8 @@ import pytest
 from example_runs import EXAMPLES, PRINTED, ROOT, command_of, printed_in_readme, run_example
 from marketsched.slurm import missing_programs
 
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
+FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/README.md"))
+NAMES = [folder.name for folder in FOLDERS if not (folder / "pyproject.toml").exists()]  # a package has its own test
 NOTEBOOKS = sorted(EXAMPLES.glob("*/*.ipynb"))
 MOST_BYTES = 150_000  # of a figure
 LONGEST = 10  # lines of a function in a notebook, beside its signature and docstring
