@@ -15,7 +15,7 @@ endif
 export NUMBA_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow browser kernels check format lint types imports bench docs coverage dev clean links
+.PHONY: help demo test slow browser kernels check format lint types imports bench docs dist coverage dev clean links
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
@@ -63,6 +63,11 @@ bench: $(VENV)/.core ## every benchmark, as a table and in build/bench.json
 docs: $(VENV)/.docs ## the documentation site in build/site; a warning is an error
 	$(PY) -m sphinx -W --keep-going -q -j 2 -c docs -d build/doctrees -b html . build/site
 	@echo "open build/site/docs/index.html"
+
+dist: $(VENV)/.dev ## wheel and sdist in dist/; the wheel is installed into an empty environment and runs a market
+	@rm -rf dist
+	$(PY) -m build --no-isolation --outdir dist . > /dev/null
+	$(PY) tests/support/fresh_install.py dist/*.whl -c constraints.txt
 
 coverage: $(VENV)/.dev ## lines and branches the fast tests reach, kernels as plain Python
 	@mkdir -p build/coverage

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fresh_install import DATA, faults_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
@@ -81,6 +83,18 @@ def test_wheel_holds_every_file(wheel):
     assert inside == set(modules_on_disk())
 
 
+def test_what_make_dist_refuses(wheel, tmp_path):
+    assert faults_of(wheel) == []
+    with zipfile.ZipFile(tmp_path / "bad.whl", "w") as bad:
+        for name in (*DATA[1:], "agents/market.py", "marketsched/tests/test_market.py"):
+            bad.writestr(name, "")
+    assert faults_of(tmp_path / "bad.whl") == [
+        f"{DATA[0]} is missing",
+        "agents/market.py does not belong there",
+        "marketsched/tests/test_market.py is a test",
+    ]
+
+
 @pytest.mark.slow
 def test_wheel_works_on_its_own(wheel, tmp_path):
     """Import every module, and run the command, from a folder that has an agents.py of its own."""
@@ -108,5 +122,5 @@ runpy.run_module("marketsched", run_name="__main__")
     environment = {"PYTHONPATH": str(tmp_path / "site"), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(tmp_path / "mpl")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    for scenario in (ROOT / "marketsched" / "scenarios").glob("*.yaml"):
+    for scenario in (ROOT / "marketsched" / "config" / "scenarios").glob("*.yaml"):
         assert scenario.stem in done.stdout
