@@ -2,8 +2,8 @@
 
     python tests/support/fresh_install.py dist/marketsched-*.whl [-c constraints.txt]
 
-Prints the seconds that pip, the first run (kernels are compiled) and the second one take. The exit status is 1 if the wheel
-lacks a file that is no module, holds a test, or a run fails.
+Prints the seconds that pip, the first run (kernels are compiled) and the second one take. The exit status is 1 if the
+wheel lacks a file that is no module, holds a test, or a run fails.
 """
 
 from __future__ import annotations
