@@ -337,6 +337,9 @@ class MonteCarloOracle(FailureOracle):
         self._paths.remove(residual)
         self._stale = True
 
+    def _on_forgotten(self, residual: ResidualJob) -> None:
+        self._paths.forget(residual)
+
     def _on_advanced(self) -> None:
         self._paths.advance(self.now)
         self._owed = min(self._owed + self._share * self._paths.n_blocks, self._paths.n_blocks)

@@ -87,6 +87,11 @@ class ResidualJob:
         """Narrow to arrivals in rounds >= ``now``."""
         self.low = bisect_left(self._arrivals, now, self.low, self.high)
 
+    @property
+    def never_runs(self) -> bool:
+        """True once it did not arrive in any round of its law: whenever it arrives now, it is dropped."""
+        return self.start is None and self.low >= self.high
+
     def arrived(self, group: int, start: int) -> None:
         """Narrow to one case (arrival, signal), whose launch is in round ``start``."""
         self.low, self.high = int(self.law.offsets[group]), int(self.law.offsets[group + 1])
@@ -173,9 +178,9 @@ class ResidualTracker:
         """Return a copy that can be asked about this moment; it is told of no event."""
         twin = copy(self)
         twin._rested = None
-        twin._jobs = {name: copy(residual) for name, residual in self._jobs.items()}
-        due = [r for r in self._checks.get(self.now - 1, ()) if self._jobs.get(r.job) is r]
-        twin._checks = defaultdict(list, {self.now - 1: [twin._jobs[r.job] for r in due]})
+        due = {r.job: copy(r) for r in self._checks.get(self.now - 1, ()) if self._jobs.get(r.job) is r}
+        twin._jobs = self._jobs | due  # the others are not narrowed before the next event
+        twin._checks = defaultdict(list, {self.now - 1: list(due.values())})
         return twin
 
     def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
@@ -197,7 +202,9 @@ class ResidualTracker:
     def removed(self, job: JobId) -> None:
         """Forget a job that was dropped, cancelled, evicted or completed."""
         self._rested = None
-        self._on_removed(self._jobs.pop(job))
+        residual = self._jobs.pop(job, None)
+        if residual is not None:  # else it was forgotten before: it could not run any more
+            self._on_removed(residual)
 
     def advanced(self, now: int) -> None:
         """Move to round ``now``; completions of the round before may still be reported."""
@@ -228,6 +235,10 @@ class ResidualTracker:
             narrowed.append(residual)
         if narrowed:
             self._on_narrowed(narrowed, SETTLE)
+        for residual in narrowed:
+            if residual.never_runs:
+                del self._jobs[residual.job]
+                self._on_forgotten(residual)
 
     def _schedule(self, residual: ResidualJob) -> None:
         check = residual.next_check()
@@ -242,6 +253,9 @@ class ResidualTracker:
 
     def _on_removed(self, residual: ResidualJob) -> None:
         """React to a job leaving (hook)."""
+
+    def _on_forgotten(self, residual: ResidualJob) -> None:
+        """React to a job that can no longer run, after its narrowing (hook)."""
 
     def _on_advanced(self) -> None:
         """React to a new round (hook)."""

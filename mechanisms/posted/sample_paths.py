@@ -126,9 +126,7 @@ class SamplePaths:
 
     def remove(self, residual: ResidualJob) -> None:
         """Take a job off all paths."""
-        slot = self._slot_of.pop(residual.job)
-        self._free.append(slot)
-        self._total_width -= residual.width
+        slot = self.forget(residual)
         if residual.is_past(self.now):
             return  # as after every completion with a known duration: its rows are cleared already
         kernels._remove_kernel(
@@ -138,6 +136,13 @@ class SamplePaths:
             self.n_paths,
         )
         self._place_again()
+
+    def forget(self, residual: ResidualJob) -> int:
+        """Let go of the slot of a job that occupies nothing on any path from now on; return the slot."""
+        slot = self._slot_of.pop(residual.job)
+        self._free.append(slot)
+        self._total_width -= residual.width
+        return slot
 
     def advance(self, now: int) -> None:
         """Move to round ``now``: the rows of past rounds become those of rounds to come."""

@@ -16,6 +16,7 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted import failure_table, path_kernels
+from marketsched.mechanisms.posted.residual import ResidualJob
 
 LIMITS = MarketLimits(6, 60, max_concurrency=3, max_duration=5, max_value=100.0, max_delay=14)
 KERNELS = [
@@ -218,12 +219,35 @@ def test_later_submissions_leave_earlier_jobs_alone_path_by_path(rule):
         oracle.advanced(3)
         oracle._settle()
         paths = oracle._paths
-        draws = [paths.draws[paths._slot_of[order], :300].copy() for order in range(5)]
+        can_run = [order for order in range(5) if order in paths._slot_of]  # the others did not arrive in time
+        assert len(can_run) >= 3
+        draws = [paths.draws[paths._slot_of[order], :300].copy() for order in can_run]
         for order in range(10, 16) if with_late else ():
             oracle.removed(order)
         seen.append((np.array(draws), paths.loads.copy()))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     np.testing.assert_array_equal(seen[0][1], seen[1][1])
+
+
+@pytest.mark.parametrize("refresh", [0.2, "round", "submission"])
+@pytest.mark.parametrize("rule", ["all", "running"])
+def test_jobs_that_did_not_arrive_in_time_can_be_forgotten(rule, refresh, monkeypatch):
+    """The tables are those of an oracle that follows them for ever, which has ever more to follow."""
+
+    def tables():
+        oracle = MonteCarloOracle(150, refresh, rng=2)
+        history, seen = RandomHistory(23, [oracle], rule), []
+        for _ in range(25):
+            history.round(2)
+            seen.append(oracle.at_rest().failure_table(2))
+            seen.append(oracle.failure_table(2))
+        return seen, len(oracle._paths._slot_of)
+
+    found, followed = tables()
+    monkeypatch.setattr(ResidualJob, "never_runs", False)
+    wanted, more = tables()
+    np.testing.assert_array_equal(found, wanted)
+    assert followed < more
 
 
 def test_same_seed_same_tables_and_other_seed_other_tables():
