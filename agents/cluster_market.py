@@ -17,6 +17,7 @@ import pandas as pd
 
 from marketsched.agents.cluster_games import CoreGame
 from marketsched.agents.cluster_reports import CoreLie, Honest
+from marketsched.agents.mesa_agent import MarketAgent
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
@@ -43,7 +44,7 @@ class ClusterResult:
     summary: dict[str, Any]
 
 
-class _ClusterOwner(mesa.Agent):
+class _ClusterOwner(MarketAgent):
     """Owner of a port or of jobs.
 
     Attributes
@@ -59,7 +60,7 @@ class _ClusterOwner(mesa.Agent):
     """
 
     def __init__(self, model: ClusterMarket, index: int, strategy: CoreLie) -> None:
-        super().__init__(model)
+        super().__init__(model, index + 1)
         self.index, self.strategy = index, strategy
         self.truth = model.game.truth(index)
         self.report: Any = None
@@ -170,13 +171,10 @@ class ClusterMarket(mesa.Model):
         progress : function of int, optional
             Called after each slot with its number.
         """
-        try:
-            while self.running:
-                self.step()
-                if progress is not None:
-                    progress(self.slot)
-        finally:
-            self.release()
+        while self.running:
+            self.step()
+            if progress is not None:
+                progress(self.slot)
         return self.result()
 
     def result(self) -> ClusterResult:
@@ -201,9 +199,3 @@ class ClusterMarket(mesa.Model):
             "utility": welfare - revenue,
         }
         return ClusterResult(pd.DataFrame(rows, columns=list(OWNER_COLUMNS)), slots, summary)
-
-    def release(self) -> None:
-        """Let Mesa forget this model: 3.3 keeps every model that had agents alive for ever."""
-        numbers = getattr(mesa.Agent, "_ids", None)
-        if numbers is not None:
-            numbers.pop(self, None)

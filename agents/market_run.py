@@ -48,7 +48,7 @@ class MarketRun:
     setup, mechanism, round, load
         As of `marketsched.agents.market.Market`.
     running : bool
-        Whether rounds are left.
+        Whether rounds are left; False, too, once a round was interrupted.
 
     Raises
     ------
@@ -96,7 +96,13 @@ class MarketRun:
         ----------
         progress : function of int, optional
             Called after each round with its number.
+
+        Raises
+        ------
+        EventError
+            If an earlier round was interrupted.
         """
+        self._check_whole()
         while self.running:
             self.step()
             if progress is not None:
@@ -115,9 +121,8 @@ class MarketRun:
         now = self.round + 1
         if now > self.setup.horizon:
             raise EventError(f"round {now} lies beyond the horizon {self.setup.horizon}: the market is over")
-        if self._in_round:
-            raise EventError(f"round {now} was interrupted: its market cannot go on, only result() is left")
-        self._in_round = True
+        self._check_whole()
+        self._in_round, self.running = True, False  # until the round is whole: an interrupted market cannot go on
         surface = self._prices(now, self.lookahead)
         self._submissions(now)
         for entry in self._loop.arrivals():
@@ -135,9 +140,7 @@ class MarketRun:
             self._close()
         self._log.close_round(self.load, promised, np.nan if prices is None else float(prices[0]), surface)
         self.round = now
-        self._in_round = False
-        if now == self.setup.horizon:
-            self.running = False
+        self._in_round, self.running = False, now < self.setup.horizon
 
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
@@ -150,6 +153,10 @@ class MarketRun:
             horizon=self.setup.horizon,
             statistics=statistics() if callable(statistics) else {},
         )
+
+    def _check_whole(self) -> None:
+        if self._in_round:
+            raise EventError(f"round {self.round + 1} was interrupted: its market cannot go on, only result() is left")
 
     def _owner(self, job: Job, index: int, strategy: Strategy) -> OwnerState:
         """Return the owner of a job that enters the market."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import mesa
-
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy
+from marketsched.agents.mesa_agent import MarketAgent
 from marketsched.agents.owner_state import OwnerState
 
 if TYPE_CHECKING:
     from marketsched.agents.market import Market
 
 
-class JobOwner(OwnerState, mesa.Agent):
+class JobOwner(OwnerState, MarketAgent):
     r"""Owner of one job.
 
     Utility is value minus payment, :math:`u_j = V_j(f_j) - \pi_j` ([BLLMSW22]_, Section 2), with
@@ -53,10 +52,7 @@ class JobOwner(OwnerState, mesa.Agent):
     """
 
     def __init__(self, model: Market, job: Job, index: int, strategy: Strategy, max_delay: int) -> None:
-        # As `mesa.Agent.__init__`, with its public parts alone: that of 3.3 also enters the model in a table of the
-        # class for ever, so that no market would be freed.
-        self.model, self.unique_id, self.pos = model, index + 1, None
-        model.register_agent(self)
+        MarketAgent.__init__(self, model, index + 1)
         OwnerState.__init__(self, job, index, strategy, max_delay)
 
     def leave(self) -> None:

@@ -1,6 +1,8 @@
 """The Mesa model over the allocation cores: agents decide once, arrays do the rest, tables come out tidy."""
 
+import gc
 import time
+import weakref
 
 import mesa
 import numpy as np
@@ -55,7 +57,6 @@ def test_a_step_is_a_slot_and_owners_see_what_it_brought():
     assert not market.running and market.result().summary["complete"]
     with pytest.raises(EventError, match="over"):
         market.step()
-    market.release()
 
 
 def test_an_interrupted_run_keeps_its_finished_slots():
@@ -68,7 +69,16 @@ def test_an_interrupted_run_keeps_its_finished_slots():
     with pytest.raises(KeyboardInterrupt):
         market.run(stop)
     assert len(market.result().slots) == 4 and not market.result().summary["complete"]
-    assert market not in mesa.Agent._ids
+
+
+def test_mesa_forgets_a_game_that_nobody_holds():
+    market = ClusterMarket(PortWorld(slots=3)(5))
+    market.step()  # and not to its end
+    assert isinstance(market, mesa.Model) and [owner.unique_id for owner in market.owners] == [1, 2, 3, 4, 5, 6]
+    gone = weakref.ref(market)
+    del market
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize(

@@ -265,9 +265,27 @@ def test_a_script_in_mesas_own_idioms():
     assert owners.groupby("Step")["running"].sum().loc[2] == 1  # a, since round 1
     again = market([job("a", 1, 5, 1), job("b", 1, 5, 1)])
     again.step()
-    names = again.agents.select(lambda owner: owner.plan is not None).get("name")
-    assert isinstance(again.agents, mesa.agent.AgentSet)
-    assert sorted(names) == ["a", "b"]
+    planned = again.agents.select(lambda owner: owner.plan is not None)
+    assert len(planned) == len(again.agents) == 2
+    assert sorted(planned.get("name")) == ["a", "b"]
+
+
+@pytest.mark.skipif(not hasattr(mesa.Model, "run_for"), reason="this Mesa advances by step alone")
+def test_mesas_own_clock_plays_rounds():
+    """Mesa from 3.5 on advances time itself; a unit of it is a round, and nothing has to call `step`."""
+    jobs = [job("a", 1, 1, 3), job("b", 2, 3, 2)]
+    model, stepped = market(jobs), market(jobs)
+    model.run_for(3)
+    assert (model.round, model.time, model.steps) == (3, 3.0, 3)
+    model.run_until(model.setup.horizon)
+    assert not model.running
+    pd.testing.assert_frame_equal(model.result().events, stepped.run().events)
+
+
+def test_owners_have_the_same_numbers_in_every_mesa():
+    model = market([job("a", 3, 3, 1), job("b", 1, 2, 3)])
+    model.step()
+    assert [owner.unique_id for owner in model.agents] == [2]  # by place in the workload, not by entry
 
 
 def test_interruption_leaves_all_finished_rounds():
@@ -296,8 +314,9 @@ def test_interruption_leaves_all_finished_rounds():
     pd.testing.assert_frame_equal(part.events, whole.events[whole.events["round"] <= 5])
     assert part.price_surface.tolist() == whole.price_surface[:5].tolist()
     assert part.jobs["outcome"].tolist() == ["completed"] * 3 + ["unfinished"] * 6
+    assert not model.running  # a loop over `step` ends, whatever Mesa makes of a step that was interrupted
     with pytest.raises(EventError, match="interrupted"):
-        model.step()
+        model.run()
 
 
 def test_interruption_before_the_first_round_ends_gives_empty_tables():

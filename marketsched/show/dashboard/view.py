@@ -144,7 +144,7 @@ def view_of(
         capacity=market.setup.capacity,
         jobs=len(market.setup.jobs),
         asked=asked,
-        complete=not market.running,
+        complete=market.round == market.setup.horizon,
         load=rounds["load"].to_numpy(),
         cancelled=rounds["cancelled"].to_numpy(),
         evicted=rounds["evicted"].to_numpy(),
