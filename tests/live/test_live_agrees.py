@@ -1,7 +1,13 @@
-"""A recorded workload through HTTP: the decisions of `marketsched run` with that seed."""
+"""A recorded workload through HTTP: the decisions of `marketsched run` with that seed.
 
+``MARKETSCHED_ROUNDS`` says how many rounds are played (0: all), ``MARKETSCHED_ROUND_SECONDS`` how long a round of the trace is: the
+scenario's 300 s make 720 rounds of two days, and 20 s make 10,800.
+"""
+
+import multiprocessing
 import os
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,6 +22,7 @@ from marketsched.play import replaying
 
 SEED = 19
 ROUNDS = int(os.environ.get("MARKETSCHED_ROUNDS", "30"))
+ROUND_SECONDS = float(os.environ.get("MARKETSCHED_ROUND_SECONDS", "300"))
 SCENARIOS = {
     "google-recurring": pytest.param(
         "google-recurring",
@@ -28,8 +35,30 @@ SCENARIOS = {
 }
 
 
+@contextmanager
+def serving_apart(config, url, token):
+    """Serve a market in a process of its own, which is a copy of this one; give the address."""
+
+    def child():
+        with serving(config, url, operator_token_file=token) as address:
+            there.send(address)
+            there.recv()
+
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    try:
+        assert here.poll(60)
+        yield here.recv()
+    finally:
+        here.send("end")
+        process.join(60)
+
+
 def setup_of(name, mechanism):
     content = Scenario.load(name).to_dict()
+    if name == "google-recurring":
+        content["workload"]["round_seconds"] = ROUND_SECONDS
     content["mechanism"] = {"name": "bid-price"} if mechanism == "bid-price" else content["mechanism"]
     content["resubmit"] = False
     # The seed's streams as `run` spawns them.
@@ -41,9 +70,9 @@ def setup_of(name, mechanism):
 @pytest.mark.parametrize("mechanism", ["posted-price", "bid-price"])
 @pytest.mark.parametrize("name", SCENARIOS.values())
 def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path, monkeypatch):
-    rounds = ROUNDS if name == "google-recurring" else 8
     setup = setup_of(name, mechanism)
     limits = setup.mechanism.limits
+    rounds = 8 if name != "google-recurring" else ROUNDS or limits.horizon
     sizes = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
     config = {key: getattr(limits, key) for key in sizes} | {"mechanism": mechanism, "requests_per_second": 1e6}
     expected = [
@@ -52,38 +81,44 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     ]
     # Its rules and its stream of draws are the scenario's; what a configuration can say of them is less.
     monkeypatch.setattr(replaying, "_build_mechanism", lambda _: setup_of(name, mechanism).mechanism)
-    token, calls, begin = tmp_path / "token", 0, time.monotonic()
-    with serving(config, f"{tmp_path}/m.db", operator_token_file=token) as url:
+    token, begin = tmp_path / "token", time.monotonic()
+    with serving_apart(config, f"{tmp_path}/m.db", token) as url:
         client = LiveClient(url, token.read_text().strip())
         client.create_owner("u")
-        arriving, ending, names, decisions = {}, {}, {}, []
-        for job in setup.jobs:
-            names[f"u.{job.name}"] = str(job.name)
-            arriving.setdefault(job.arrival, []).append(job)
-        born = {}
-        for job in setup.jobs:
-            born.setdefault(job.truth.birth, []).append(job)
-        length = {f"u.{job.name}": job.duration for job in setup.jobs}
-        order = {f"u.{job.name}": i for i, job in enumerate(sorted(setup.jobs, key=lambda job: job.truth.birth))}
-        for now in range(1, rounds + 1):
-            for job in born.get(now, ()):
-                client.submit(sow_to_json(job.truth), name=str(job.name), owner="u")
-            for job in arriving.get(now, ()):
-                client.arrive(f"u.{job.name}", signal=job.signal)
-            calls += len(born.get(now, ())) + len(arriving.get(now, ())) + 1
-            for decision in client.advance()["decisions"]:
-                decisions.append((now, decision["event"], names[decision["job"]], None, 0.0))
-                if decision["event"] == "start":
-                    ending.setdefault(now + length[decision["job"]] - 1, []).append(decision["job"])
-            for job in sorted(ending.pop(now, ()), key=order.get):
-                if client.job(job)["state"] == "running":
-                    done = client.complete(job)
-                    calls += 2
-                    decisions.append((now, "complete", names[job], done["end"], done["charge"]))
+        decisions, calls = through(client, setup.jobs, rounds)
+    seconds = time.monotonic() - begin
     assert len(decisions) == len(expected) > 0
     for found, wanted in zip(decisions, expected, strict=True):
         assert found[:4] == wanted[:4] and found[4] == pytest.approx(wanted[4], abs=5e-7)  # charges are in millionths
     if mechanism == "bid-price":
         check_journal(f"{tmp_path}/m.db")
-    seconds = time.monotonic() - begin
     print(f"{name}, {mechanism}: {rounds} rounds, {len(decisions)} decisions, {calls} calls in {seconds:.0f} s")
+
+
+def through(client, jobs, rounds):
+    """Play the jobs of one owner through a client; return the decisions as a run has them, and how many calls it took."""
+    born, arriving, ending, gone = {}, {}, {}, set()
+    for job in jobs:
+        born.setdefault(job.truth.birth, []).append(job)
+        arriving.setdefault(job.arrival, []).append(job)
+    known = {f"u.{job.name}": job for job in jobs}
+    order = {name: i for i, name in enumerate(sorted(known, key=lambda name: known[name].truth.birth))}
+    decisions, calls = [], 0
+    for now in range(1, rounds + 1):
+        for job in born.get(now, ()):
+            client.submit(sow_to_json(job.truth), name=str(job.name), owner="u")
+        for job in arriving.get(now, ()):
+            client.arrive(f"u.{job.name}", signal=job.signal)
+        for decision in client.advance()["decisions"]:
+            name = decision["job"]
+            decisions.append((now, decision["event"], str(known[name].name), None, 0.0))
+            if decision["event"] == "start":
+                ending.setdefault(now + known[name].duration - 1, []).append(name)
+            else:
+                gone.add(name)
+        done = [name for name in sorted(ending.pop(now, ()), key=order.get) if name not in gone]
+        for name in done:
+            answer = client.complete(name)
+            decisions.append((now, "complete", str(known[name].name), answer["end"], answer["charge"]))
+        calls += len(born.get(now, ())) + len(arriving.get(now, ())) + 1 + len(done)
+    return decisions, calls
