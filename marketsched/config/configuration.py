@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, Field, StrictBool, model_validator
 
-from marketsched.config.strict_yaml import Strict
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.config.sections import section_class
+from marketsched.config.strict_yaml import Strict, validated
+from marketsched.mechanisms.bid_price.past import AnyPast
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, placed
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.ranges import (
@@ -150,8 +153,26 @@ def _registered_mechanism(name: str) -> str:
 MechanismName = Annotated[str, AfterValidator(_registered_mechanism)]
 
 
+def check_parameters(name: str, parameters: Mapping[str, Any], provided: Iterable[str]) -> None:
+    """Raise InvalidParameterError unless these are parameters of a mechanism's own, and in range.
+
+    Sizes, rules and the source of draws have keys of their own beside ``parameters``; ``provided`` are other names that
+    no configuration gives.
+    """
+    maker = get("mechanism", name)
+    if takes_anything(maker):
+        return
+    elsewhere = frozenset({*SIZES, *Rules.model_fields, "rng", "seed", *provided})
+    with placed("parameters"):
+        validated(section_class(maker, ("mechanism", name), elsewhere), dict(parameters))
+
+
 class ReplayConfig(Rules):
-    """The configuration of ``marketsched replay``: every key of the replay contract, no other."""
+    """The configuration of ``marketsched replay``: every key of the replay contract, no other.
+
+    ``parameters`` are those of the mechanism that are neither sizes nor rules of the contract, such as ``ahead`` of
+    ``bid-price``.
+    """
 
     mechanism: MechanismName = "posted-price"
     pricing: Pricing = ExponentialPrices(kind="exponential")  # a log brings no laws for stochastic prices
@@ -162,11 +183,19 @@ class ReplayConfig(Rules):
     max_delay: Count
     horizon: Count
     seed: Seed = 0
+    parameters: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _rules_of_the_mechanism(self) -> Self:
         self.rules_for(self.mechanism)
+        known = parameters_of(get("mechanism", self.mechanism))
+        logs = [name for name, each in known.items() if isinstance(each.range, AnyPast)]  # files, that may change
+        check_parameters(self.mechanism, self.parameters, ["laws", *logs])
         return self
+
+    def mechanism_parameters(self) -> dict[str, Any]:
+        """Return what the mechanism is given beside sizes and rules."""
+        return dict(self.parameters)
 
     def build(self, rng: np.random.Generator) -> Mechanism:
         """Return the mechanism, whose own draws come from ``rng``.
@@ -177,4 +206,5 @@ class ReplayConfig(Rules):
             If the mechanism refuses a parameter.
         """
         sizes = {name: getattr(self, name) for name in SIZES}
-        return get_mechanism(self.mechanism, **sizes, **self.rules_for(self.mechanism), rng=rng)
+        rules = {**self.rules_for(self.mechanism), **self.mechanism_parameters()}
+        return get_mechanism(self.mechanism, **{**sizes, **rules, "rng": rng})

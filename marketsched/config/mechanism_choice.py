@@ -10,9 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from marketsched.agents.call_limit import timed
-from marketsched.config.configuration import MechanismName, PostedPrices, Rules
-from marketsched.config.sections import section_class
-from marketsched.config.strict_yaml import validated
+from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
 from marketsched.mechanisms.bid_price.past import AnyPast
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.limits import SIZES
@@ -53,11 +51,7 @@ class MechanismChoice(Rules):
     @model_validator(mode="after")
     def _what_the_mechanism_takes(self) -> Self:
         self.rules_for(self.name)
-        maker = get("mechanism", self.name)
-        if not takes_anything(maker):
-            given = frozenset({*SIZES, *Rules.model_fields, "rng", "laws", "seed", "round_seconds"})
-            with placed("parameters"):
-                validated(section_class(maker, ("mechanism", self.name), given), self.parameters)
+        check_parameters(self.name, self.parameters, ["laws", "round_seconds"])
         return self
 
     def build(

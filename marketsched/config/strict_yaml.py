@@ -193,7 +193,7 @@ class Strict(BaseModel):
                 if key not in cls.model_fields:
                     near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
                     hint = f" (did you mean {near[0]!r}?)" if near else ""
-                    known = ", ".join(cls.model_fields)
+                    known = ", ".join(cls.model_fields) or "none"
                     raise PydanticCustomError(
                         "unknown_key",
                         "unknown key{hint}: known here are {known}",

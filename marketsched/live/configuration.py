@@ -13,7 +13,8 @@ from marketsched.config.configuration import ReplayConfig
 from marketsched.config.strict_yaml import Strict, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import LAST_ROUND
-from marketsched.mechanisms.ranges import Count, Positive
+from marketsched.mechanisms.ranges import Count, Positive, parameters_of
+from marketsched.mechanisms.registry import get
 
 HIGHEST_VALUE = 1e9  # credits: charges are kept as whole millionths in 64 bits
 MAY_CHANGE = ("requests_per_second",)  # of a market that is there: what no decision depends on
@@ -56,9 +57,19 @@ class LiveConfig(ReplayConfig):
             raise InvalidParameterError(place="max_value", value=self.max_value, legal=legal)
         return self
 
+    def mechanism_parameters(self) -> dict[str, Any]:
+        """Return what the mechanism is given beside sizes and rules: its rounds are as long as the clock says."""
+        given, clock = super().mechanism_parameters(), self.clock
+        if isinstance(clock, WallClock) and "round_seconds" in parameters_of(get("mechanism", self.mechanism)):
+            given = {"round_seconds": clock.round_seconds, **given}
+        return given
+
     def for_replay(self) -> dict[str, Any]:
         """Return the configuration with which ``marketsched replay`` plays an exported journal."""
-        return self.model_dump(mode="json", include=set(ReplayConfig.model_fields), exclude_none=True)
+        found = self.model_dump(mode="json", include=set(ReplayConfig.model_fields), exclude_none=True)
+        del found["parameters"]
+        given = self.mechanism_parameters()
+        return {**found, "parameters": given} if given else found
 
     def stored(self) -> dict[str, Any]:
         """Return all of it as plain data, as the journal keeps it."""

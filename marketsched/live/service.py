@@ -402,6 +402,7 @@ class LiveService:
         if known is None:
             if config is None:
                 raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
+            LiveMarket(config)  # what its mechanism refuses is said before anything is written
             made = utc_text(make_clock(config, utc_text_now()).now())
             self.journal.make_market(config.name, config.stored(), made, __version__)
             self.config, self.created = config, made

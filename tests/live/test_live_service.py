@@ -66,6 +66,16 @@ def test_a_market_goes_on_with_its_own_configuration_alone(tmp_path):
     refused(InvalidParameterError, LiveService, f"{tmp_path}/new.db")
 
 
+def test_what_the_mechanism_refuses_makes_no_market(tmp_path):
+    sizes = {key: PLAIN[key] for key in PLAIN if key not in ("pricing", "threshold")}
+    refused(InvalidParameterError, LiveService, f"{tmp_path}/m.db", {**PLAIN, "pricing": {"kind": "exponential"}})
+    lawless = {**sizes, "mechanism": "bid-price", "parameters": {"forecast": "laws"}}
+    refused(InvalidParameterError, LiveService, f"{tmp_path}/m.db", lawless)
+    LiveService(f"{tmp_path}/m.db", {**sizes, "mechanism": "bid-price", "parameters": {"ahead": 9}}).stop()
+    refused(InvalidParameterError, LiveService, f"{tmp_path}/m.db", {**sizes, "mechanism": "bid-price"})
+    LiveService(f"{tmp_path}/m.db").stop()
+
+
 @pytest.mark.parametrize("kind", DATABASES)
 def test_a_second_service_is_refused_until_the_first_has_gone(kind, tmp_path):
     with database(kind, tmp_path) as url:

@@ -36,6 +36,10 @@ CONFIG = {
     "oracle": {"kind": "exact"},
 }
 
+SIZES = {
+    key: CONFIG[key] for key in ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay", "horizon")
+}
+
 
 def sow(*rows, nodes=1, value=8.0, deadline=9):
     requirements = [dict(zip(("arrival", "duration", "probability", "signal"), row, strict=False)) for row in rows]
@@ -321,13 +325,19 @@ def test_blank_lines_count_but_say_nothing():
             r"mechanism = 'lottery': expected one of armada, bid-price, .*first-come, .*pay-as-bid",
         ),
         ({"seed": -1}, r"seed = -1: expected a whole number >= 0"),
+        ({"parameters": {"ahead": 3}}, r"parameters.ahead: unknown key: known here are none"),
+        ({"mechanism": "bid-price", "parameters": {"ahead": 0}}, r"parameters.ahead = 0: expected a whole number in"),
+        ({"mechanism": "bid-price", "parameters": {"ahed": 9}}, r"parameters.ahed: unknown key \(did you mean 'ahead'"),
+        ({"mechanism": "bid-price", "parameters": {"history": "x"}}, r"parameters.history: unknown key"),
+        ({"mechanism": "bid-price", "parameters": {"capacity": 9}}, r"parameters.capacity: unknown key"),
+        ({"mechanism": "bid-price", "parameters": {"forecast": "laws"}}, r"forecast = 'laws' and no laws"),
         ({"pricing": {"kind": "exponential"}}, r"C' = 2.* expected C' > max_concurrency"),
         ({"max_concurrency": 3}, r"max_concurrency = 3: expected a whole number in \[1, 2\]"),
     ],
 )
 def test_a_faulty_configuration_is_refused_before_any_event(change, message):
     with pytest.raises(InvalidParameterError, match=message):
-        replay(CONFIG | change, iter(pytest.fail, None))
+        replay((SIZES if change.get("mechanism") == "bid-price" else CONFIG) | change, iter(pytest.fail, None))
 
 
 def test_a_missing_key_is_named():
@@ -344,6 +354,13 @@ def test_the_sampling_oracle_repeats_itself_by_seed():
     found = [list(replay(config | {"seed": seed}, log)) for seed in (1, 1, 2)]
     assert found[0] == found[1]
     assert found[0] != found[2]
+
+
+def test_parameters_reach_the_mechanism():
+    """First-come at a flat price of its own parameters: 2 nodes for 2 rounds at 0.25."""
+    config = SIZES | {"mechanism": "first-come", "parameters": {"price": 0.25}}
+    log = [submit(1, "A", sow((1, 2, 1.0), nodes=2)), arrive(1, "A", duration=2), end(3)]
+    assert list(replay(config, log))[-1]["payment"] == 1.0
 
 
 def test_other_mechanisms_replay_too():

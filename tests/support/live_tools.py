@@ -29,6 +29,11 @@ MECHANISMS = {
         "epsilon": -0.3,
     },
     "bid-price": {"mechanism": "bid-price"},
+    "bid-price with parameters": {
+        "mechanism": "bid-price",
+        "parameters": {"ahead": 12, "lag_hours": [0.05, 0.1], "buckets": 2},
+        "clock": {"kind": "wall", "round_seconds": 60},
+    },
     "first-come": {"mechanism": "first-come"},
     "vcg": {"mechanism": "vcg"},
     "fair-share": {"mechanism": "fair-share"},
