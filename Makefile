@@ -15,7 +15,7 @@ endif
 export NUMBA_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow browser kernels check format lint types imports bench docs dist coverage dev clean links
+.PHONY: help demo test slow browser kernels check format lint types imports bench docs dist mesa newest coverage dev clean links
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
@@ -68,6 +68,12 @@ dist: $(VENV)/.dev ## wheel and sdist in dist/; the wheel is installed into an e
 	@rm -rf dist
 	$(PY) -m build --no-isolation --outdir dist . > /dev/null
 	$(PY) tests/support/fresh_install.py dist/*.whl -c constraints.txt
+
+mesa: $(VENV)/.test ## tests of agents, and equal tables, on the newest Mesa 3.x and Python found (skipped without one)
+	$(PY) tests/support/versions.py mesa
+
+newest: $(VENV)/.core ## newest versions of everything, without constraints, on the newest Python found: what breaks?
+	$(PY) tests/support/versions.py newest
 
 coverage: $(VENV)/.dev ## lines and branches the fast tests reach, kernels as plain Python
 	@mkdir -p build/coverage
