@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.posted.path_kernels import FRESH, REFRESH, SUBMIT, root_key, stamp_of
+from marketsched.mechanisms.posted.draws import FRESH, REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.randomness import Rng, generator_of
@@ -355,10 +355,7 @@ class MonteCarloOracle(FailureOracle):
     def fresh_table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         """Return :meth:`table` on paths drawn for this question alone, from their own streams."""
         self._settle()
-        paths = SamplePaths(self.samples, self.limits, self._probe_root, self.eviction)
-        paths.now = self.now
-        for residual in self._jobs.values():
-            paths.add(residual, stamp_of(self.now, REFRESH))
+        paths = self._paths.twin(self.samples, self._probe_root, stamp_of(self.now, REFRESH))
         return paths.counts(concurrency, n_starts, n_durations) / self.samples
 
     def probe(self, concurrency: int, law: Law, starts: NDArray[np.int64], table: NDArray[np.float64]) -> None:

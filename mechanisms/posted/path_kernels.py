@@ -28,11 +28,10 @@ from numba import njit
 LANES = 64  # as in failure_table; a compiled kernel's cache notices changes of its own file only
 
 # Columns of the table of slots; one slot per active job.
-OFFSET, POINTS, GUIDE, BUCKETS, LOW, HIGH, MAY_NEVER, WIDTH, KEY = range(9)
-N_COLUMNS = 9
+OFFSET, POINTS, GUIDE, BUCKETS, STEPS, LOW, HIGH, MAY_NEVER, WIDTH, KEY = range(10)
+N_COLUMNS = 10
 
-# Kinds of draw beside SETTLE and ARRIVE, so that no two draws of one job in one round share numbers.
-SUBMIT, REFRESH, FRESH = 1, 4, 5
+NO_OUTCOME = 65_535  # no drawn outcome has this number
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -62,49 +61,123 @@ def _uniform(stream, path):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides):  # type: ignore[no-untyped-def]
-    """Draw one job's outcome from its narrowed law on the paths ``path + lanes``.
-
-    An outcome is a point of the law; or ``POINTS``: never arrives; or ``POINTS + 1``: all durations
-    are outlived, and d = D_max is assumed.
-    """
-    offset, points = slots[slot, OFFSET], slots[slot, POINTS]
-    low, high, may_never = slots[slot, LOW], slots[slot, HIGH], slots[slot, MAY_NEVER]
-    law = cumulated[offset : offset + points + 1]
-    guide = guides[slots[slot, GUIDE] : slots[slot, GUIDE] + slots[slot, BUCKETS]]
-    base, buckets = law[low], float(guide.size)
-    mass = law[high] - base
-    total = mass + (max(0.0, 1.0 - law[points]) if may_never else 0.0)
-    # At or beyond the mass; where only rounding leads there, the last point is meant.
-    beyond = points if may_never else high - 1 if mass > 0.0 else points + 1
-    for lane in lanes:
-        target = _uniform(stream, path + lane) * total
-        if target >= mass:
-            outcomes[path + lane] = beyond
-            continue
-        target += base
-        point = np.int64(guide[min(np.int64(target * buckets), guide.size - 1)])
-        while point < high - 1 and law[point + 1] <= target:
-            point += 1
-        outcomes[path + lane] = point
+def _choose_all(chosen, paths):  # type: ignore[no-untyped-def]
+    """Choose all of 64 paths that are there; the last block may have fewer."""
+    for lane in range(LANES):
+        chosen[lane] = lane < paths
 
 
 @njit(cache=True)
-def _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end):  # type: ignore[no-untyped-def]
-    """Fill (first, end), counted from ``now``, with what the outcomes of the paths ``path + lanes`` still occupy.
+def _choose_impossible(drawn, paths, possible, beyond, never, chosen):  # type: ignore[no-untyped-def]
+    """Choose the paths whose outcome is outside ``possible .. beyond - 1`` and not ``never``; return how many."""
+    for lane in range(LANES):
+        old = drawn[lane]
+        chosen[lane] = ((old < possible) | (old >= beyond)) & (old != never)
+    for lane in range(paths, LANES):
+        chosen[lane] = 0
+    return chosen.sum()
 
-    What does not run or lies in the past gets the empty interval (0, 0). Returns the union of all.
+
+@njit(cache=True)
+def _draw_block(drawn, chosen, path, stream, slot, slots, cumulated, guides, targets, points):  # type: ignore[no-untyped-def]
+    """Draw one job's outcome from its narrowed law on the ``chosen`` ones of the 64 paths from ``path`` on.
+
+    An outcome is a point of the law; or ``POINTS``: never arrives; or ``POINTS + 1``: all durations
+    are outlived, and d = D_max is assumed. All 64 are drawn, in short loops without a branch: one that
+    depends on a draw costs more than the draw. ``targets`` and ``points`` are scratch.
     """
-    low, high = np.int64(1 << 30), np.int64(0)
-    for lane in lanes:
-        outcome = offset + np.int64(outcomes[path + lane])
-        begins, last = points[0, outcome], points[1, outcome]
-        first[lane] = end[lane] = 0
-        if begins >= 0 and last >= now:
-            begins, ends = max(begins - now, 0), last - now + 1
-            first[lane], end[lane] = begins, ends
-            low, high = min(low, begins), max(high, ends)
-    return low, high
+    offset, size = slots[slot, OFFSET], slots[slot, POINTS]
+    low, high, may_never = slots[slot, LOW], slots[slot, HIGH], slots[slot, MAY_NEVER]
+    law = cumulated[offset : offset + size + 2]  # the last one is not used, but may be read
+    base = law[low]
+    mass = law[high] - base
+    if high - low == 1 and mass > 0.0 and not may_never:  # known: nothing to draw
+        for lane in range(LANES):
+            old = drawn[lane]
+            drawn[lane] = np.uint16(low) if chosen[lane] else old
+        return
+    total = mass + (max(0.0, 1.0 - law[size]) if may_never else 0.0)
+    for lane in range(LANES):
+        targets[lane] = _uniform(stream, path + lane) * total
+    guide = guides[slots[slot, GUIDE] : slots[slot, GUIDE] + slots[slot, BUCKETS]]
+    _find_points(law, base, high, guide, slots[slot, STEPS], targets, points)
+    if total > mass or mass <= 0.0:  # else no target is that high
+        # At or beyond the mass; where only rounding leads there, the last point is meant.
+        beyond = np.uint16(size if may_never else high - 1 if mass > 0.0 else size + 1)
+        for lane in range(LANES):
+            if targets[lane] >= mass:
+                points[lane] = beyond
+    for lane in range(LANES):
+        point, old = points[lane], drawn[lane]
+        drawn[lane] = point if chosen[lane] else old
+
+
+@njit(cache=True)
+def _find_points(law, base, high, guide, steps, targets, points):  # type: ignore[no-untyped-def]
+    """Fill ``points`` with the point below ``high`` in which each of 64 targets, counted from ``base``, falls."""
+    buckets, bucket = float(guide.size), guide.size - 1
+    last, one = np.uint16(high - 1), np.uint64(1)  # unsigned: no index counts from the end
+    for lane in range(LANES):
+        target = targets[lane] + base
+        point = np.uint64(guide[np.uint64(min(np.int64(target * buckets), bucket))])
+        point += np.uint64(law[point + one] <= target)
+        point += np.uint64(law[point + one] <= target)
+        points[lane] = point
+    if steps > 2:
+        for lane in range(LANES):
+            point = np.uint64(points[lane])
+            while point < last and law[point + one] <= targets[lane] + base:
+                point += one
+            points[lane] = point
+    for lane in range(LANES):
+        points[lane] = min(points[lane], last)
+
+
+@njit(cache=True)
+def _rounds_of(points, offset, size, now, window, rounds):  # type: ignore[no-untyped-def]
+    """Fill ``rounds[:, k]`` with what outcome ``k`` still occupies: (first, end), counted from ``now``.
+
+    What does not run or lies in the past gets the empty interval (window, 0), as does the last column.
+    """
+    for k in range(size):
+        begins, last = points[0, offset + k], points[1, offset + k]
+        runs = begins >= 0 and last >= now
+        rounds[0, k] = max(begins - now, 0) if runs else window
+        rounds[1, k] = last - now + 1 if runs else 0
+    rounds[0, -1], rounds[1, -1] = window, 0
+
+
+@njit(cache=True)
+def _look_up(rounds, drawn, chosen, points, first, end):  # type: ignore[no-untyped-def]
+    """Fill (first, end) with the rounds of the outcomes drawn; empty ones on paths that are not chosen."""
+    empty = np.uint16(rounds.shape[1] - 1)
+    for lane in range(LANES):
+        outcome = drawn[lane]
+        points[lane] = outcome if chosen[lane] else empty
+    for lane in range(LANES):
+        first[lane], end[lane] = rounds[0, points[lane]], rounds[1, points[lane]]
+
+
+@njit(cache=True)
+def _span(first, end, window):  # type: ignore[no-untyped-def]
+    """Return the least range (low, high) that holds 64 intervals."""
+    low, high = first.dtype.type(window), first.dtype.type(0)
+    for lane in range(LANES):
+        low, high = min(low, first[lane]), max(high, end[lane])
+    return np.int64(low), np.int64(high)
+
+
+@njit(cache=True)
+def _span_of_moves(old_first, old_end, first, end, window):  # type: ignore[no-untyped-def]
+    """Return a range (low, high) outside which the intervals of each of 64 paths are as they were."""
+    none = first.dtype.type(window)
+    low, high = none, first.dtype.type(0)
+    for lane in range(LANES):
+        before, after, old_until, until = old_first[lane], first[lane], old_end[lane], end[lane]
+        begins = min(old_until, until) if before == after else min(before, after)
+        low = min(low, none if (before == after) & (old_until == until) else begins)
+        high = max(high, max(old_until, until))
+    return np.int64(low), np.int64(high)
 
 
 @njit(cache=True)
@@ -155,14 +228,14 @@ def _move_block(loads, row_tops, block, row, low, high, old_first, old_end, firs
 
 
 @njit(cache=True)
-def _fill_block(loads, row_tops, block, row, lanes, first, end, width, capacity, cut):  # type: ignore[no-untyped-def]
-    """Place a job on the paths ``lanes`` of a block under the ``running`` rule: cut where it does not fit."""
+def _fill_block(loads, row_tops, block, row, first, end, width, capacity, cut):  # type: ignore[no-untyped-def]
+    """Place a job on 64 paths under the ``running`` rule: cut where it does not fit."""
     window = loads.shape[1]
-    for lane in lanes:
+    for lane in range(LANES):
         at = row + np.int64(first[lane])
         if at >= window:
             at -= window
-        for _ in range(end[lane] - first[lane]):
+        for _ in range(np.int64(end[lane]) - np.int64(first[lane])):
             load = loads[block, at, lane] + width
             loads[block, at, lane] = load
             if load > row_tops[at]:
@@ -176,28 +249,38 @@ def _fill_block(loads, row_tops, block, row, lanes, first, end, width, capacity,
 
 
 @njit(cache=True)
-def _hold_back_unfit(loads, block, row, lanes, first, end, width, capacity, cut, again):  # type: ignore[no-untyped-def]
-    """Empty the intervals of ``lanes`` that do not fit as a whole, or whose path is marked; mark these."""
+def _hold_back_unfit(loads, block, row, first, end, width, capacity, cut, again):  # type: ignore[no-untyped-def]
+    """Empty the intervals of 64 paths that do not fit as a whole, or whose path is marked; mark these."""
     window = loads.shape[1]
-    for lane in lanes:
+    for lane in range(LANES):
         path = block * LANES + lane
-        for ahead in range(first[lane], end[lane]):
+        for ahead in range(np.int64(first[lane]), np.int64(end[lane])):
             at = row + ahead
             if at >= window:
                 at -= window
             if cut[path] or loads[block, at, lane] + width > capacity:
                 cut[path] = again[path] = 1
-                first[lane] = end[lane] = 0
+                end[lane] = 0
                 break
 
 
 @njit(cache=True)
-def _hold_back_cut(path, lanes, first, end, cut, again):  # type: ignore[no-untyped-def]
-    """Empty the intervals of ``lanes`` on whose path somebody was cut short; mark these paths."""
-    for lane in lanes:
-        if cut[path + lane]:
+def _hold_back_cut(path, chosen, end, cut, again):  # type: ignore[no-untyped-def]
+    """Empty the intervals of the ``chosen`` paths on which somebody was cut short; mark these paths."""
+    for lane in range(LANES):
+        if chosen[lane] and cut[path + lane]:
             again[path + lane] = 1
-            first[lane] = end[lane] = 0
+            end[lane] = 0
+
+
+@njit(cache=True)
+def _scratch(loads, slots, jobs):  # type: ignore[no-untyped-def]
+    """Return room for the rounds of a job's outcomes; and, of a block, for old and new rounds, and for draws."""
+    size = 0
+    for slot in jobs:
+        size = max(size, slots[slot, POINTS])
+    rounds, intervals = np.empty((2, size + 3), loads.dtype), np.empty((4, LANES), loads.dtype)
+    return rounds, intervals, np.empty(LANES, np.uint8), np.empty(LANES), np.empty(LANES, np.uint16)
 
 
 @njit(cache=True)
@@ -224,112 +307,87 @@ def _place_kernel(  # type: ignore[no-untyped-def]
     ``stamp >= 0``: draw their outcomes first; else keep them, and only fill paths marked ``again``.
     ``capacity >= 0`` selects the ``running`` rule: a job is cut after the first round it does not fit.
     """
-    row = now % loads.shape[1]
-    first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    listed = np.empty(LANES, np.int64)
+    window = loads.shape[1]
+    row = now % window
+    rounds, intervals, chosen, targets, drafts = _scratch(loads, slots, jobs)
+    first, end = intervals[0], intervals[1]
     for slot in jobs:
         stream = _stream(root, slots[slot, KEY], max(stamp, 0))
-        offset, width, outcomes = slots[slot, OFFSET], slots[slot, WIDTH], draws[slot]
+        width = slots[slot, WIDTH]
+        _rounds_of(points, slots[slot, OFFSET], slots[slot, POINTS] + 2, now, window, rounds)
         for block in range(blocks[0], blocks[1]):
             path = block * LANES
-            n = 0
-            for lane in range(min(LANES, n_paths - path)):
-                listed[n] = lane
-                n += stamp >= 0 or again[path + lane] > 0
-            lanes = listed[:n]
+            drawn = draws[slot, path : path + LANES]
             if stamp >= 0:
-                _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides)
-            low, high = _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end)
-            if capacity >= 0:
-                _fill_block(loads, row_tops, block, row, lanes, first, end, width, capacity, cut)
+                _choose_all(chosen, n_paths - path)
+                _draw_block(drawn, chosen, path, stream, slot, slots, cumulated, guides, targets, drafts)
             else:
+                for lane in range(LANES):
+                    chosen[lane] = again[path + lane] > 0
+            _look_up(rounds, drawn, chosen, drafts, first, end)
+            if capacity >= 0:
+                _fill_block(loads, row_tops, block, row, first, end, width, capacity, cut)
+            else:
+                low, high = _span(first, end, window)
                 _add_block(loads, row_tops, block, row, low, high, first, end, width)
-            for lane in lanes:
-                first[lane] = end[lane] = 0
 
 
 @njit(cache=True)
 def _narrow_kernel(  # type: ignore[no-untyped-def]
-    loads,
-    row_tops,
-    draws,
-    cut,
-    again,
-    slots,
-    points,
-    cumulated,
-    guides,
-    jobs,
-    now,
-    n_paths,
-    capacity,
-    root,
-    stamp,
+    loads, row_tops, draws, cut, again, slots, points, cumulated, guides, jobs, now, n_paths, capacity, root, stamp
 ):
     """Redraw ``jobs`` where the drawn outcome is no longer possible.
 
     Under the ``running`` rule a path on which somebody is or would be cut short is only marked
     ``again``.
     """
-    row = now % loads.shape[1]
-    first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    old_first, old_end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    listed = np.empty(LANES, np.int64)
+    window = loads.shape[1]
+    row = now % window
+    rounds, intervals, chosen, targets, drafts = _scratch(loads, slots, jobs)
+    old_first, old_end, first, end = intervals[0], intervals[1], intervals[2], intervals[3]
     for slot in jobs:
         stream = _stream(root, slots[slot, KEY], stamp)
-        offset, width, outcomes = slots[slot, OFFSET], slots[slot, WIDTH], draws[slot]
-        possible, beyond = slots[slot, LOW], slots[slot, HIGH]
-        never = slots[slot, POINTS] if slots[slot, MAY_NEVER] else -1
-        # Arrived, and the duration is known: one outcome is left, and nothing to draw.
-        decided = beyond == possible + 1 and never < 0
-        begins = max(points[0, offset + possible] - now, 0) if decided else 0
-        ends = max(points[1, offset + possible] - now + 1, begins) if decided else 0
+        width, size = slots[slot, WIDTH], slots[slot, POINTS]
+        possible, beyond = np.uint16(slots[slot, LOW]), np.uint16(slots[slot, HIGH])
+        never = np.uint16(size if slots[slot, MAY_NEVER] else NO_OUTCOME)
+        _rounds_of(points, slots[slot, OFFSET], size + 2, now, window, rounds)
         for block in range(loads.shape[0]):
             path = block * LANES
-            n = 0
-            for lane in range(min(LANES, n_paths - path)):
-                old = np.int64(outcomes[path + lane])
-                listed[n] = lane
-                n += ((old < possible) | (old >= beyond)) & (old != never)
-            if n == 0:
+            drawn = draws[slot, path : path + LANES]
+            if not _choose_impossible(drawn, n_paths - path, possible, beyond, never, chosen):
                 continue
-            lanes = listed[:n]
-            old_low, old_high = _rounds_ahead(points, offset, outcomes, path, now, lanes, old_first, old_end)
-            if decided:
-                low, high = begins, ends
-                for lane in lanes:
-                    outcomes[path + lane] = possible
-                    first[lane], end[lane] = begins, ends
-            else:
-                _draw_lanes(outcomes, path, lanes, stream, slot, slots, cumulated, guides)
-                low, high = _rounds_ahead(points, offset, outcomes, path, now, lanes, first, end)
+            _look_up(rounds, drawn, chosen, drafts, old_first, old_end)
+            _draw_block(drawn, chosen, path, stream, slot, slots, cumulated, guides, targets, drafts)
+            _look_up(rounds, drawn, chosen, drafts, first, end)
             if capacity >= 0:
-                _hold_back_cut(path, lanes, old_first, old_end, cut, again)
-                _add_block(loads, row_tops, block, row, old_low, old_high, old_first, old_end, -width)
-                _hold_back_cut(path, lanes, first, end, cut, again)
-                _hold_back_unfit(loads, block, row, lanes, first, end, width, capacity, cut, again)
+                low, high = _span(old_first, old_end, window)
+                _hold_back_cut(path, chosen, old_end, cut, again)
+                _add_block(loads, row_tops, block, row, low, high, old_first, old_end, -width)
+                low, high = _span(first, end, window)
+                _hold_back_cut(path, chosen, end, cut, again)
+                _hold_back_unfit(loads, block, row, first, end, width, capacity, cut, again)
                 _add_block(loads, row_tops, block, row, low, high, first, end, width)
             else:
-                low, high = min(low, old_low), max(high, old_high)
+                low, high = _span_of_moves(old_first, old_end, first, end, window)
                 _move_block(loads, row_tops, block, row, low, high, old_first, old_end, first, end, width)
-            for lane in lanes:
-                first[lane] = end[lane] = old_first[lane] = old_end[lane] = 0
 
 
 @njit(cache=True)
 def _remove_kernel(loads, row_tops, draws, cut, again, slots, points, slot, now, n_paths):  # type: ignore[no-untyped-def]
     """Take one job off all paths; under the ``running`` rule mark cut paths ``again`` instead."""
-    row = now % loads.shape[1]
-    first, end = np.zeros(LANES, loads.dtype), np.zeros(LANES, loads.dtype)
-    lanes = np.arange(LANES)
+    window = loads.shape[1]
+    row = now % window
+    rounds, intervals, chosen, _, drafts = _scratch(loads, slots, np.full(1, slot))
+    first, end = intervals[0], intervals[1]
+    _rounds_of(points, slots[slot, OFFSET], slots[slot, POINTS] + 2, now, window, rounds)
     for block in range(loads.shape[0]):
         path = block * LANES
-        lanes = lanes[: n_paths - path]
-        low, high = _rounds_ahead(points, slots[slot, OFFSET], draws[slot], path, now, lanes, first, end)
+        _choose_all(chosen, n_paths - path)
+        _look_up(rounds, draws[slot, path : path + LANES], chosen, drafts, first, end)
+        low, high = _span(first, end, window)
         if low < high:
-            _hold_back_cut(path, lanes, first, end, cut, again)
+            _hold_back_cut(path, chosen, end, cut, again)
             _add_block(loads, row_tops, block, row, low, high, first, end, -slots[slot, WIDTH])
-        first[:] = end[:] = 0
 
 
 @njit(cache=True)
@@ -340,23 +398,3 @@ def _empty_kernel(loads, cut, again, n_paths):  # type: ignore[no-untyped-def]
             cut[path] = 0
             for row in range(loads.shape[1]):
                 loads[path // LANES, row, path % LANES] = 0
-
-
-@njit(cache=True)
-def _guide_kernel(cumulated, guide):  # type: ignore[no-untyped-def]
-    """Fill ``guide[b]`` with the point in which the mass ``b / guide.size`` falls."""
-    point = 0
-    for bucket in range(guide.size):
-        while point < cumulated.size - 2 and cumulated[point + 1] <= bucket / guide.size:
-            point += 1
-        guide[bucket] = point
-
-
-def root_key(rng: np.random.Generator) -> np.uint64:
-    """Draw the root key of the counter-based generator."""
-    return np.uint64(rng.integers(0, 2**64, dtype=np.uint64))
-
-
-def stamp_of(now: int, kind: int, version: int = 0) -> int:
-    """Code a round, a kind of draw, and a version of it (below 2**20) as one integer."""
-    return (now << 23) | (version << 3) | kind

@@ -18,6 +18,7 @@ from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
+from marketsched.mechanisms.posted.draws import _guide_kernel
 from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
 from marketsched.mechanisms.posted.path_kernels import (
     BUCKETS,
@@ -30,13 +31,14 @@ from marketsched.mechanisms.posted.path_kernels import (
     N_COLUMNS,
     OFFSET,
     POINTS,
+    STEPS,
     WIDTH,
 )
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob
 
 MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
 MAX_CELLS = 2**29  # loads of all paths: one GB, or two
-BUCKETS_PER_POINT = 4  # of the guide tables: most draws then need no search
+BUCKETS_PER_POINT = 8  # of the guide tables: a draw then rarely needs more than a step or two
 INT16_TOP = np.iinfo(np.int16).max
 
 
@@ -281,8 +283,8 @@ class SamplePaths:
         cumulated[0] = 0.0
         np.cumsum(residual.law.probabilities, out=cumulated[1:])
         n_buckets = BUCKETS_PER_POINT * n_points
-        kernels._guide_kernel(cumulated, self._guides[guide : guide + n_buckets])
         row = self._slots[slot]
+        row[STEPS] = _guide_kernel(cumulated, self._guides[guide : guide + n_buckets])
         row[OFFSET], row[POINTS], row[GUIDE], row[BUCKETS] = offset, n_points, guide, n_buckets
         row[WIDTH], row[KEY] = residual.width, residual.order
         self._store_range(slot, residual)

@@ -15,20 +15,27 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.posted import failure_table, path_kernels
+from marketsched.mechanisms.posted import draws, failure_table, path_kernels, sample_paths
 from marketsched.mechanisms.posted.residual import ResidualJob
 
 LIMITS = MarketLimits(6, 60, max_concurrency=3, max_duration=5, max_value=100.0, max_delay=14)
 KERNELS = [
-    "_draw_lanes",
-    "_rounds_ahead",
+    "_choose_all",
+    "_choose_impossible",
+    "_draw_block",
+    "_find_points",
+    "_rounds_of",
+    "_look_up",
+    "_span",
+    "_span_of_moves",
+    "_scratch",
     "_add_block",
     "_move_block",
     "_fill_block",
     "_hold_back_unfit",
     "_hold_back_cut",
 ]
-KERNELS += ["_place_kernel", "_narrow_kernel", "_remove_kernel", "_empty_kernel", "_guide_kernel"]
+KERNELS += ["_place_kernel", "_narrow_kernel", "_remove_kernel", "_empty_kernel"]
 KERNELS += ["_mix", "_stream", "_uniform"]
 
 
@@ -39,6 +46,8 @@ def kernel_form(request, monkeypatch):
         for name in KERNELS:
             kernel = getattr(path_kernels, name)
             monkeypatch.setattr(path_kernels, name, getattr(kernel, "py_func", kernel))
+        guide = sample_paths._guide_kernel
+        monkeypatch.setattr(sample_paths, "_guide_kernel", getattr(guide, "py_func", guide))
         with np.errstate(over="ignore"):
             yield request.param
     else:
@@ -263,9 +272,7 @@ def test_same_seed_same_tables_and_other_seed_other_tables():
 
 
 def test_uniform_numbers_are_uniform_and_unrelated_between_jobs_and_rounds():
-    streams = [
-        path_kernels._stream(np.uint64(77), order, path_kernels.stamp_of(now, 1)) for order in (0, 1) for now in (1, 2)
-    ]
+    streams = [path_kernels._stream(np.uint64(77), order, draws.stamp_of(now, 1)) for order in (0, 1) for now in (1, 2)]
     numbers = np.array([[path_kernels._uniform(np.uint64(s), path) for path in range(20_000)] for s in streams])
     for row in numbers:
         assert stats.kstest(row, "uniform").pvalue > 1e-4
@@ -325,3 +332,17 @@ def test_a_report_too_large_to_draw_from_changes_nothing():
 def test_a_negative_probability_is_not_hidden_by_an_equal_point():
     with pytest.raises(InvalidReportError, match=r"probabilities \[0.6, -0.1\]"):
         StatementOfWork.from_arrays(1, 1, DeadlineValue(1.0, 9), [2, 2], [1, 1], [0.6, -0.1])
+
+
+@pytest.mark.parametrize("weights", [[0.25, 0.5, 0.25], [0.97] + [0.03 / 30] * 30, [0.0, 0.4, 0.0, 0.6, 0.0]])
+def test_a_draw_is_the_point_in_which_its_number_falls(weights, kernel_form):
+    """Even laws, and one with thirty points in one bucket of the guide; narrowed, and with the last point as limit."""
+    law = np.concatenate([[0.0], np.cumsum(weights), [0.0]])
+    guide = np.zeros(sample_paths.BUCKETS_PER_POINT * len(weights), np.uint16)
+    steps = sample_paths._guide_kernel(law[:-1], guide)
+    targets, points = np.random.default_rng(5).random(path_kernels.LANES), np.zeros(path_kernels.LANES, np.uint16)
+    for low, high in ((0, len(weights)), (1, len(weights)), (1, len(weights) - 1)):
+        within = law[low] + targets * (law[high] - law[low])
+        path_kernels._find_points(law, law[low], high, guide, steps, within - law[low], points)
+        expected = np.searchsorted(law[:-1], law[low] + (within - law[low]), side="right") - 1
+        np.testing.assert_array_equal(points, np.minimum(expected, high - 1))
