@@ -92,6 +92,15 @@ def play_out(game: CoreGame, reports: Mapping[int, Report]) -> OwnersTotal:
     ------
     InvalidParameterError, InvalidReportError
         If there is no such owner, or a report is not legal.
+
+    Examples
+    --------
+    >>> from marketsched.agents.cluster_ports import PortGame
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster, Fairness, RecordedArrivals
+    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
+    >>> game = PortGame(cluster, RecordedArrivals([[1, 1]]), 1, lambda believed, horizon: Fairness(believed))
+    >>> play_out(game, {}).values
+    array([0.375, 0.375])
     """
     values, payments = np.zeros(game.n_owners), np.zeros(game.n_owners)
     for slot in game.play(reports):

@@ -65,6 +65,16 @@ class JobGame:
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.agents.cluster_games import play_out
+    >>> from marketsched.mechanisms.allocation import FairScheduler, RecordedAvailability
+    >>> jobs = MachineJobs([0, 0], [2, 2], [9.0, 9.0], [1.0, 2.0], [0.5, 0.5])
+    >>> up = RecordedAvailability([[1.0, 1.0]] * 2)
+    >>> game = JobGame(jobs, [0.5, 0.5], up, lambda prices, horizon, rng: FairScheduler(prices, horizon))
+    >>> game.n_owners, play_out(game, {}).values.round(2)
+    (2, array([1.38, 2.48]))
     """
 
     core = "opm"

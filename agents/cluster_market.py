@@ -37,6 +37,16 @@ class ClusterResult:
         One row per slot played: ``slot``, ``welfare`` (all owners' value) and ``revenue`` (all payments) of the slot.
     summary : dict
         ``core``, ``complete``, ``slots``, ``owners``, ``liars``, ``welfare``, ``revenue``, ``utility``.
+
+    Examples
+    --------
+    >>> from marketsched.agents.cluster_ports import PortGame
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster, Fairness, RecordedArrivals
+    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
+    >>> game = PortGame(cluster, RecordedArrivals([[1, 1]]), 1, lambda believed, horizon: Fairness(believed))
+    >>> result = ClusterMarket(game).run()
+    >>> result.owners["utility"].tolist(), result.summary["welfare"]
+    ([0.375, 0.375], 0.75)
     """
 
     owners: pd.DataFrame

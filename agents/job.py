@@ -16,6 +16,14 @@ class Job:
     arrives), ``duration`` (rounds) and ``signal`` (seen at arrival) are what really happens, and
     may lie outside the law of ``truth`` when a prediction was wrong. ``tags`` are columns of the
     jobs table (owner's class, band, recurring group, ...).
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> truth = StatementOfWork(1, 2, DeadlineValue(9.0, 6), [(2, 3, 1.0)])  # 2 nodes, ready in round 2, for 3 rounds
+    >>> job = Job("nightly", "ann", truth, arrival=2, duration=4)  # it takes a round longer
+    >>> job.duration, job.truth.value(job.arrival + job.duration)
+    (4, 9.0)
     """
 
     name: str

@@ -46,6 +46,13 @@ class Menu:
     ------
     InvalidParameterError
         If one of them is no strategy, submits late, or is called "truth" and is not `Truthful`.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import ScaleValue, Truthful
+    >>> menu = Menu({"truth": Truthful(), "half": ScaleValue(0.5)})
+    >>> len(menu), menu.names
+    (2, ('truth', 'half'))
     """
 
     names: tuple[str, ...]
@@ -85,7 +92,13 @@ def value_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
 
 
 def misreport_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
-    """Return `value_menu` and lies about deadline, duration and nodes."""
+    """Return `value_menu` and lies about deadline, duration and nodes.
+
+    Examples
+    --------
+    >>> misreport_menu((0.5,)).names
+    ('value x 0.5', 'truth', 'deadline - 2', 'deadline + 2', 'duration x 0.5', 'duration x 2', 'nodes + 1')
+    """
     values = value_menu(factors)
     others: dict[str, Strategy] = {
         "deadline - 2": ShiftDeadline(-2),
@@ -127,6 +140,18 @@ class Learning:
         Here or at the first choice, if a parameter is out of range, or no range is given or announced.
     UnknownNameError
         At the first choice, if there is no such learner.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import PublicInformation
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> owner = Learning(value_menu((0.5,)), rng=1)
+    >>> job = owner.next_job()
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 6), [(2, 1, 1.0)])
+    >>> report = job.report(truth, PublicInformation(5, 20, 10, max_value=10.0))
+    >>> job.hear(1.5)  # what it brought; the next choice draws on it
+    >>> report.value, owner.past
+    (DeadlineValue(value=4.0, deadline=6), [('truth', 1.5)])
     """
 
     def __init__(

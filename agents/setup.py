@@ -48,6 +48,16 @@ class MarketSetup:
     InvalidParameterError
         If a number is out of range, two jobs share a name, a job arrives before its birth, or the
         mechanism is not fresh or ends before ``horizon``.
+
+    Examples
+    --------
+    >>> from marketsched.agents.market_run import MarketRun
+    >>> from marketsched.mechanisms import DeadlineValue, FirstCome, StatementOfWork
+    >>> truth = StatementOfWork(1, 2, DeadlineValue(9.0, 6), [(2, 3, 1.0)])
+    >>> market = FirstCome(2, 9, 0.5, max_concurrency=2, max_duration=4, max_value=9.0, max_delay=9)
+    >>> setup = MarketSetup("one job", [Job("nightly", "ann", truth, 2, 3)], market, capacity=2, horizon=9, max_delay=9)
+    >>> MarketRun(setup).run().summary["welfare"]
+    9.0
     """
 
     name: str

@@ -129,39 +129,111 @@ def placed(place: str = "", source: str = "") -> Iterator[None]:
 
 
 class InvalidReportError(MarketschedError, ValueError):
-    """A statement of work, or one of its parts, is malformed or outside the announced limits."""
+    """A statement of work, or one of its parts, is malformed or outside the announced limits.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> DeadlineValue(value=-1.0, deadline=7)
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.InvalidReportError: value = -1.0: expected a finite number >= 0
+    """
 
 
 class InvalidParameterError(MarketschedError, ValueError):
-    """A parameter of a mechanism, oracle, scenario or function is outside its legal range."""
+    """A parameter of a mechanism, oracle, scenario or function is outside its legal range.
+
+    Examples
+    --------
+    >>> raise InvalidParameterError(place="capacity", value=0, legal="a whole number >= 1")
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.InvalidParameterError: capacity = 0: expected a whole number >= 1
+    """
 
 
 class UnknownNameError(MarketschedError, KeyError):
-    """A name is not in the table it was looked up in."""
+    """A name is not in the table it was looked up in.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> try:
+    ...     get_mechanism("auction")
+    ... except KeyError as error:
+    ...     print(str(error)[:30])
+    mechanism 'auction' is unknown
+    """
 
 
 class EventError(MarketschedError, ValueError):
-    """An event does not fit the state of the market: wrong round, unknown or finished job."""
+    """An event does not fit the state of the market: wrong round, unknown or finished job.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import FirstCome
+    >>> market = FirstCome(2, 9, 0.5, max_concurrency=1, max_duration=4, max_value=9.0, max_delay=9)
+    >>> market.arrive("A")
+    Traceback (most recent call last):
+    ...
+    marketsched.mechanisms.errors.EventError: arrive of 'A': expected a job submitted before
+    """
 
 
 class DecisionError(MarketschedError, ValueError):
-    """A policy's decision of a slot is malformed, or outside what the environment allows."""
+    """A policy's decision of a slot is malformed, or outside what the environment allows.
+
+    Examples
+    --------
+    See `play_slots`, which raises it if a decision is not allowed.
+    """
 
 
 class TooLargeError(MarketschedError, MemoryError):
-    """An exact computation would need more memory than allowed; the message names the way out."""
+    """An exact computation would need more memory than allowed; the message names the way out.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import solve_budgeted
+    >>> try:
+    ...     solve_budgeted([1], [5], [[1]], [2], 5, memory_limit=10)
+    ... except MemoryError as error:
+    ...     print(str(error)[:50])
+    the table over 1 sums of values and 2 capacity vec
+    """
 
 
 class SolverError(MarketschedError, RuntimeError):
-    """A solver is missing, or ended without the answer; the message says how, and what to do."""
+    """A solver is missing, or ended without the answer; the message says how, and what to do.
+
+    Examples
+    --------
+    See `best_fixed_allocation`, which raises it if its gap stays too large.
+    """
 
 
 class TraceError(MarketschedError, ValueError):
-    """A trace file is truncated or malformed; the message names file and line."""
+    """A trace file is truncated or malformed; the message names file and line.
+
+    Examples
+    --------
+    See `load_trace`, which raises it with file and line.
+    """
 
 
 class MissingDataError(MarketschedError, FileNotFoundError):
-    """A data folder or file is not there."""
+    """A data folder or file is not there.
+
+    Examples
+    --------
+    >>> from marketsched.worlds.traces import data_folder
+    >>> try:
+    ...     data_folder("/nowhere")
+    ... except FileNotFoundError as error:
+    ...     print(str(error)[:24])
+    /nowhere: no such folder
+    """
 
 
 class SweepError(MarketschedError, OSError):

@@ -24,7 +24,15 @@ JobId = Hashable
 
 
 class EventKind(StrEnum):
-    """What can happen to a job."""
+    """What can happen to a job.
+
+    Examples
+    --------
+    >>> [kind.value for kind in EventKind]
+    ['drop', 'cancel', 'evict', 'start', 'complete']
+    >>> EventKind("drop") is EventKind.DROP
+    True
+    """
 
     DROP = "drop"  # arrived, and the plan says not to run
     CANCEL = "cancel"  # removed before its first round
@@ -35,7 +43,14 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One public event. ``completion`` (time s + d) and ``payment`` (credits) only when complete."""
+    """One public event. ``completion`` (time s + d) and ``payment`` (credits) only when complete.
+
+    Examples
+    --------
+    >>> event = Event(7, EventKind.COMPLETE, "A", completion=8, payment=2.5)
+    >>> event.kind is EventKind.COMPLETE, event.payment
+    (True, 2.5)
+    """
 
     round: int
     kind: EventKind
@@ -50,6 +65,12 @@ class LaunchPlan:
 
     ``starts`` holds (arrival, signal, start or None) for every case of the report, sorted; None
     (written bot in the paper) means that the job is not run. ``estimated_utility`` is (3), credits.
+
+    Examples
+    --------
+    >>> plan = LaunchPlan("A", ((2, None, 3), (5, None, None)), 4.0)
+    >>> plan.start(2, None), plan.start(5, None), plan.start(9, None)
+    (3, None, None)
     """
 
     job: JobId
@@ -89,6 +110,12 @@ class Menu:
     """What is announced to a job of given concurrency that is submitted now.
 
     Row ``i`` is the start ``first_start + i``, column ``k`` the duration ``k + 1``.
+
+    Examples
+    --------
+    >>> menu = Menu(1, 4, np.array([[1.0, 2.0], [0.5, np.inf]]), np.zeros((2, 2)))
+    >>> menu.price(start=4, duration=2), menu.price([5, 5, 6], [1, 2, 1])
+    (2.0, array([0.5, inf, inf]))
     """
 
     concurrency: int
@@ -138,6 +165,13 @@ class Mechanism(Protocol):
     live market asks a copy of a mechanism that has none). What it offers can be
     looked at, too: ``menu(concurrency)``, the `Menu` of a job that submits now; or, where prices are made at
     arrival, ``keep_menus(jobs)`` before the market begins and ``menu_at_arrival(job)`` once the job was served.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import FirstCome
+    >>> market = FirstCome(2, 9, 0.5, max_concurrency=1, max_duration=4, max_value=9.0, max_delay=9)
+    >>> isinstance(market, Mechanism)
+    True
     """
 
     @property

@@ -29,7 +29,14 @@ from marketsched.mechanisms.errors import InvalidReportError
 
 @runtime_checkable
 class ValueCurve(Protocol):
-    """What every value curve offers."""
+    """What every value curve offers.
+
+    Examples
+    --------
+    >>> curve = DeadlineValue(value=3.0, deadline=7)
+    >>> isinstance(curve, ValueCurve), curve.highest, curve.last, curve.table(6, 3)
+    (True, 3.0, 7, array([3., 3., 0.]))
+    """
 
     @property
     def highest(self) -> float:

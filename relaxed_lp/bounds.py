@@ -88,6 +88,13 @@ def plan_bound(
 
     With durations revealed it equals (11); with durations hidden it is smaller, and the fair
     benchmark (gap G3). Parameters and errors are those of `offline_bound`.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> round(plan_bound([sow] * 6, capacity=5, horizon=3).value, 6)
+    20.0
     """
     tasks = tasks_of_plans(_some("sows", "statement of work", sows), horizon, max_delay)
     return _solved(tasks, capacity, horizon, time_limit)
@@ -116,6 +123,14 @@ def law_bound(
         As `offline_bound`, and if something is not a law, or a statement hides its durations.
     SolverError, TooLargeError
         As `offline_bound`.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementLaw
+    >>> dear, cheap = (StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0, "a")]) for value in (8.0, 4.0))
+    >>> law = StatementLaw([(0.5, dear), (0.5, cheap)])
+    >>> round(law_bound([law, law], capacity=1, horizon=3).value, 6)
+    8.0
     """
     return _solved(tasks_of_laws(_some("laws", "law", laws), horizon, max_delay), capacity, horizon, time_limit)
 
@@ -142,6 +157,14 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
         If a number is out of range, the horizons differ, or there is no job.
     SolverError, TooLargeError
         As `offline_bound`.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> jobs = RealisedJobs.build([(sow, 1, 1)] * 6, horizon=3, max_delay=9)
+    >>> round(realised_bound(jobs, capacity=5, horizon=3).value, 6)
+    20.0
     """
     capacity = finite_parameter("capacity", capacity, "(0, inf)")
     if not isinstance(jobs, RealisedJobs):

@@ -40,7 +40,17 @@ REACH = 4.0  # first step, in multiples of the mean value per node-round
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DualBound:
-    """An upper bound on the welfare of every schedule, and the prices that prove it."""
+    """An upper bound on the welfare of every schedule, and the prices that prove it.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> jobs = RealisedJobs.build([(sow, 1, 1)] * 6, horizon=3, max_delay=9)
+    >>> bound = dual_bound(jobs, capacity=5, horizon=3)
+    >>> round(bound.value, 3), bound.prices.shape
+    (20.0, (3,))
+    """
 
     value: float  # credits
     prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
@@ -131,6 +141,14 @@ def dual_value(jobs: RealisedJobs, capacity: int, horizon: int, prices: ArrayLik
     ------
     InvalidParameterError
         As `dual_bound`.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> jobs = RealisedJobs.build([(sow, 1, 1)] * 6, horizon=3, max_delay=9)
+    >>> [float(dual_value(jobs, 5, 3, [price, 0.0, 0.0])) for price in (0.0, 2.0, 4.0)]
+    [24.0, 22.0, 20.0]
     """
     capacity = whole_parameter("capacity", capacity, 1)
     jobs.check_horizon(horizon)
@@ -179,6 +197,13 @@ def report_bound(
     ------
     InvalidParameterError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> report_bound([sow] * 6, 5, 3, [4.0, 0.0, 0.0], base_price=0.0, max_delay=9)
+    20.0
     """
     capacity = whole_parameter("capacity", capacity, 1)
     horizon = whole_parameter("horizon", horizon, 1)

@@ -37,7 +37,17 @@ MOST_STARTS = 150_000  # HiGHS sets up its search in a time that grows with the 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """A schedule, what it is worth, and what no schedule exceeds."""
+    """A schedule, what it is worth, and what no schedule exceeds.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> jobs = RealisedJobs.build([(sow, 1, 1)] * 6, horizon=3, max_delay=9)
+    >>> best = hindsight_optimum(jobs, capacity=5, horizon=3)
+    >>> best.value, best.proven, int((best.starts > 0).sum())
+    (20.0, True, 5)
+    """
 
     value: float  # credits
     starts: NDArray[np.int64]  # (n_jobs,), rounds; 0 where the job is not run

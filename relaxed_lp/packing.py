@@ -43,6 +43,15 @@ class Bound:
     ``value`` is the worth of a feasible allocation, ``dual_value`` what ``prices`` prove by weak
     duality: the optimum lies between them, ``gap`` apart. They differ by rounding if ``optimal``.
     Otherwise the solver was stopped, and only ``dual_value`` bounds what schedules are worth.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> from marketsched.relaxed_lp import offline_bound
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> bound = offline_bound([sow] * 6, capacity=5, horizon=3)
+    >>> round(bound.value, 6), bound.optimal, bound.prices.round(6)
+    (20.0, True, array([4., 0., 0.]))
     """
 
     value: float  # credits

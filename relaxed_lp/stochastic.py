@@ -239,6 +239,10 @@ class StochasticChoice:
     """`StochasticPricing` before supply and limits are known: the pricing of a configuration.
 
     Parameters as there; ``open`` solves the program for the market at hand.
+
+    Examples
+    --------
+    See `StochasticPricing`, which it opens.
     """
 
     laws: Laws

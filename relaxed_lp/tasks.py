@@ -39,6 +39,14 @@ class Tasks:
     ``values``, earliest first. ``survival`` is None if durations are known; otherwise it holds, task
     after task, the probability that the task runs in the k-th round from its start on, for k from 0
     to ``durations[i] - 1``.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> tasks = tasks_of_reports([sow, sow], horizon=3)
+    >>> tasks.arrivals, tasks.durations, tasks.starts, tasks.values
+    (array([1, 1]), array([1, 1]), array([1, 1]), array([4., 4.]))
     """
 
     arrivals: NDArray[np.int64]  # (n_tasks,), rounds
@@ -123,6 +131,14 @@ def tasks_of_reports(sows: Iterable[StatementOfWork], horizon: int, max_delay: i
     ------
     InvalidParameterError
         If a number is out of range, or something is not a statement of work.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 0.5), (1, 2, 0.5)])
+    >>> tasks = tasks_of_reports([sow], horizon=4)  # one task for each case
+    >>> tasks.durations, tasks.weights
+    (array([1, 2]), array([0.5, 0.5]))
     """
     horizon, max_delay = _checked_limits(horizon, max_delay)
     return _tasks_of_points([(j, 1.0, sow) for j, sow in enumerate(_checked(sows))], horizon, max_delay)
@@ -151,6 +167,13 @@ def tasks_of_laws(
     InvalidParameterError
         If a number is out of range, something is not a law, or a statement hides its durations:
         Section 8 is for revealed durations only.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementLaw
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0, "a")])
+    >>> tasks_of_laws([StatementLaw([(0.5, sow), (0.5, None)])], horizon=3).weights
+    array([0.5])
     """
     horizon, max_delay = _checked_limits(horizon, max_delay)
     weighted: list[_Weighted] = []
@@ -175,6 +198,14 @@ def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int
     revealed: the same tasks as those of `tasks_of_reports`.
 
     Parameters and errors are those of `tasks_of_reports`.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 0.5), (1, 2, 0.5)])
+    >>> tasks = tasks_of_plans([sow], horizon=4)  # the duration is hidden
+    >>> tasks.starts, tasks.values
+    (array([1, 2, 1]), array([4., 4., 4.]))
     """
     horizon, max_delay = _checked_limits(horizon, max_delay)
     rows: list[tuple[int, int, int, float, int, int]] = []  # arrival, duration, width, weight, job, starts
@@ -210,7 +241,16 @@ def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int
 
 
 def tasks_of_jobs(jobs: RealisedJobs) -> Tasks:
-    """Return realised jobs as tasks of weight 1; ``jobs`` of a task is the job's index."""
+    """Return realised jobs as tasks of weight 1; ``jobs`` of a task is the job's index.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
+    >>> tasks = tasks_of_jobs(RealisedJobs.build([(sow, 1, 1)], horizon=3, max_delay=9))
+    >>> tasks.starts, tasks.values
+    (array([1]), array([4.]))
+    """
     sizes = np.diff(jobs.offsets)
     _check_starts(int(sizes.sum()))
     return _drop_worthless(

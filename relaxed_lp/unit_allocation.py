@@ -49,7 +49,12 @@ class Members(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitAllocation:
-    """Bundles, and the outcomes they hold. Arrays are read-only; those of bundles have shape (n_bundles,)."""
+    """Bundles, and the outcomes they hold. Arrays are read-only; those of bundles have shape (n_bundles,).
+
+    Examples
+    --------
+    See `fractional_unit_allocation`, which returns one.
+    """
 
     first: NDArray[np.int64]  # first round of T_k
     last: NDArray[np.int64]  # last round, included

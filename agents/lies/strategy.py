@@ -26,6 +26,12 @@ class PublicInformation:
     max_concurrency, max_duration, max_value : int, int, float or None
         Largest concurrency (nodes), duration (rounds) and value (credits) a report may hold; None
         if the mechanism announces no such limit.
+
+    Examples
+    --------
+    >>> public = PublicInformation(capacity=5, horizon=20, max_delay=10, max_value=10.0)
+    >>> public.max_value, public.max_duration
+    (10.0, None)
     """
 
     capacity: int
@@ -72,6 +78,14 @@ class Strategy(Protocol):
     A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
     submits (0 if absent). The report must be born in the round in which it is submitted. One that
     learns may have ``hear(utility)``, which is called when the job leaves the market.
+
+    Examples
+    --------
+    >>> class Hurried:  # says that it is there earlier than it is
+    ...     def report(self, truth, public):
+    ...         return truth.moved(max(1, truth.birth - 1))
+    >>> isinstance(Hurried(), Strategy)
+    True
     """
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:

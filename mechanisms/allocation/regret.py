@@ -32,6 +32,12 @@ class GrowthFit:
         Confidence interval of their mean (Student's t over runs).
     confidence : float
         Its level.
+
+    Examples
+    --------
+    >>> fit = fitted_growth([100, 400], [[10.0, 20.0], [8.0, 16.0]])
+    >>> fit.exponent, fit.confidence
+    (0.49999999999999767, 0.95)
     """
 
     exponents: _Array

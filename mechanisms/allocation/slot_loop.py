@@ -145,6 +145,12 @@ class SlotRecord:
         What it saw before it decided; to be printed in every row of results.
     measures : mapping of str to array of float, shape (T,)
         One read-only array per measure of the environment.
+
+    Examples
+    --------
+    >>> record = SlotRecord("drf", "arrivals", {"reward": np.array([1.5, 0.0])})
+    >>> record.policy, record["reward"]
+    ('drf', array([1.5, 0. ]))
     """
 
     policy: str
@@ -196,6 +202,13 @@ def play_slots(
         of slots is missing or above what the environment has.
     DecisionError
         If a decision is not allowed, or a measure comes out not finite.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster, ClusterEnvironment, Fairness, RecordedArrivals
+    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
+    >>> play_slots(Fairness(cluster), ClusterEnvironment(cluster, RecordedArrivals([[1], [0]])))["reward"]
+    array([1.5, 0. ])
     """
     total = _slots_to_play(environment, slots)
     observes = declared_observation(policy, environment)
@@ -265,6 +278,15 @@ def find_peeking(
     ------
     InvalidParameterError, DecisionError
         As `play_slots`; or if the two policies declare different observations.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster, ClusterEnvironment, OgaSched, RecordedArrivals
+    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
+    >>> worlds = [ClusterEnvironment(cluster, RecordedArrivals([[1], [last], [0]])) for last in (0, 1)]
+    >>> policies = [OgaSched(cluster, horizon=3) for _ in worlds]
+    >>> find_peeking((policies[0], worlds[0]), (policies[1], worlds[1]), common_slots=1) is None
+    True
     """
     common = whole_parameter("common_slots", common_slots, 0)
     declared = [declared_observation(policy, environment) for policy, environment in (first, second)]

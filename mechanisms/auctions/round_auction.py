@@ -36,7 +36,14 @@ class Bids(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What a winner will be charged: ``fixed`` + ``rate`` x rounds used + ``share`` x declared value, credits."""
+    """What a winner will be charged: ``fixed`` + ``rate`` x rounds used + ``share`` x declared value, credits.
+
+    Examples
+    --------
+    >>> agreed = Settlement(fixed=1.0, rate=0.5)  # a fee, and half a credit a round
+    >>> agreed.fixed + agreed.rate * 4 + agreed.share * 9.0  # of a run of 4 rounds
+    3.0
+    """
 
     fixed: float = 0.0
     rate: float = 0.0

@@ -31,15 +31,17 @@ ROOMS = ("tests/agents", "tests/worlds", "tests/results", "tests/play")  # those
 WORKERS = ("-n", "2", "--dist", "loadfile")
 LONGEST = 900  # seconds of a step
 
+SWEEP = "scenario: stochastic-mix\nseeds: 2\n"  # sweep.yaml
+
 COMMANDS = (  # one of each, small
     "scenarios",
     "traces list",
     "run stochastic-mix --out run",
     "report run",
     "compare stochastic-mix --runs 2 --optimum-seconds 0 --out compared",
-    "audit stochastic-mix --plays 20 --out audited",
-    "learn --rounds 20 --out learnt",
-    "sweep stochastic-mix --seeds 2 --out swept",
+    "audit stochastic-mix --plays 100 --out audited",
+    "learn --days 20 --seeds 2 --jobs 1 --out learnt",
+    "sweep sweep.yaml --out swept",
     "run cluster-default --set cluster.slots=20 --out cluster",
     "reproduce --help",
     "live --help",
@@ -145,6 +147,7 @@ def newest_of_all(version: str, python: Path, rooms: tuple[str, ...]) -> bool:
         if done.returncode:
             broken.append(f"import {package}: {done.stderr.strip().splitlines()[-1]}")
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sweep.yaml").write_text(SWEEP)
         for words in COMMANDS:
             done = run(inside, "-m", "marketsched", *words.split(), cwd=Path(folder))
             if done.returncode not in (0, 3) or "Warning" in done.stderr:  # 3: an audit that found a lie

@@ -125,6 +125,15 @@ class FollowTheLeader(_IndexPolicy):
         As in `Channels`.
     memory_limit : int
         Bytes the dynamic program may take.
+
+    Examples
+    --------
+    >>> policy = FollowTheLeader([[1], [1]], [1], [0, 0])
+    >>> for chosen, seen in (([True, False], [0.9, 0.0]), ([False, True], [0.0, 0.4])):
+    ...     _ = policy.allocate([True])
+    ...     policy.update(chosen, seen)
+    >>> policy.allocate([True])
+    array([ True, False])
     """
 
     name = "follow the leader"
@@ -148,6 +157,15 @@ class Cucb(_IndexPolicy):
     References
     ----------
     .. [CWY13] Chen, Wang, Yuan: Combinatorial multi-armed bandit, ICML 2013, Algorithm 1.
+
+    Examples
+    --------
+    >>> policy = Cucb([[1], [1]], [1], [0, 0])
+    >>> policy.allocate([True])  # nothing is known
+    array([False,  True])
+    >>> policy.update([False, True], [0.0, 0.9])
+    >>> policy.allocate([True])  # the one not yet tried
+    array([ True, False])
     """
 
     name = "cucb"
@@ -188,6 +206,12 @@ class ThompsonSampling(_IndexPolicy):
     A utility u in [0, 1] counts as u successes and 1 - u failures. One draw per channel and slot, used
     or not, so that the stream does not depend on what was selected. Channels never used are drawn,
     too, and do not come first.
+
+    Examples
+    --------
+    >>> policy = ThompsonSampling([[1], [1]], [1], [0, 0], rng=1)
+    >>> int(policy.allocate([True]).sum())  # one of the two channels, by draws from what is believed
+    1
     """
 
     name = "thompson sampling"

@@ -271,6 +271,12 @@ class BudgetedSolution:
         Channels of variance +inf in the selection; -1 where infeasible.
     finite : array of float, shape (s_max + 1,)
         Sum of the other variances in the selection; -inf where infeasible.
+
+    Examples
+    --------
+    >>> solution = solve_budgeted([1, 2], [5, 3], [[1], [1]], [1], 2)
+    >>> solution.best, solution.selections[2]
+    (array([5., 5., 3.]), array([False,  True]))
     """
 
     best: NDArray[np.float64]

@@ -112,6 +112,12 @@ def published_channels(
         If a parameter is out of range.
     TooLargeError
         If memory does not hold such an instance.
+
+    Examples
+    --------
+    >>> instance = published_channels(1, n_ports=3, n_servers=5)
+    >>> instance.channels.n_ports, instance.channels.n_types
+    (3, 3)
     """
     rng = generator_of(rng)
     n_ports, n_servers = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_servers", n_servers, 1)

@@ -172,6 +172,12 @@ class Channels:
     InvalidParameterError
         If shapes disagree, an entry is negative, a port is outside, or a channel alone asks for more
         than there is.
+
+    Examples
+    --------
+    >>> channels = Channels([[1], [2]], [2], [0, 1])
+    >>> channels.n_channels, channels.n_types, channels.n_ports
+    (2, 1, 2)
     """
 
     def __init__(

@@ -217,6 +217,15 @@ class GangEnvironment(_ArrivalStage):
     ------
     InvalidParameterError
         If the ports disagree in number, or more than one job may come to a port in one slot.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import Fairness, GangCluster, RecordedArrivals, play_slots
+    >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
+    >>> world = GangEnvironment(gang, RecordedArrivals([[1], [0]]))
+    >>> record = play_slots(GangRepaired(Fairness(gang.merged), gang), world)
+    >>> record["reward"], record["launched"]
+    (array([1.5, 0. ]), array([1., 0.]))
     """
 
     def __init__(self, gang: GangCluster, arrivals: ArrivalProcess) -> None:
@@ -274,6 +283,14 @@ class GangRepaired:
         The policy's, with "-gang" added.
     observes : str
         The policy's.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import Fairness, GangCluster
+    >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
+    >>> policy = GangRepaired(Fairness(gang.merged), gang)
+    >>> policy.name, policy.allocate([1])[:, 0, 0]
+    ('fairness-gang', array([1.5, 1.5]))
     """
 
     def __init__(self, policy: Policy, gang: GangCluster) -> None:

@@ -71,6 +71,13 @@ class FixedAllocation:
         The certificate: `fixed_allocation_bound` at these weights is ``value + gap``; read-only.
     iterations : int
         Primal-dual steps done.
+
+    Examples
+    --------
+    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
+    >>> best = best_fixed_allocation(cluster, [10])
+    >>> round(best.value, 6), best.gap < 0.02, best.allocation[0, 0].round(6)
+    (15.0, True, array([2.]))
     """
 
     allocation: _Array

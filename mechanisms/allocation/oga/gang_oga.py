@@ -59,6 +59,15 @@ class GangOga:
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import GangCluster
+    >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
+    >>> policy = GangOga(gang, horizon=100)
+    >>> policy.allocate()[:, 0, 0]
+    array([1.5, 1.5])
+    >>> policy.update([1])  # a job came
     """
 
     observes = "nothing"

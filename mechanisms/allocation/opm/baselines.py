@@ -63,6 +63,13 @@ class StateSeeingFair(FairScheduler):
     A machine that is not available still does a little work, at the full price: it is shared, too,
     but given only to jobs whose budget pays for a fair share of all machines until their deadline.
     Takes what `MachineScheduler` takes. Before it decides, it is shown what no scheduler knows.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
+    >>> policy = StateSeeingFair([1.0, 1.0, 1.0, 1.0])
+    >>> policy.observes
+    'state'
     """
 
     name = "fair-seeing-state"
@@ -104,6 +111,15 @@ class DeadlineAware(MachineScheduler):
     """Gives as many machines as it can pay to the job with the closest deadline, then to the next.
 
     Ties go to the job with the lower label. Takes what `MachineScheduler` takes.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
+    >>> policy = DeadlineAware([1.0, 1.0, 1.0, 1.0])
+    >>> for job, deadline in ((3, 9), (7, 5)):
+    ...     policy.add_job(job, deadline=deadline, budget=9.0, utility=PowerUtility(1.0, 0.5))
+    >>> policy.allocate()
+    array([7, 7, 7, 7])
     """
 
     name = "deadline-aware"

@@ -37,6 +37,15 @@ class GeneralEnvironment(MachineEnvironment):
     ------
     InvalidParameterError
         If a parameter is out of range, or a job's demand is above every capacity.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import GeneralOpm, RecordedAvailability, play_slots
+    >>> jobs = MachineJobs([0], [2], [9.0], [1.0], [0.5])
+    >>> world = GeneralEnvironment(jobs, [0.5], [1.0], RecordedAvailability([[1.0], [1.0]]), rng=1)
+    >>> record = play_slots(GeneralOpm([0.5], [1.0], horizon=2, rng=1), world)
+    >>> sorted(record.measures)[:3]
+    ['cost', 'excess', 'idle']
     """
 
     offers = ("jobs",)

@@ -103,6 +103,12 @@ class JobOffer:
         r_j, units of a machine's capacity that one task takes; for `GeneralOpm`.
     limit : int or None
         u_j, most tasks in one slot; for `GeneralOpm`. None: one per machine.
+
+    Examples
+    --------
+    >>> offer = JobOffer(3, deadline=9, budget=5.0, utility=PowerUtility(2.0, 0.5))
+    >>> offer.budget, offer.utility(9.0)
+    (5.0, 6.0)
     """
 
     job: Hashable

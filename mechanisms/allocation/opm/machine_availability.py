@@ -103,6 +103,12 @@ class GammaAvailability:
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> process = GammaAvailability(3, rng=1, up=(1.0, 30.0), down=(1.0, 10.0))
+    >>> process.share, process.next().shape
+    (0.75, (3,))
     """
 
     def __init__(
@@ -160,6 +166,13 @@ class RecordedAvailability:
     ------
     InvalidParameterError
         If it is not such an array.
+
+    Examples
+    --------
+    >>> process = RecordedAvailability([[1.0, 0.0], [0.5, 1.0]])  # two slots of two machines
+    >>> process.begin()
+    >>> process.next(), process.next()
+    (array([1., 0.]), array([0.5, 1. ]))
     """
 
     def __init__(self, available: ArrayLike) -> None:

@@ -83,6 +83,14 @@ class MachineEnvironment:
     ------
     InvalidParameterError
         If a parameter is out of range, or the availability does not last.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.allocation import FairScheduler, RecordedAvailability, play_slots
+    >>> jobs = MachineJobs([0], [2], [9.0], [1.0], [0.5])
+    >>> world = MachineEnvironment(jobs, [0.5], RecordedAvailability([[1.0], [1.0]]), rng=1)
+    >>> play_slots(FairScheduler([0.5]), world)["cost"]
+    array([0.5, 0.5])
     """
 
     offers: tuple[str, ...] = ("jobs", "state")

@@ -39,6 +39,12 @@ class MachineJobs:
     ------
     InvalidParameterError
         If an array is not as said here.
+
+    Examples
+    --------
+    >>> jobs = MachineJobs([0, 1], [4, 3], [9.0, 5.0], [1.0, 2.0], [0.5, 0.5])
+    >>> jobs.deadlines - jobs.arrivals
+    array([4, 2])
     """
 
     arrivals: NDArray[np.int64]
@@ -125,6 +131,12 @@ def published_jobs(
     ------
     InvalidParameterError
         If an array or parameter is out of range.
+
+    Examples
+    --------
+    >>> jobs = published_jobs([0, 1], [4, 3], exponent=0.5, rng=1)
+    >>> bool((jobs.budgets >= 2.0 * (jobs.deadlines - jobs.arrivals)).all())
+    True
     """
     budgets_rng, weights_rng = generator_of(rng).spawn(2)
     begin, end = whole_array("arrivals", arrivals), whole_array("deadlines", deadlines, lowest=1)

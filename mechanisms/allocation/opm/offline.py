@@ -107,6 +107,13 @@ def offline_optimum(
         If the program would have more than 4 million variables.
     SolverError
         If a program fails, or the gap is not reached.
+
+    Examples
+    --------
+    >>> jobs = MachineJobs([0], [4], [2.0], [1.0], [0.5])  # the budget pays for four slots of half a credit
+    >>> found = offline_optimum(jobs, prices=[0.5], rates=[1.0])
+    >>> round(found.value, 3)
+    2.0
     """
     cost = float_array("prices", prices, (None,), lowest=0.0)
     speed = float_array("rates", rates, cost.shape, lowest=0.0, highest=1.0)
