@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.journal import Row
-from marketsched.live.machine import OUTCOMES, LiveJob
+from marketsched.live.machine import GONE, OUTCOMES, LiveJob
 from marketsched.live.service import Turn, Work
 from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, UnknownNameError
@@ -89,7 +90,7 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
         event = {"event": "arrive", "owner": found.owner, "job": job, **said}
         turn.market.check_arrival(job, event)
         turn.record(event, who.name)
-        return found.shown()
+        return turn.shown([found])[0]
 
     return work
 
@@ -108,7 +109,7 @@ def complete(who: Principal, job: str, said: Said) -> Work:
         found = turn.market.job(job)
         event = {"event": "complete", "owner": found.owner, "job": job, "outcome": outcome, "exit_code": code}
         turn.record(event, who.name)
-        return found.shown()
+        return turn.shown([found])[0]
 
     return work
 
@@ -121,14 +122,16 @@ def jobs(who: Principal, owner: str | None, state: str | None, after: str, limit
         wanted = who.name if who.role == "owner" else owner
         if owner is not None and wanted != owner:
             raise UnknownNameError(place="owner", value=owner, legal="your own name")
-        known = list(turn.market.jobs.values())
-        first = known.index(_own_job(turn, who, after)) + 1 if after else 0
-        found = [
+        begin = _own_job(turn, who, after).rows[0] if after else 0
+        # A poller asks for jobs that have not gone: it need not look at all that ever were.
+        among = turn.market.jobs if state is None or state in GONE.values() else turn.market.open
+        found = (
             job
-            for job in known[first:]
-            if (wanted is None or job.owner == wanted) and (state is None or job.state == state)
-        ]
-        return {"jobs": [job.shown() for job in found[:limit]], "more": len(found) > limit}
+            for job in among.values()
+            if job.rows[0] > begin and (wanted is None or job.owner == wanted) and (state is None or job.state == state)
+        )
+        page = list(islice(found, limit))
+        return {"jobs": turn.shown(page), "more": next(found, None) is not None}
 
     return work
 
@@ -139,11 +142,11 @@ def job(who: Principal, name: str) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         found = _own_job(turn, who, name)
-        rows = [seen(who, row) for row in turn.journal.row(found.rows)]
+        rows = [seen(who, row) for row in turn.rows(found.rows)]
         history = [row for row in rows if row is not None]
         for row in history:
             row["decisions"] = [each for each in row["decisions"] if each["job"] == name]
-        return {**found.shown(), "sow": history[0].pop("sow"), "history": history}
+        return {**turn.shown([found])[0], "sow": history[0].pop("sow"), "history": history}
 
     return work
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -47,9 +46,8 @@ class _OfMarket(Collector):
         yield GaugeMetricFamily("marketsched_usable_nodes", "Nodes that can be used, as last remarked.", usable)
         yield GaugeMetricFamily("marketsched_load_nodes", "Nodes busy in the round cleared last.", market.load)
         jobs = GaugeMetricFamily("marketsched_jobs", "Jobs ever submitted, by what became of them.", labels=["state"])
-        tally = Tally(job.state for job in market.jobs.values())
         for state in STATES:
-            jobs.add_metric([state], tally[state])
+            jobs.add_metric([state], market.tally[state])
         yield jobs
         for name, text, value in (
             ("rounds_short_of_nodes", "Rounds cleared with fewer nodes than the capacity.", market.short_rounds),

@@ -12,13 +12,26 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import Connection, Engine, bindparam, create_engine, event, func, select, text, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
@@ -27,6 +40,7 @@ from marketsched.live.accounts import Posting
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
 READ_AT_ONCE = 2000  # rows
+SOUGHT_AT_ONCE = 500  # rows, by their numbers
 LOCK_SECONDS = 2.0  # how long a predecessor that was killed may take to be noticed
 _ADVISORY = 0x6D61726B65747331  # "markets1": the number of the lock in a PostgreSQL database
 
@@ -220,28 +234,45 @@ class Journal:
             after, left = found[-1].seq, None if left is None else left - len(found)
 
     def _read(self, after: int, most: int) -> list[Row]:
+        found = self._select(lambda seq: seq > after, most)
+        if found and found[-1].seq - found[0].seq + 1 != len(found):
+            there = {row.seq for row in found}
+            lost = next(seq for seq in range(found[0].seq, found[-1].seq) if seq not in there)
+            raise JournalError(f"journal row {lost} is missing")
+        return found
+
+    def row(self, seqs: Sequence[int]) -> list[Row]:
+        """Return some rows, in their order in the journal."""
+        return [row for part in _parts(seqs) for row in self._select(partial(_among, part), len(part))]
+
+    def _select(self, which: Callable[[Column[int]], ColumnElement[bool]], most: int) -> list[Row]:
+        """Return the rows whose numbers fit a condition, with their decisions and postings."""
         journal, decisions, ledger = tables.journal, tables.decisions, tables.ledger
         with self._errors("the journal cannot be read"), self.connection.begin():
-            wanted = select(journal).where(journal.c.seq > after).order_by(journal.c.seq).limit(most)
+            wanted = select(journal).where(which(journal.c.seq)).order_by(journal.c.seq).limit(most)
             found = {each["seq"]: Row(**each) for each in self.connection.execute(wanted).mappings()}
             if not found:
                 return []
-            first, last = min(found), max(found)
-            if last - first + 1 != len(found) and most > 1:
-                lost = next(seq for seq in range(first, last) if seq not in found)
-                raise JournalError(f"journal row {lost} is missing")
-            here = select(decisions.c.seq, decisions.c.body).where(decisions.c.seq.between(first, last))
+            last = max(found)
+            here = select(decisions.c.seq, decisions.c.body).where(which(decisions.c.seq), decisions.c.seq <= last)
             for seq, body in self.connection.execute(here.order_by(decisions.c.seq, decisions.c.n)):
-                found[seq].decisions.append(body)
+                if seq in found:
+                    found[seq].decisions.append(body)
             sides = select(ledger.c.seq, ledger.c.account, ledger.c.micro, ledger.c.what, ledger.c.job)
-            there = sides.where(ledger.c.seq.between(first, last)).order_by(ledger.c.seq, ledger.c.n)
+            there = sides.where(which(ledger.c.seq), ledger.c.seq <= last).order_by(ledger.c.seq, ledger.c.n)
             for seq, *posting in self.connection.execute(there):
-                found[seq].postings.append(Posting(*posting))
+                if seq in found:
+                    found[seq].postings.append(Posting(*posting))
         return list(found.values())
 
-    def row(self, seqs: Sequence[int]) -> list[Row]:
-        """Return some rows."""
-        return [row for seq in seqs for row in self._read(seq - 1, 1) if row.seq == seq]
+    def plans(self, seqs: Sequence[int]) -> dict[int, list[list[Any]]]:
+        """Return the starts that were planned by the submissions with these numbers."""
+        table, found = tables.decisions, dict[int, list[list[Any]]]()
+        with self._errors("the decisions cannot be read"), self.connection.begin():
+            for part in _parts(seqs):
+                wanted = select(table.c.seq, table.c.body).where(table.c.seq.in_(part), table.c.event == "plan")
+                found |= {seq: body["starts"] for seq, body in self.connection.execute(wanted)}
+        return found
 
     def last(self) -> tuple[int, str]:
         """Return number and digest of the last row; 0 and nothing if there is none."""
@@ -349,6 +380,15 @@ def database_url(text_: str) -> Any:
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise InvalidParameterError(place="db", value=url.get_backend_name(), legal="sqlite or postgresql")
     return url
+
+
+def _parts(seqs: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Cut a list of numbers into parts that one query takes."""
+    return (seqs[i : i + SOUGHT_AT_ONCE] for i in range(0, len(seqs), SOUGHT_AT_ONCE))
+
+
+def _among(seqs: Sequence[int], column: Column[int]) -> ColumnElement[bool]:
+    return column.in_(seqs)
 
 
 def _durable(connection: Any, _: object) -> None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import copy
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from marketsched.config.sow_codec import sow_from_json
@@ -47,7 +48,7 @@ class LiveJob:
     owner: str
     submitted: int  # round
     nodes: int
-    plan: list[list[Any]]  # [arrival, signal, start or null]
+    plan: list[list[Any]] | None  # [arrival, signal, start or null]; None once it has gone: the journal has it
     most: int  # millionths of a credit: the highest price of its plan, while it is in the market
     state: str = "submitted"
     arrived: int | None = None
@@ -56,16 +57,17 @@ class LiveJob:
     charge: int | None = None  # millionths
     outcome: str | None = None
     exit_code: int | None = None
-    rows: list[int] = field(default_factory=list)  # of the journal, that are about it
+    rows: tuple[int, ...] = ()  # of the journal, that are about it; the first is its submission
 
     @property
     def gone(self) -> bool:
         """True once it is no longer in the market."""
         return self.state in GONE.values()
 
-    def shown(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        plan = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in self.plan]
+    def shown(self, plan_of_gone: list[list[Any]] | None = None) -> dict[str, Any]:
+        """Return it as plain data; the plan of a job that has gone is not kept here, and has to be given."""
+        starts = self.plan or plan_of_gone or []
+        plan = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in starts]
         charge = None if self.charge is None else self.charge / MICRO
         same = ("owner", "state", "submitted", "nodes", "arrived", "start", "end", "outcome", "exit_code")
         return {"job": self.name, **{key: getattr(self, key) for key in same}, "plan": plan, "charge": charge}
@@ -82,7 +84,11 @@ class LiveMarket:
     Attributes
     ----------
     jobs : dict of LiveJob
-        Every job ever submitted, by name.
+        Every job ever submitted, by name, in order of submission.
+    open : dict of LiveJob
+        Those of them that have not gone.
+    tally : Counter
+        How many jobs were ever submitted, by their state.
     accounts : Accounts
         Who is known, and the ledger.
     usable : int or None
@@ -94,6 +100,8 @@ class LiveMarket:
     def __init__(self, config: LiveConfig) -> None:
         self.config = config
         self.jobs: dict[str, LiveJob] = {}
+        self.open: dict[str, LiveJob] = {}
+        self.tally: Counter[str] = Counter()
         self.accounts = Accounts()
         self.usable: int | None = None
         self.short_rounds = 0
@@ -181,7 +189,7 @@ class LiveMarket:
         """Return the most that a plan can cost, in millionths, or raise EventError if the owner's limit forbids it."""
         most = max((round(run.price * MICRO) for run in offer.runs), default=0)
         if owner.limit is not None:
-            owed = sum(job.most for job in self.jobs.values() if job.owner == owner.name and not job.gone)
+            owed = sum(job.most for job in self.open.values() if job.owner == owner.name)
             left = owner.balance + owner.limit - owed
             if most > left:
                 raise EventError(
@@ -203,11 +211,11 @@ class LiveMarket:
         take = getattr(self, f"_{event['event']}")
         applied: Applied = take(event)
         if event.get("job"):
-            self.jobs[event["job"]].rows.append(row)
+            self.jobs[event["job"]].rows += (row,)
         for decision in applied.decisions:
             job = self.jobs[decision["job"]]
             if not job.rows or job.rows[-1] != row:
-                job.rows.append(row)
+                job.rows += (row,)
         self.accounts.book(applied.postings)
         return applied
 
@@ -217,7 +225,9 @@ class LiveMarket:
         decisions = self._replayer.take(line)
         owner.submitted += 1
         nodes, starts = event["sow"]["concurrency"], decisions[-1]["starts"]
-        self.jobs[name] = LiveJob(name, owner.name, self.round, nodes, starts, event.get("most", 0))
+        job = LiveJob(name, owner.name, self.round, nodes, starts, event.get("most", 0))
+        self.jobs[name] = self.open[name] = job
+        self.tally[job.state] += 1
         return Applied(decisions, [])
 
     def check_arrival(self, name: str, event: Event) -> None:
@@ -237,7 +247,7 @@ class LiveMarket:
         job = self.jobs[event["job"]]
         job.arrived = self.round
         if not job.gone:
-            job.state = "arrived"
+            self._turns(job, "arrived")
         line = {key: event[key] for key in ("job", "signal", "duration") if key in event}
         self._arrivals.append({"round": self.round, "event": "arrive", **line})
         return Applied([], [])
@@ -279,13 +289,24 @@ class LiveMarket:
         self.usable = event["usable"]
         return Applied([], [])
 
+    def _turns(self, job: LiveJob, state: str) -> None:
+        """Let a job be in another state; of one that has gone only little is kept."""
+        self.tally[job.state] -= 1
+        self.tally[state] += 1
+        job.state = state
+        if job.gone:
+            job.plan, job.most = None, 0
+            del self.open[job.name]
+
     def _note(self, decision: Decision) -> Iterator[Posting]:
         """Note what became of a job, and yield what is charged for it."""
         job, kind = self.jobs[decision["job"]], decision["event"]
         if kind == "start":
-            job.state, job.start = "running", decision["round"]
+            self._turns(job, "running")
+            job.start = decision["round"]
         elif kind in GONE:
-            job.state, job.most, job.end = GONE[kind], 0, decision.get("completion", decision["round"])
+            self._turns(job, GONE[kind])
+            job.end = decision.get("completion", decision["round"])
         if kind == "complete":
             job.outcome = job.outcome or "done"
             payment = 0.0 if job.outcome == "node-failed" else decision["payment"]

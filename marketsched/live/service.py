@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from marketsched import __version__
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import LiveConfig, live_config, utc_text
 from marketsched.live.journal import Batch, Journal, JournalError, Row
-from marketsched.live.machine import LiveMarket
+from marketsched.live.machine import LiveJob, LiveMarket
 from marketsched.live.playing import play_journal
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
 
@@ -77,6 +77,19 @@ class Turn:
                 self._batch.balances[account] = self.market.accounts.known[account].balance
         self.recorded = row
         return row
+
+    def rows(self, seqs: Sequence[int]) -> list[Row]:
+        """Return rows of the journal, those too that the transaction at hand will write."""
+        unwritten = {row.seq: row for row in self._batch.rows}
+        written = self.journal.row([seq for seq in seqs if seq not in unwritten])
+        return written + [unwritten[seq] for seq in seqs if seq in unwritten]
+
+    def shown(self, jobs: Sequence[LiveJob]) -> list[dict[str, Any]]:
+        """Return jobs as plain data; the plans of those that have gone are in the journal."""
+        gone = {job.rows[0] for job in jobs if job.plan is None}
+        unwritten = {row.seq: row.decisions[-1]["starts"] for row in self._batch.rows if row.seq in gone}
+        plans = self.journal.plans(sorted(gone - unwritten.keys())) | unwritten if gone else {}
+        return [job.shown(plans.get(job.rows[0])) for job in jobs]
 
     @property
     def clock(self) -> Clock:

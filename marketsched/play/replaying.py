@@ -119,7 +119,7 @@ class _Job:
     """What the log has said of a job, and what the mechanism has planned for it."""
 
     name: str
-    plan: LaunchPlan
+    plan: LaunchPlan | None  # None once it has gone
     signals_left_out: bool
     arrived: bool = False
     planned: int | None = None  # its start, of the case that has happened; None while unknown
@@ -290,6 +290,7 @@ class Replayer:
         if entry is not None:  # else it was cancelled before
             entry.fate = _Seen(t, duration, signal)
             self._market.arrive(entry)
+            assert job.plan is not None
             job.duration, job.planned = duration, job.plan.start(t, signal)
 
     def _signal(self, job: _Job, duration: int | None, fields: Mapping[str, Any]) -> Signal:
@@ -373,6 +374,8 @@ class Replayer:
         decision: Decision = {"round": event.round, "event": event.kind.value, "job": event.job}
         if event.kind is EventKind.COMPLETE:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
+        if event.kind is not EventKind.START and event.job not in self._market.entries and event.job in self._jobs:
+            self._jobs[event.job].plan = None
         self._said.append(decision)
 
 

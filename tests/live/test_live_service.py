@@ -351,6 +351,48 @@ def test_who_hangs_up_stops_nothing(tmp_path):
     service.stop()
 
 
+def test_jobs_can_be_looked_at_before_they_are_written(tmp_path):
+    """All of this is one transaction: what it looks at is in the journal only after it."""
+    service = LiveService(f"{tmp_path}/m.db", PLAIN)
+    deposit = {"owner": "ann", "deposit": 10}
+    asked = [
+        calls.create_owner(OPERATOR, deposit),
+        calls.submit(ANN, {"sow": sow(1, 1), "name": "a"}),
+        calls.job(ANN, "ann.a"),
+        calls.arrive(ANN, "ann.a", {"signal": 1}),
+        calls.advance(OPERATOR, {}),
+        calls.complete(OPERATOR, "ann.a", {}),
+        calls.jobs(ANN, None, None, "", 9),
+        calls.job(ANN, "ann.a"),
+    ]
+    waiting = [service.ask(work) for work in asked]
+    service.start()
+    _, submitted, first, *_, completed, page, last = [future.result(20) for future in waiting]
+    assert submitted["plan"] == first["plan"] == completed["plan"] == page["jobs"][0]["plan"] == last["plan"] != []
+    assert [row["event"] for row in last["history"]] == ["submit", "arrive", "advance", "complete"]
+    assert ask(service, calls.job(ANN, "ann.a")) == last  # and from the disk, now
+    assert ask(service, calls.jobs(ANN, None, None, "", 9)) == page
+    service.stop()
+
+
+def test_jobs_are_listed_page_by_page_whatever_became_of_them(tmp_path):
+    service = populated(f"{tmp_path}/m.db")
+    for _ in range(4):
+        ask(service, calls.submit(ANN, {"sow": sow(6, 1)}))
+
+    def names(state, after="", limit=3):
+        page = ask(service, calls.jobs(OPERATOR, None, state, after, limit))
+        return [job["job"].removeprefix("ann.") for job in page["jobs"]], page["more"]
+
+    assert names(None) == (["1", "2", "3"], True) and names(None, "ann.3") == (["4", "5", "6"], True)
+    assert names(None, "ann.6") == (["7"], False) and names("completed", "ann.1") == (["2"], False)
+    assert names("submitted") == (["3", "4", "5"], True) and names("submitted", "ann.2", 9)[0] == list("34567")
+    assert +service.market.tally == {"completed": 2, "submitted": 5} and list(service.market.open) == [
+        f"ann.{n}" for n in range(3, 8)
+    ]
+    service.stop()
+
+
 def test_clients_together_lose_nothing(tmp_path):
     service = begun(f"{tmp_path}/m.db", config("posted-price", requests_per_second=1000))
     ask(service, calls.create_owner(OPERATOR, {"owner": "ann"}))
