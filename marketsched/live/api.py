@@ -24,7 +24,8 @@ from marketsched.live.figures import STATES, Figures
 from marketsched.live.guard import Guard
 from marketsched.live.journal import Row
 from marketsched.live.problems import problem, problem_of
-from marketsched.live.service import LiveService, Repeatable, Turn, Work
+from marketsched.live.service import LiveService, Repeatable
+from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import MarketschedError
 
 ROWS_AT_ONCE = 500  # of a stream

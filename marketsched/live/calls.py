@@ -15,7 +15,7 @@ from typing import Any
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.journal import Row
 from marketsched.live.machine import GONE, OUTCOMES, LiveJob
-from marketsched.live.service import Turn, Work
+from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, UnknownNameError
 from marketsched.mechanisms.limits import LARGEST_CAPACITY

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,6 +65,25 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
             recent.append(row)
     _check_balances(market, journal)
     return Played(market, seq, digest)
+
+
+def rehearse(config: LiveConfig) -> None:
+    """Play one job through a market that is thrown away: what is compiled at its first use is compiled now."""
+    market, job = LiveMarket(config), {"owner": "x", "job": "x.1"}
+    with suppress(Exception):  # a mechanism that takes no such job will say so to whoever submits one
+        market.apply({"event": "owner", "owner": "x", "role": "owner"}, 1)
+        market.quote(market.accounts.get("x"), "x.1", _smallest(1, config))
+        market.apply({"event": "submit", "sow": _smallest(1, config), **job}, 2)
+        market.apply({"event": "arrive", "signal": 1, **job}, 3)
+        market.apply({"event": "advance"}, 4)
+        market.quote(market.accounts.get("x"), "x.2", _smallest(2, config))
+
+
+def _smallest(t: int, config: LiveConfig) -> dict[str, Any]:
+    """Return a statement of one node and round, ready in round ``t``."""
+    value = {"kind": "deadline", "value": min(1.0, config.max_value), "deadline": t + 1}
+    row = {"arrival": t, "duration": 1, "probability": 1.0}
+    return {"concurrency": 1, "value": value, "requirements": [row]}
 
 
 def _compare(row: Row, what: str, written: list[Any], played: list[Any]) -> None:

@@ -9,16 +9,14 @@ request sees is in it, too.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
 import os
 import queue
-import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,12 +27,14 @@ from marketsched import __version__
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import LiveConfig, live_config, utc_text
 from marketsched.live.journal import Batch, Journal, JournalError, Row
-from marketsched.live.machine import LiveJob, LiveMarket
-from marketsched.live.playing import play_journal
+from marketsched.live.machine import LiveMarket
+from marketsched.live.playing import play_journal, rehearse
+from marketsched.live.turn import Turn, Work, token_digest
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
 
 MOST_TOGETHER = 256  # requests answered by one transaction
 RECENT = 5000  # rows kept in memory, for streams
+FEW = 100  # rows: playing so short a journal may have compiled nothing
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 OPERATOR = "operator"  # the account that a new market begins with
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
@@ -44,89 +44,6 @@ log = logging.getLogger(__name__)
 
 class UnavailableError(MarketschedError, OSError):
     """The market cannot be changed or looked at now: its database is away, or it is being made anew."""
-
-
-class Turn:
-    """What one request does to the market; for the thread of the service only."""
-
-    def __init__(self, service: LiveService, batch: Batch) -> None:
-        self._service, self._batch = service, batch
-        self.market = service.market
-        self.journal = service.journal
-        self.recorded: Row | None = None
-
-    def record(self, event: Mapping[str, Any], by: str) -> Row:
-        """Take an event into the market, and its row into the journal.
-
-        Raises
-        ------
-        MarketschedError
-            If the event does not fit; nothing is changed then.
-        """
-        service = self._service
-        seq, now, opened = service.last_seq + 1, utc_text(service.clock.now()), self.market.round
-        applied = self.market.apply(event, seq)
-        body = {key: value for key, value in event.items() if key not in ("event", "owner", "job")}
-        row = Row(seq, now, opened, event["event"], by, event.get("owner"), event.get("job"), body)
-        row.decisions, row.postings = applied.decisions, list(applied.postings)
-        row.digest = row.sealed(service.last_digest)
-        service.last_seq, service.last_digest = seq, row.digest
-        self._batch.rows.append(row)
-        for account, *_ in applied.postings:
-            if account in self.market.accounts.known:
-                self._batch.balances[account] = self.market.accounts.known[account].balance
-        self.recorded = row
-        return row
-
-    def rows(self, seqs: Sequence[int]) -> list[Row]:
-        """Return rows of the journal, those too that the transaction at hand will write."""
-        unwritten = {row.seq: row for row in self._batch.rows}
-        written = self.journal.row([seq for seq in seqs if seq not in unwritten])
-        return written + [unwritten[seq] for seq in seqs if seq in unwritten]
-
-    def shown(self, jobs: Sequence[LiveJob]) -> list[dict[str, Any]]:
-        """Return jobs as plain data; the plans of those that have gone are in the journal."""
-        gone = {job.rows[0] for job in jobs if job.plan is None}
-        unwritten = {row.seq: row.decisions[-1]["starts"] for row in self._batch.rows if row.seq in gone}
-        plans = self.journal.plans(sorted(gone - unwritten.keys())) | unwritten if gone else {}
-        return [job.shown(plans.get(job.rows[0])) for job in jobs]
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of the market."""
-        return self._service.clock
-
-    @property
-    def last_seq(self) -> int:
-        """The last row that was recorded."""
-        return self._service.last_seq
-
-    def has_token(self, account: str) -> bool:
-        """Tell whether an account has a token that is good."""
-        return account in self._service.tokens.values()
-
-    def enter_account(self, name: str) -> None:
-        """Write a new account, whose event has been recorded, beside the journal."""
-        account = self.market.accounts.get(name)
-        entry = {"name": name, "role": account.role, "limit_micro": account.limit, "balance_micro": 0}
-        self._batch.new_accounts.append(entry)
-
-    def new_token(self, account: str, seq: int) -> str:
-        """Make a token for an account, by event ``seq``, and return it: it is nowhere written down."""
-        token = secrets.token_urlsafe(32)  # 256 bits
-        digest = token_digest(token)
-        self._batch.new_tokens.append({"digest": digest, "account": account, "made": seq, "revoked": None})
-        self._service.tokens = {**self._service.tokens, digest: account}
-        return token
-
-    def revoke_tokens(self, account: str, seq: int) -> None:
-        """Let no token of an account be good any more, by event ``seq``."""
-        self._batch.revoked.append((account, seq))
-        kept = {digest: who for digest, who in self._service.tokens.items() if who != account}
-        self._service.tokens = kept
-
-
-Work = Callable[[Turn], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +119,8 @@ class LiveService:
 
     def start(self) -> None:
         """Begin to take requests."""
+        if self.last_seq < FEW:
+            rehearse(self.config)
         self._thread = threading.Thread(target=self._run, name="market", daemon=True)
         self._thread.start()
 
@@ -442,11 +361,6 @@ class _Fault:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
-
-
-def token_digest(token: str) -> str:
-    """Return what the database keeps of a token."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def utc_text_now() -> str:

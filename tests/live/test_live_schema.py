@@ -40,12 +40,9 @@ def test_no_request_is_a_fault_of_the_service(market, role):
     while tried == 0 or time.monotonic() < end:
         for result in schema_of(url).get_all_operations():
             operation = result.ok()
-            # A revoked token would end the test, and a stream its time.
-            if operation.method == "delete" or operation.path.endswith("/tokens"):
-                continue
 
             @settings(
-                max_examples=8 if not SECONDS else 60,
+                max_examples=14 if not SECONDS else 60,
                 deadline=None,
                 database=None,
                 derandomize=not SECONDS,
@@ -54,6 +51,11 @@ def test_no_request_is_a_fault_of_the_service(market, role):
             )
             def attempt(case):
                 nonlocal tried, refused
+                if case.path.endswith("/tokens") and str((case.path_parameters or {}).get("owner")) in (
+                    "operator",
+                    "ann",
+                ):
+                    return  # a token that is made anew or revoked would end the test
                 if case.path == "/v1/events":
                     case.query = {**(case.query if isinstance(case.query, dict) else {}), "follow": "false"}
                 before = client.market(rounds=0)["last_event"]
