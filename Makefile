@@ -15,7 +15,7 @@ endif
 export NUMBA_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow browser kernels check format lint types imports bench docs dist mesa newest coverage dev clean links
+.PHONY: help demo test slow thorough browser kernels check format lint types imports bench docs dist mesa newest coverage dev clean links
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
@@ -28,7 +28,10 @@ demo: $(VENV)/.core ## install into .venv and run a day of recurring jobs at bid
 test: $(VENV)/.test ## install into .venv and run the tests (without the slow ones)
 	$(PYTEST) -m "not slow" $(SHARED)
 
-slow: $(VENV)/.test ## the slow tests, and those that draw cases with all of them
+slow: $(VENV)/.test ## the slow tests, and those that draw cases with half of them
+	MARKETSCHED_TESTS=slow $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
+
+thorough: $(VENV)/.test ## the same at full length (half an hour and more)
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
 
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)

@@ -196,7 +196,7 @@ def test_half_of_the_bundles_value_is_earned(switched):
 @pytest.mark.slow
 @pytest.mark.parametrize("switched", [0.0, 0.1])
 def test_half_of_the_bundles_value_is_earned_in_many_settings(switched, capsys):
-    shares = measured(range(100, 140), 25, switched)
+    shares = measured(range(100, 100 + many(40)), 25, switched)
     with capsys.disabled():
         print(
             f"\nswitched {switched:.0%}: Val / sum F {shares.mean(axis=1).min():.3f} to {shares.mean(axis=1).max():.3f}"

@@ -8,13 +8,14 @@ import time
 
 import pytest
 
+import draws
 from marketsched.results.output import INCOMPLETE
 from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
 KILL, TERM, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
 PROMPT = {"learn": 2.0}  # seconds in which a signal is answered; others are to end, too, but may be importing
-TURNS = int(os.environ.get("MARKETSCHED_KILLS", "6"))  # of each command and signal, in the slow tests
+TURNS = int(os.environ.get("MARKETSCHED_KILLS", draws.many(8, least=3)))  # of each command and signal
 
 
 def command(name, folder):

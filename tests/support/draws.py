@@ -1,14 +1,14 @@
-"""How many random cases a test draws: a part of them in `make test`, all of them in `make slow`.
+"""How many random cases a test draws: a quarter in `make test`, half in `make slow`, all in `make thorough`.
 
 A test that draws cases says `many(200)` where it would say 200. A file that does so, or that uses Hypothesis, is run
-again by `make slow` with every case (`conftest.py` marks its tests `many`).
+again by `make slow` and `make thorough` with more of them (`conftest.py` marks its tests `many`).
 """
 
 import os
 
-ALL = os.environ.get("MARKETSCHED_TESTS") == "all"
+PART = {"slow": 2, "all": 1}.get(os.environ.get("MARKETSCHED_TESTS", ""), 4)
 
 
 def many(n: int, *, least: int = 10) -> int:
-    """Return how many of ``n`` cases to draw: all in `make slow`, otherwise a quarter of them, but some at least."""
-    return n if ALL else min(n, max(n // 4, least))
+    """Return how many of ``n`` cases to draw: as large a part as this run takes, but some at least."""
+    return min(n, max(n // PART, least))

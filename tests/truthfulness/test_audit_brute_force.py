@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import draws
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.truthfulness import replay_witness, situation_of
 from marketsched.truthfulness.audit import audit
@@ -86,9 +87,9 @@ def test_printed_ends_enclose_the_true_gain(tmp_path):
 
 
 @pytest.mark.slow
-def test_printed_ends_enclose_the_true_gain_in_200_markets(tmp_path):
+def test_printed_ends_enclose_the_true_gain_in_many_markets(tmp_path):
     """And the search finds, on average, nine tenths of what there is."""
-    gains = np.array([enclosed(seed, tmp_path) for seed in range(200)])
+    gains = np.array([enclosed(seed, tmp_path) for seed in range(draws.many(200))])
     paying = gains[gains[:, 0] > 2 * HAIR]
-    assert len(paying) > 50
+    assert len(paying) > draws.many(50)
     assert (paying[:, 1] / paying[:, 0]).mean() > 0.9

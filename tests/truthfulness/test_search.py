@@ -99,7 +99,7 @@ def test_the_best_shading_is_found_where_worlds_have_to_be_drawn():
     laws = [UNIFORM, UNIFORM]
     _, gain = best_shading(10.0, laws)
     family = Family("value", (ScaleValue(0.5), ScaleValue(0.25), ScaleValue(0.75), ScaleValue(0.9)))
-    for seed in range(3):
+    for seed in range(many(3, least=1)):
         found = search(auction("first", *laws), budget_seconds=None, max_plays=150_000, seed=seed, families=[family])
         bid = 10 * found[0].misreport.f
         win = np.prod([sum(p for other, p in law if other < bid) for law in laws])
@@ -234,6 +234,6 @@ def test_the_best_of_many_looks_good_and_is_scored_as_nothing():
 
 @pytest.mark.slow
 def test_the_fresh_interval_covers_at_the_stated_rate():
-    _, fresh, misses, n = winners_curse(150)
+    _, fresh, misses, n = winners_curse(many(150))
     assert binom.sf(misses - 1, n, 0.1) > 1e-3
     assert abs(fresh.mean()) < 4 * fresh.std() / np.sqrt(fresh.size)

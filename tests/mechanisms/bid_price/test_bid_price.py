@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import draws
 from bid_price_markets import RULES, SIZES, SmallJob, Turn, lies, loads, past_log, play, random_market, utility
 from marketsched.mechanisms import (
     DeadlineValue,
@@ -297,7 +298,7 @@ def crowd_turns_moved(kind, seed):
     return tried, moved
 
 
-SMALL_MARKETS = 2_000
+SMALL_MARKETS = draws.many(2_000)
 
 
 @pytest.mark.slow
