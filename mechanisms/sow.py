@@ -93,11 +93,17 @@ class Law(NamedTuple):
 
     def group_of(self, arrival: int, signal: Signal) -> int | None:
         """Return the index of the case (arrival, signal), or None if the report excludes it."""
-        low, high = np.searchsorted(self.group_arrivals, [arrival, arrival + 1])
+        low, high = self.group_arrivals.searchsorted((arrival, arrival + 1))
         for g in range(low, high):
             if self.group_signals[g] == signal and isinstance(self.group_signals[g], bool) == isinstance(signal, bool):
                 return int(g)
         return None
+
+    def spread(self, of_cases: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return, of what is given for each case, that of each point's case, shape (n_points,)."""
+        if of_cases.size == self.arrivals.size:  # a point each
+            return of_cases
+        return np.repeat(of_cases, self.offsets[1:] - self.offsets[:-1])
 
     def points_of(self, arrival: int, signal: Signal) -> slice:
         """Return the points of the case (arrival, signal), as a slice of the columns.

@@ -185,6 +185,12 @@ class DeadlineValue(_Curve):
         """The deadline, or 0 for a worthless job."""
         return self.deadline if self.value > 0 else 0
 
+    def __call__(self, completion: ArrayLike) -> Any:
+        """Return the value of each completion time: a float for a scalar, else an array."""
+        if isinstance(completion, int):  # asked of every job, twice: an array takes ten times as long
+            return self.value if completion <= self.deadline else 0.0
+        return super().__call__(completion)
+
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(completion <= self.deadline, self.value, 0.0)
 

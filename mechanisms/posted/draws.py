@@ -20,13 +20,23 @@ def stamp_of(now: int, kind: int, version: int = 0) -> int:
 
 
 @njit(cache=True)
-def _guide_kernel(cumulated, guide):  # type: ignore[no-untyped-def]
-    """Fill ``guide[b]`` with the point in which the mass ``b / guide.size`` falls; return the most points in one."""
+def _law_kernel(firsts, lasts, probabilities, points, cumulated, guides, offset, guide, buckets):  # type: ignore[no-untyped-def]
+    """Write a law behind ``offset`` and ``guide``: its points' rounds, running sums, and the point in each bucket.
+
+    Two more points follow, which do not run. Returns the most points that begin in one bucket.
+    """
+    size = firsts.size
+    cumulated[offset] = 0.0
+    for k in range(size):
+        points[0, offset + k], points[1, offset + k] = firsts[k], lasts[k]
+        cumulated[offset + k + 1] = cumulated[offset + k] + probabilities[k]
+    for k in range(size, size + 2):
+        points[0, offset + k] = points[1, offset + k] = -1
     point, most = 0, 0
-    for bucket in range(guide.size):
+    for bucket in range(buckets):
         before = point
-        while point < cumulated.size - 2 and cumulated[point + 1] <= bucket / guide.size:
+        while point < size - 1 and cumulated[offset + point + 1] <= bucket / buckets:
             point += 1
         most = max(most, point - before)
-        guide[bucket] = point
-    return max(most, cumulated.size - 2 - point)
+        guides[guide + bucket] = point
+    return max(most, size - 1 - point)

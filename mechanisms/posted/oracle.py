@@ -363,7 +363,7 @@ class MonteCarloOracle(FailureOracle):
         self._submissions += 1
         if self.probe_every is None or self._submissions % self.probe_every:
             return
-        first = np.repeat(starts, np.diff(law.offsets))
+        first = law.spread(starts)
         launched = (first >= 0) & (first + law.durations - 1 <= self.limits.horizon) & (law.probabilities > 0)
         if not launched.any():
             return

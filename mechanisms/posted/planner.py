@@ -67,7 +67,7 @@ class Planner:
         quote = None
         if launched.size:
             quote = self.relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
-        point_starts = np.repeat(choice.starts, np.diff(sow.law.offsets))
+        point_starts = sow.law.spread(choice.starts)
         self.relaxed.commit(sow.concurrency, point_starts, sow.law.durations, sow.law.probabilities)
         return choice, quote
 

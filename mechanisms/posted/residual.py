@@ -65,7 +65,7 @@ class ResidualJob:
         self.order = order
         self.width = width
         self.law = law
-        self.firsts = np.repeat(starts, np.diff(law.offsets))
+        self.firsts = law.spread(starts)
         self.lasts = np.where(self.firsts >= 0, self.firsts + law.durations - 1, -1)
         self.missing = max(0.0, 1.0 - float(law.probabilities.sum()))
         self.low, self.high = 0, law.arrivals.size

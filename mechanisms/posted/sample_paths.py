@@ -18,7 +18,7 @@ from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
-from marketsched.mechanisms.posted.draws import _guide_kernel
+from marketsched.mechanisms.posted.draws import _law_kernel
 from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
 from marketsched.mechanisms.posted.path_kernels import (
     BUCKETS,
@@ -31,7 +31,6 @@ from marketsched.mechanisms.posted.path_kernels import (
     N_COLUMNS,
     OFFSET,
     POINTS,
-    STEPS,
     WIDTH,
 )
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob
@@ -276,16 +275,12 @@ class SamplePaths:
         """Write one law behind the others, with its guide table for drawing."""
         n_points = residual.law.arrivals.size
         offset, guide = self._used, self._guides_used
-        self._points[0, offset : offset + n_points] = residual.firsts
-        self._points[1, offset : offset + n_points] = residual.lasts
-        self._points[:, offset + n_points : offset + n_points + 2] = -1
-        cumulated = self._cumulated[offset : offset + n_points + 1]
-        cumulated[0] = 0.0
-        np.cumsum(residual.law.probabilities, out=cumulated[1:])
         n_buckets = BUCKETS_PER_POINT * n_points
+        columns = (residual.firsts, residual.lasts, residual.law.probabilities)
+        arrays = (self._points, self._cumulated, self._guides)
+        steps = _law_kernel(*columns, *arrays, offset, guide, n_buckets)
         row = self._slots[slot]
-        row[STEPS] = _guide_kernel(cumulated, self._guides[guide : guide + n_buckets])
-        row[OFFSET], row[POINTS], row[GUIDE], row[BUCKETS] = offset, n_points, guide, n_buckets
+        row[: MAY_NEVER + 1] = offset, n_points, guide, n_buckets, steps, 0, 0, 0
         row[WIDTH], row[KEY] = residual.width, residual.order
         self._store_range(slot, residual)
         self._used += n_points + 2

@@ -46,8 +46,8 @@ def kernel_form(request, monkeypatch):
         for name in KERNELS:
             kernel = getattr(path_kernels, name)
             monkeypatch.setattr(path_kernels, name, getattr(kernel, "py_func", kernel))
-        guide = sample_paths._guide_kernel
-        monkeypatch.setattr(sample_paths, "_guide_kernel", getattr(guide, "py_func", guide))
+        kernel = sample_paths._law_kernel
+        monkeypatch.setattr(sample_paths, "_law_kernel", getattr(kernel, "py_func", kernel))
         with np.errstate(over="ignore"):
             yield request.param
     else:
@@ -337,9 +337,11 @@ def test_a_negative_probability_is_not_hidden_by_an_equal_point():
 @pytest.mark.parametrize("weights", [[0.25, 0.5, 0.25], [0.97] + [0.03 / 30] * 30, [0.0, 0.4, 0.0, 0.6, 0.0]])
 def test_a_draw_is_the_point_in_which_its_number_falls(weights, kernel_form):
     """Even laws, and one with thirty points in one bucket of the guide; narrowed, and with the last point as limit."""
-    law = np.concatenate([[0.0], np.cumsum(weights), [0.0]])
+    law, points = np.zeros(len(weights) + 2), np.zeros((2, len(weights) + 2), np.int64)
     guide = np.zeros(sample_paths.BUCKETS_PER_POINT * len(weights), np.uint16)
-    steps = sample_paths._guide_kernel(law[:-1], guide)
+    rounds = np.arange(len(weights))
+    steps = sample_paths._law_kernel(rounds, rounds, np.array(weights), points, law, guide, 0, 0, guide.size)
+    np.testing.assert_array_equal(law[1:-1], np.cumsum(weights))
     targets, points = np.random.default_rng(5).random(path_kernels.LANES), np.zeros(path_kernels.LANES, np.uint16)
     for low, high in ((0, len(weights)), (1, len(weights)), (1, len(weights) - 1)):
         within = law[low] + targets * (law[high] - law[low])
