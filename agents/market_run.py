@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop
+from marketsched.agents.market_log import Kind, MarketLog
 from marketsched.agents.owner_state import OwnerState
-from marketsched.agents.result import Kind, MarketLog, RunResult, build_result
+from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind

@@ -7,8 +7,8 @@ interrupted run gives the tables of everything that was finished.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,34 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-
-
-class Kind(IntEnum):
-    """What a row of the events table says; lower case there."""
-
-    SUBMIT = 0  # a statement of work was submitted
-    ARRIVE = 1  # the job became ready
-    DROP = 2  # arrived, and the plan says not to run
-    CANCEL = 3  # removed before its first round
-    EVICT = 4  # removed after at least one round
-    START = 5  # executes its first round
-    COMPLETE = 6  # done, and charged
-    CLOSE = 7  # removed because the market closed after its last round
-
+from marketsched.agents.market_log import ROUND, Kind, MarketLog
 
 OUTCOMES = ("completed", "dropped", "cancelled", "evicted", "never_arrived", "unfinished")
 # Outcome after an event of each kind, as a place in OUTCOMES; -1: the event changes nothing.
 _OUTCOME_AFTER = np.array([5, -1, 1, 2, 3, -1, 0, -1])
-
-# Rows of the log. Rounds count from 1, so 0 stands for "none".
-_EVENT = np.dtype(
-    {
-        "names": ["round", "kind", "job", "again", "completion", "payment", "value"],
-        "formats": ["i8", "i8", "i8", "?", "i8", "f8", "f8"],
-    }
-)
-_STATEMENT = np.dtype([("job", "i8"), ("declared", "i8"), ("planned", "i8"), ("estimate", "f8")])
-_ROUND = np.dtype([("load", "i8"), ("promised", "f8"), ("price", "f8")])
 
 
 @dataclass(frozen=True)
@@ -58,6 +35,8 @@ class RunResult:
         (the name the mechanism knows it by, ``"<job>+"`` when submitted again); ``owner``;
         ``completion`` (time s + d), ``payment`` and ``value`` (true value of that completion):
         missing, 0 and 0 unless complete.
+    event_rows : EventRows
+        What ``events`` is made of when it is first asked for.
     jobs : DataFrame
         One row per job of the workload, in its order. ``name``; ``owner``; one column per tag;
         ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
@@ -94,48 +73,57 @@ class RunResult:
     True
     """
 
-    events: pd.DataFrame
+    event_rows: EventRows
     jobs: pd.DataFrame
     rounds: pd.DataFrame
     summary: dict[str, Any]
     price_surface: NDArray[np.float32] | None = None
 
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row per event; made of ``event_rows`` when it is first asked for."""
+        return self.event_rows.frame()
 
-@dataclass
-class MarketLog:
-    """What happened, in order. Rows after the last finished round are left out of the tables."""
 
-    events: list[tuple[int, int, int, bool, int, float, float]] = field(default_factory=list)
-    statements: list[tuple[int, int, int, float]] = field(default_factory=list)
-    rounds: list[tuple[int, float, float]] = field(default_factory=list)
-    surfaces: list[NDArray[np.float32]] = field(default_factory=list)
-    finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
+class EventRows:
+    """The ``events`` table before it is one: rows of the log, a fifth of what the table takes.
 
-    def submit(self, now: int, job: int, again: bool, declared: int, planned: int | None, estimate: float) -> None:
-        """Note a submission: nodes declared, planned start of the case that will happen, (3)."""
-        self.statements.append((job, declared, planned or 0, estimate))
-        self.event(now, Kind.SUBMIT, job, again)
+    Parameters
+    ----------
+    rows : structured ndarray, shape (n_events,)
+        As the log notes them.
+    jobs : sequence of Job
+        The workload they point into.
+    """
 
-    def event(
-        self,
-        now: int,
-        kind: Kind,
-        job: int,
-        again: bool,
-        completion: int | None = None,
-        payment: float = 0.0,
-        value: float = 0.0,
-    ) -> None:
-        """Note an event of the job at place ``job`` of the workload."""
-        self.events.append((now, kind, job, again, completion or 0, payment, value))
+    def __init__(self, rows: NDArray[np.void], jobs: Sequence[Job]) -> None:
+        self._rows = rows
+        self._names = np.array([job.name for job in jobs], dtype=object)
+        self._owners = np.array([job.owner for job in jobs], dtype=object)
 
-    def close_round(self, load: int, promised: float, price: float, surface: NDArray[np.float64] | None) -> None:
-        """Note what the round was like; from here on it counts as finished."""
-        self.rounds.append((load, promised, price))
-        if surface is not None:
-            with np.errstate(over="ignore"):  # a price too high for a float32 is shown as not on sale
-                self.surfaces.append(surface.astype(np.float32))
-        self.finished = (len(self.rounds), len(self.events), len(self.statements))
+    def __len__(self) -> int:
+        return self._rows.size
+
+    def frame(self, begin: int = 0, end: int | None = None) -> pd.DataFrame:
+        """Return rows ``begin .. end - 1`` as the table has them; None: all that follow."""
+        rows = self._rows[begin:end]
+        words = np.array([kind.name.lower() for kind in Kind], dtype=object)
+        statements = self._names[rows["job"]]
+        names = _words(statements)
+        statements[rows["again"]] += "+"
+        return pd.DataFrame(
+            {
+                "round": rows["round"],
+                "event": _words(words[rows["kind"]]),
+                "job": names,
+                "statement": _words(statements),
+                "owner": _words(self._owners[rows["job"]]),
+                "completion": _rounds_or_missing(rows["completion"]),
+                "payment": rows["payment"],
+                "value": rows["value"],
+            },
+            index=pd.RangeIndex(begin, begin + rows.size),
+        )
 
 
 def build_result(
@@ -161,34 +149,14 @@ def build_result(
         The mechanism's own figures, copied into the summary.
     """
     n_rounds, n_events, n_statements = log.finished
-    events = np.array(log.events[:n_events], dtype=_EVENT)
-    statements = np.array(log.statements[:n_statements], dtype=_STATEMENT)
+    events, statements = log.events.first(n_events), log.statements.first(n_statements)
     job_table = _job_table(events, statements, jobs, n_rounds, n_rounds == horizon)
-    rounds = _round_table(events, np.array(log.rounds[:n_rounds], dtype=_ROUND), jobs)
+    rounds = _round_table(events, np.array(log.rounds[:n_rounds], dtype=ROUND), jobs)
     summary = {"name": name, "complete": n_rounds == horizon, "rounds": n_rounds, "horizon": horizon}
     summary |= {"capacity": capacity} | _summary(job_table, rounds, capacity)
     summary["mechanism"] = dict(statistics)
     surface = np.stack(log.surfaces[:n_rounds]) if log.surfaces and n_rounds else None
-    return RunResult(_event_table(events, jobs), job_table, rounds, summary, surface)
-
-
-def _event_table(events: NDArray[np.void], jobs: Sequence[Job]) -> pd.DataFrame:
-    """Turn rows of the log into the ``events`` table."""
-    words = np.array([kind.name.lower() for kind in Kind], dtype=object)
-    names = np.array([job.name for job in jobs], dtype=object)[events["job"]]
-    owners = np.array([job.owner for job in jobs], dtype=object)[events["job"]]
-    return pd.DataFrame(
-        {
-            "round": events["round"],
-            "event": _words(words[events["kind"]]),
-            "job": _words(names),
-            "statement": _words(np.where(events["again"], names + "+", names)),
-            "owner": _words(owners),
-            "completion": _rounds_or_missing(events["completion"]),
-            "payment": events["payment"],
-            "value": events["value"],
-        }
-    )
+    return RunResult(EventRows(events, jobs), job_table, rounds, summary, surface)
 
 
 def _job_table(

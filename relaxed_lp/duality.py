@@ -33,6 +33,7 @@ from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs, tasks_of_reports
 
+STEPS = 600  # evaluations from each starting point
 STAGES = 4  # restarts: the first steps reach far, the last ones settle
 SHRINK = 10.0  # how much smaller the steps of each stage are than those of the one before
 REACH = 4.0  # first step, in multiples of the mean value per node-round
@@ -74,7 +75,7 @@ def dual_bound(
     horizon: int,
     *,
     start_prices: ArrayLike | None = None,
-    steps: int = 600,
+    steps: int = STEPS,
 ) -> DualBound:
     """Minimise (29) over the prices, from 0 and from ``start_prices``.
 

@@ -25,6 +25,8 @@ OptimumKind = Literal["exact", "milp", "lp", "dual"]
 
 MOST_EXACT = 400_000  # node-rounds of all starts together up to which the exact optimum is tried
 MOST_LP = 4_000_000  # the same for the linear program
+MOST_LOOKS = 2_500_000_000  # starts that a dual bound looks at, over all its steps
+FEWEST_STEPS = 100  # of it, however many starts there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,14 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     ``bounds`` holds the dual bound and the certificate, ``first_come`` what first-come-first-served earns.
     """
     from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
-    from marketsched.relaxed_lp.duality import dual_bound
+    from marketsched.relaxed_lp.duality import STEPS, dual_bound
 
     setup = market.setup
     jobs = realised(setup)
     prices = _final_prices(market)
-    bound = dual_bound(jobs, setup.capacity, setup.horizon, start_prices=prices)
+    # Any number of steps gives a valid bound; above some hundred thousand jobs they take as long as the market.
+    steps = max(FEWEST_STEPS, min(STEPS, MOST_LOOKS // max(jobs.values.size, 1)))
+    bound = dual_bound(jobs, setup.capacity, setup.horizon, start_prices=prices, steps=steps)
     bounds: dict[str, Any] = {"dual": bound.value}
     certificate = getattr(setup.mechanism, "certificate", None)
     found = certificate() if callable(certificate) else None

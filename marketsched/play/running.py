@@ -16,6 +16,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.results.result import Result
+from marketsched.results.tables import Tables
 
 PACKAGES = ("marketsched", "numpy", "numba", "scipy", "pandas", "pyarrow", "Mesa", "pydantic")
 
@@ -140,9 +141,9 @@ def _run_market(
         "seconds": clock.seconds,
         "complete": complete,
     }
-    tables = {"events": result.events, "jobs": result.jobs, "rounds": result.rounds}
+    tables: dict[str, Any] = {"events": result.event_rows, "jobs": result.jobs, "rounds": result.rounds}
     tables |= prices_table(result.price_surface)
-    return Result("market", tables, summary, meta, {"scenario.yaml": scenario.to_yaml()})
+    return Result("market", Tables(tables), summary, meta, {"scenario.yaml": scenario.to_yaml()})
 
 
 def versions() -> dict[str, str]:

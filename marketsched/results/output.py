@@ -19,8 +19,8 @@ import reprlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -281,12 +281,24 @@ def _sync_tree(folder: Path) -> None:
 
 def write_table(table: pd.DataFrame, path: Path, about: Mapping[str, Any]) -> None:
     """Write ``table`` as Parquet (zstd), with ``about`` as JSON under ``marketsched`` in its schema."""
+    write_parts([table], path, about)
+
+
+def write_parts(parts: Iterable[pd.DataFrame], path: Path, about: Mapping[str, Any]) -> None:
+    """Write a table that comes in parts, at least one, as `write_table` does; one part is in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrow = pa.Table.from_pandas(table, preserve_index=False)
     extra = {b"marketsched": json.dumps(plain(about), sort_keys=True).encode()}
-    pq.write_table(arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), **extra}), path, compression="zstd")
+    with ExitStack() as open_files:
+        writer: Any = None
+        for part in parts:
+            schema = None if writer is None else writer.schema
+            arrow = pa.Table.from_pandas(part, schema=schema, preserve_index=False)
+            if writer is None:
+                arrow = arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), **extra})
+                writer = open_files.enter_context(pq.ParquetWriter(path, arrow.schema, compression="zstd"))
+            writer.write_table(arrow.cast(writer.schema))
 
 
 def write_json(data: Any, path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -24,8 +24,9 @@ from marketsched.results.output import (
     plain,
     whole_folder,
     write_json,
-    write_table,
+    write_parts,
 )
+from marketsched.results.tables import Tables, parts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,8 @@ class Result:
         raise AttributeError(f"a result of kind {self.__dict__.get('kind')!r} has no {name!r}: it has {[*tables]}")
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name} {len(table):,}" for name, table in self.tables.items())
+        tables = self.tables if isinstance(self.tables, Tables) else Tables(self.tables)
+        sizes = ", ".join(f"{name} {tables.rows(name):,}" for name in tables)
         return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'})"
 
     def _repr_html_(self) -> str:
@@ -125,8 +127,10 @@ class Result:
             raise InvalidParameterError(f"table {chosen!r}: expected one of {', '.join(tables) or '(there are none)'}")
         return tables[chosen]
 
-    def _all_tables(self) -> dict[str, pd.DataFrame]:
-        return dict(self.tables) | ({} if isinstance(self.summary, Mapping) else {SUMMARY: self.summary})
+    def _all_tables(self) -> Mapping[str, pd.DataFrame]:
+        if isinstance(self.summary, Mapping):
+            return self.tables
+        return dict(self.tables) | {SUMMARY: self.summary}
 
     def to_dict(self) -> dict[str, Any]:
         """Return summary and meta as plain data, NaN and infinities as None."""
@@ -172,10 +176,10 @@ class Result:
         meta = {"kind": self.kind, **self.meta, "complete": self.complete}
         about = {name: meta[name] for name in ABOUT if name in meta}
         tables, looks = self._all_tables(), self._look
-        timings = {name: _timings(table) for name, table in tables.items() if SECONDS in table}
+        timings: dict[str, Any] = {}
         with whole_folder(Path(folder), force=force) as partial:
-            for name, table in tables.items():
-                write_table(table.drop(columns=SECONDS, errors="ignore"), partial / f"{name}.parquet", about)
+            for name in tables:
+                write_parts(_without_seconds(name, parts_of(tables, name), timings), partial / f"{name}.parquet", about)
             if timings:
                 write_json(timings, partial / TIMINGS)
             write_json(looks.summary_data(self), partial / f"{SUMMARY}.json")
@@ -187,6 +191,14 @@ class Result:
                 text = f"interrupted {self.how_far}; what is here is finished\n"
                 (partial / INCOMPLETE).write_text(text, encoding="utf-8")
             write_json(meta, partial / META)
+
+
+def _without_seconds(name: str, parts: Iterator[pd.DataFrame], timings: dict[str, Any]) -> Iterator[pd.DataFrame]:
+    """Pass the parts of a table on without their column of seconds, which goes to ``timings``."""
+    for part in parts:
+        if SECONDS in part:
+            timings[name] = _timings(part)
+        yield part.drop(columns=SECONDS, errors="ignore")
 
 
 def _timings(table: pd.DataFrame) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm, to_rgb
 
 from marketsched.agents.job import Job
-from marketsched.agents.result import Kind, MarketLog, build_result
+from marketsched.agents.market_log import Kind, MarketLog
+from marketsched.agents.result import build_result
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.results.market_figure import BLUES, CANCELLED, EVICTED, load_by_band, run_figure, worth_drawing

@@ -23,6 +23,7 @@ from marketsched.results.output import (
     whole_file,
     whole_folder,
     write_json,
+    write_parts,
     write_table,
 )
 
@@ -288,3 +289,13 @@ def test_summaries_are_plain_json(tmp_path):
         "7": None,
     }
     assert type(plain(np.int64(3))) is int
+
+
+def test_a_table_in_parts_is_the_same_table(tmp_path):
+    """Parts with and without missing values; the types are those of the first."""
+    table = pd.DataFrame({"round": [1, 2, 3, 4], "job": pd.array(["a", "b", None, "d"], dtype="str")})
+    table["completion"] = pd.array([None, None, 7, 8], dtype="Int64")
+    write_table(table, tmp_path / "whole.parquet", {"seed": 1})
+    write_parts((table[i : i + 2] for i in (0, 2)), tmp_path / "parts.parquet", {"seed": 1})
+    whole, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
+    assert whole.schema.equals(parts.schema, check_metadata=True) and whole.equals(parts)

@@ -5,11 +5,13 @@ import json
 import pickle
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.play.running import run
+from marketsched.results import tables
 from marketsched.results.kinds import kind_of
 from marketsched.results.panels import save_figure
 from marketsched.results.result import Result, load
@@ -52,6 +54,16 @@ def test_a_market_comes_back_from_its_folder_prints_and_draws_the_same(market, t
         save_figure(each.plot(), tmp_path / f"{i}.png")
     pictures = [path.read_bytes() for path in (tmp_path / "0.png", tmp_path / "1.png", tmp_path / "run" / "figure.png")]
     assert pictures[0] == pictures[1] == pictures[2]
+
+
+def test_a_long_table_is_written_in_parts_before_anybody_has_looked_at_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "PART_ROWS", 7)
+    fresh = run(MARKET)
+    fresh.save(tmp_path / "run")
+    assert pq.ParquetFile(tmp_path / "run" / "events.parquet").num_row_groups == -(-len(fresh.events) // 7) > 2
+    pd.testing.assert_frame_equal(load(tmp_path / "run").events, fresh.events)
+    resubmitted = fresh.events["statement"].str.endswith("+")
+    assert (fresh.events["statement"].str.removesuffix("+") == fresh.events["job"]).all() and not resubmitted.all()
 
 
 def test_a_result_is_its_tables(market):

@@ -1,0 +1,94 @@
+"""The log of a market while it runs: what happened, row by row, in little memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(IntEnum):
+    """What a row of the events table says; lower case there."""
+
+    SUBMIT = 0  # a statement of work was submitted
+    ARRIVE = 1  # the job became ready
+    DROP = 2  # arrived, and the plan says not to run
+    CANCEL = 3  # removed before its first round
+    EVICT = 4  # removed after at least one round
+    START = 5  # executes its first round
+    COMPLETE = 6  # done, and charged
+    CLOSE = 7  # removed because the market closed after its last round
+
+
+# Rows of the log. Rounds count from 1, so 0 stands for "none".
+EVENT = np.dtype(
+    {
+        "names": ["round", "kind", "job", "again", "completion", "payment", "value"],
+        "formats": ["i8", "i8", "i8", "?", "i8", "f8", "f8"],
+    }
+)
+STATEMENT = np.dtype([("job", "i8"), ("declared", "i8"), ("planned", "i8"), ("estimate", "f8")])
+ROWS_TOGETHER = 4096  # rows of the log that become an array at once
+ROUND = np.dtype([("load", "i8"), ("promised", "f8"), ("price", "f8")])
+
+
+class _Rows:
+    """Rows of one kind, kept as an array but for the last few: as tuples they take four times the memory."""
+
+    def __init__(self, dtype: np.dtype[np.void]) -> None:
+        self._dtype = dtype
+        self._arrays: list[NDArray[np.void]] = []
+        self._last: list[tuple[Any, ...]] = []
+
+    def append(self, row: tuple[Any, ...]) -> None:
+        self._last.append(row)
+        if len(self._last) == ROWS_TOGETHER:
+            self._arrays.append(np.array(self._last, dtype=self._dtype))
+            self._last.clear()
+
+    def __len__(self) -> int:
+        return len(self._arrays) * ROWS_TOGETHER + len(self._last)
+
+    def first(self, count: int) -> NDArray[np.void]:
+        """Return the first ``count`` rows."""
+        return np.concatenate([*self._arrays, np.array(self._last, dtype=self._dtype)])[:count]
+
+
+@dataclass
+class MarketLog:
+    """What happened, in order. Rows after the last finished round are left out of the tables."""
+
+    events: _Rows = field(default_factory=lambda: _Rows(EVENT))
+    statements: _Rows = field(default_factory=lambda: _Rows(STATEMENT))
+    rounds: list[tuple[int, float, float]] = field(default_factory=list)
+    surfaces: list[NDArray[np.float32]] = field(default_factory=list)
+    finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
+
+    def submit(self, now: int, job: int, again: bool, declared: int, planned: int | None, estimate: float) -> None:
+        """Note a submission: nodes declared, planned start of the case that will happen, (3)."""
+        self.statements.append((job, declared, planned or 0, estimate))
+        self.event(now, Kind.SUBMIT, job, again)
+
+    def event(
+        self,
+        now: int,
+        kind: Kind,
+        job: int,
+        again: bool,
+        completion: int | None = None,
+        payment: float = 0.0,
+        value: float = 0.0,
+    ) -> None:
+        """Note an event of the job at place ``job`` of the workload."""
+        self.events.append((now, kind, job, again, completion or 0, payment, value))
+
+    def close_round(self, load: int, promised: float, price: float, surface: NDArray[np.float64] | None) -> None:
+        """Note what the round was like; from here on it counts as finished."""
+        self.rounds.append((load, promised, price))
+        if surface is not None:
+            with np.errstate(over="ignore"):  # a price too high for a float32 is shown as not on sale
+                self.surfaces.append(surface.astype(np.float32))
+        self.finished = (len(self.rounds), len(self.events), len(self.statements))
