@@ -218,7 +218,7 @@ class TraceError(MarketschedError, ValueError):
 
     Examples
     --------
-    See `load_trace`, which raises it with file and line.
+    See `Trace`, whose `read` raises it with file and line.
     """
 
 

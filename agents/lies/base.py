@@ -91,6 +91,10 @@ class Misreport:
     * ``inside_model``, whether only the statement is misreported;
     * ``label`` and ``telling``, for lies that have a report for every truth: what the first number counts,
       in words, and an amount that shows something. These are offered in scenarios and on the dashboard.
+
+    Examples
+    --------
+    See `default_families`, which returns many kinds of them.
     """
 
     kind: ClassVar[str] = ""

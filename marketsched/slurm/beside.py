@@ -38,6 +38,10 @@ class Beside:
         What Slurm did; its frame has a column for each of `SCHEDULERS`, the round in which that starts the job.
     nodes : int
         How many there were.
+
+    Examples
+    --------
+    See `beside_slurm`, which returns one.
     """
 
     run: SlurmRun = field(repr=False)
@@ -103,6 +107,12 @@ def beside_slurm(
     ------
     SlurmError
         If Slurm is not installed, or does not start.
+
+    Examples
+    --------
+    >>> from marketsched import Workload
+    >>> beside = beside_slurm(Workload.from_log(log, rng=1, days=0.1))  # doctest: +SKIP
+    >>> beside.equal("easy-backfill")  # jobs that start in the same round  # doctest: +SKIP
     """
     licenses = counting == "licenses"
     settings = {"SchedulerParameters": f"{SCHEDULING},bf_job_part_count_reserve={RESERVING[reserving]}"}

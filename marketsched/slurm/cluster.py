@@ -58,7 +58,13 @@ PATIENT = {  # seconds that are over in no time where the clock runs fast
 
 
 def missing_programs(*, fast: bool = False) -> list[str]:
-    """Return which programs a cluster (with a fast clock) lacks on this machine."""
+    """Return which programs a cluster (with a fast clock) lacks on this machine.
+
+    Examples
+    --------
+    >>> missing_programs()  # where all are installed  # doctest: +SKIP
+    []
+    """
     return [name for name in (*PROGRAMS, *(("faketime",) if fast else ())) if shutil.which(name) is None]
 
 
@@ -92,6 +98,12 @@ class OneHostCluster:
     ------
     SlurmError
         If programs are missing, the folder's name is too long, or the nodes are not up in 20 s.
+
+    Examples
+    --------
+    >>> with OneHostCluster(Path("/tmp/c"), nodes=2) as cluster:  # doctest: +SKIP
+    ...     cluster.slurm.usable_nodes("market")
+    2
     """
 
     def __init__(

@@ -19,7 +19,16 @@ ACTIVE = ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED")  # sta
 
 
 class SlurmError(MarketschedError, RuntimeError):
-    """A command of Slurm failed, or took too long; the message is Slurm's own."""
+    """A command of Slurm failed, or took too long; the message is Slurm's own.
+
+    Examples
+    --------
+    >>> try:
+    ...     Slurm().run("no-such-command")
+    ... except SlurmError as error:
+    ...     print(str(error)[:15])
+    no-such-command
+    """
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,15 @@ class SlurmJob:
         How many times it was put back into the queue.
     limit : int
         Its time limit, minutes.
+
+    Examples
+    --------
+    >>> row = {"job_id": 7, "name": "a", "user_name": "ann", "comment": None, "node_count": 2, "time_limit": 30}
+    >>> row |= {"job_state": "PENDING", "state_reason": "JobHeldUser"}
+    >>> row |= dict.fromkeys(("exit_code", "priority", "submit_time", "start_time", "end_time", "restart_cnt"), 0)
+    >>> job = SlurmJob.of(row)
+    >>> job.held, job.nodes, job.over
+    (True, 2, False)
     """
 
     id: int
@@ -104,6 +122,10 @@ class Slurm:
         In which they run; None: that of this process. ``SLURM_CONF`` says which cluster is meant.
     timeout : float
         Seconds after which a command counts as failed.
+
+    Examples
+    --------
+    See `OneHostCluster`, whose ``slurm`` it is.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = 30.0) -> None:

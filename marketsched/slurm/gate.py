@@ -52,6 +52,10 @@ class SlurmRun:
         Seconds of Slurm's clock by which rounds were moved.
     late : int
         Rounds with a start that came so late that seconds, and not rounds, may have decided.
+
+    Examples
+    --------
+    See `play_in_slurm`, which returns one.
     """
 
     frame: pd.DataFrame = field(repr=False)
@@ -83,6 +87,12 @@ def play_in_slurm(jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: boo
         If a job needs more nodes than there are, or no job arrives.
     SlurmError
         If Slurm refuses a command.
+
+    Examples
+    --------
+    >>> with OneHostCluster(Path("/tmp/c"), workload.capacity, rate=300.0) as cluster:  # doctest: +SKIP
+    ...     run = play_in_slurm(workload.jobs, cluster)
+    >>> run.frame[["job", "arrival", "start"]]  # doctest: +SKIP
     """
     for job in jobs:
         if job.truth.concurrency > cluster.nodes:

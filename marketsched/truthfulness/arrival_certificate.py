@@ -122,6 +122,15 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
     -------
     Certificate
         Exact; ``regret_lower`` is ``regret_upper``.
+
+    Examples
+    --------
+    >>> from marketsched.config.scenario import Scenario
+    >>> setup = Scenario.load("stochastic-mix").with_mechanism("bid-price").setup(np.random.default_rng(1))
+    >>> job = setup.jobs[0]
+    >>> served, _ = play_menus(setup, {job.name: []})
+    >>> certify_served(served[job.name], job.truth, job.duration, setup).regret_upper
+    0.0
     """
     public = setup.public
     value = 0.0

@@ -184,7 +184,12 @@ def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Audit:
-    """The audit of all mechanisms asked for."""
+    """The audit of all mechanisms asked for.
+
+    Examples
+    --------
+    See `marketsched.audit`, which returns one.
+    """
 
     scenario: Scenario
     mechanisms: tuple[MechanismAudit, ...]

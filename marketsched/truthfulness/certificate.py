@@ -45,7 +45,12 @@ NEGLIGIBLE = 1e-9  # of the owner's largest value: gains up to this are rounding
 
 
 class CertificateError(MarketschedError, ArithmeticError):
-    """The two ends of a certificate cross: it is worth nothing, and no figure is made of it."""
+    """The two ends of a certificate cross: it is worth nothing, and no figure is made of it.
+
+    Examples
+    --------
+    See `certify`, which raises it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,10 @@ class Certificate:
         The largest value of the truth: a scale for the other figures.
     samples : int or None
         Fresh paths; None: enumerated.
+
+    Examples
+    --------
+    See `certify`, which returns one.
     """
 
     regret_upper: float

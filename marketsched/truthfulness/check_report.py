@@ -12,7 +12,15 @@ Outcome = Literal["passed", "failed", "not claimed", "does not apply"]
 
 
 class MechanismCheckError(MarketschedError, AssertionError):
-    """A mechanism failed a check that it claims to pass."""
+    """A mechanism failed a check that it claims to pass.
+
+    Examples
+    --------
+    >>> CheckReport((CheckResult("truthful", "failed", "owner 2 gains 4 credits"),)).raise_if_failed()
+    Traceback (most recent call last):
+    ...
+    marketsched.truthfulness.check_report.MechanismCheckError: truthful: owner 2 gains 4 credits
+    """
 
 
 class Broken(Exception):
@@ -31,7 +39,15 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """All checks of one mechanism."""
+    """All checks of one mechanism.
+
+    Examples
+    --------
+    >>> results = CheckResult("capacity is held", "passed"), CheckResult("truthful", "failed", "owner 2 gains 4")
+    >>> report = CheckReport(results)
+    >>> report["capacity is held"].outcome, [result.name for result in report.failed]
+    ('passed', ['truthful'])
+    """
 
     results: tuple[CheckResult, ...] = field(repr=False)
 

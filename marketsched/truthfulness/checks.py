@@ -93,7 +93,15 @@ def check_mechanism(
 def mechanism_checks(
     factory: Factory, *, n_markets: int = 20, seed: int = 0, call_seconds: float = CALL_SECONDS
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return (name, function that raises ``MechanismCheckError``) for each check, to parametrise a test with."""
+    """Return (name, function that raises ``MechanismCheckError``) for each check, to parametrise a test with.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> checks = mechanism_checks(lambda **sizes: get_mechanism("first-come", price=0.5, **sizes), n_markets=1)
+    >>> name, check = checks[0]
+    >>> check()  # raises if the mechanism fails it
+    """
 
     def run(name: str) -> None:
         with calls_end_within(call_seconds):

@@ -75,6 +75,11 @@ def audit_conduct(
         If a number, the scenario or the name of a mechanism is at fault, or a mechanism cannot be pickled.
     MissingDataError, TraceError
         If the scenario needs a trace that is not there or damaged.
+
+    Examples
+    --------
+    >>> found = audit_conduct("stochastic-mix", ["bid-price"], owners=20)  # doctest: +SKIP
+    >>> found.save("runs/conduct")  # doctest: +SKIP
     """
     base = Scenario.of(scenario, kind="market")
     entrants = named_mechanisms(base, mechanisms)

@@ -54,6 +54,12 @@ class Family:
         What it is called.
     members : tuple of Misreport
         The coarse grid, most telling first.
+
+    Examples
+    --------
+    >>> family = Family("value", (ScaleValue(0.5), ScaleValue(2.0)))
+    >>> Family.of(0, ScaleValue(0.5)).name, len(family.members)
+    ('own-1', 2)
     """
 
     name: str
@@ -82,6 +88,13 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
     -------
     list of Family
         Those inside the model first. A member may still turn out to be illegal, or the truth.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 6), [(2, 2, 1.0)])
+    >>> [family.name for family in default_families(truth, PublicInformation(4, 9, 8, max_value=9.0))][:4]
+    ['value', 'deadline', 'cut-deadline', 'nodes']
     """
     grids: list[tuple[str, Iterable[Misreport]]] = [
         ("value", map(ScaleValue, _factors(0.5, 2.0, 0.8, 0.9, 0.25, 0.7, 1.25, 0.95, 0.6, 4.0, 0.1, 1.5, 0.01))),

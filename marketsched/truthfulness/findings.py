@@ -47,6 +47,19 @@ class Deviation:
         ``gain_low > tolerance``.
     plays, seconds : int, float
         Of the whole search.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import ScaleValue
+    >>> from marketsched.truthfulness import Situation, score
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+    >>> limits = dict(max_concurrency=1, max_duration=1, max_value=9.0, max_delay=4)
+    >>> market = lambda rng: get_mechanism("pay-as-bid", capacity=1, horizon=4, **limits)
+    >>> truth, rival = (StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0)]) for value in (8.0, 3.0))
+    >>> situation = Situation(market, truth, [rival], capacity=1, horizon=4, max_delay=4)
+    >>> lie = score(situation, ScaleValue(0.5))
+    >>> lie.words, lie.gain_mean, lie.confirmed
+    ('reports 0.5 of its value', 4.0, True)
     """
 
     misreport: Misreport
@@ -105,6 +118,12 @@ class Deviations(list[Deviation]):
         Stopped by Ctrl-C.
     truthful : float or None
         Mean utility of the truth over the worlds of the search, credits; None: never played.
+
+    Examples
+    --------
+    >>> found = Deviations(max_plays=20)
+    >>> found.best(inside_model=True) is None, found.tried, found.max_plays
+    (True, [], 20)
     """
 
     def __init__(self, *, max_plays: int | None = None, budget_seconds: float | None = None) -> None:

@@ -47,7 +47,13 @@ class MenuMoved:
 
 @dataclass(frozen=True, slots=True)
 class MenuCheck:
-    """What was asked, and the first report that moved the menu of its own job, if one did."""
+    """What was asked, and the first report that moved the menu of its own job, if one did.
+
+    Examples
+    --------
+    >>> print(MenuCheck(owners=2, lies=24, rates_only=False, moved=None).words)
+    menus at arrival: moved, bit for bit, by none of 24 lies of 2 owners
+    """
 
     owners: int
     lies: int
@@ -154,7 +160,13 @@ def lies_of(truth: StatementOfWork, public: PublicInformation, count: int, rng: 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a job that was looked at faced, and what became of it under its true report."""
+    """What a job that was looked at faced, and what became of it under its true report.
+
+    Examples
+    --------
+    >>> Served(menu=None, completion=None, payment=0.0).payment  # of a job that was not served
+    0.0
+    """
 
     menu: Any  # as `menu_at_arrival` returns it; None: it was not served
     completion: int | None
@@ -189,6 +201,15 @@ def play_menus(
         If the mechanism cannot be pickled, which copies of the market are made by.
     MechanismFault
         If it breaks the protocol.
+
+    Examples
+    --------
+    >>> from marketsched.config.scenario import Scenario
+    >>> setup = Scenario.load("stochastic-mix").with_mechanism("bid-price").setup(np.random.default_rng(1))
+    >>> job = setup.jobs[0]
+    >>> served, check = play_menus(setup, {job.name: lies_of(job.truth, setup.public, 3, np.random.default_rng(2))})
+    >>> check.lies, check.moved
+    (3, None)
     """
     market = GuardedMarket(lambda rng: setup.mechanism, np.random.default_rng(0), setup.capacity)
     setup.mechanism.keep_menus(lies)  # type: ignore[attr-defined]

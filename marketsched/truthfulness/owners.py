@@ -83,6 +83,11 @@ def certify_owners(
         at arrival (it is named), or durations are hidden from menus at arrival.
     MissingDataError, TraceError
         As `run`.
+
+    Examples
+    --------
+    >>> table = certify_owners("stochastic-mix", owners=20)  # doctest: +SKIP
+    >>> table["regret_upper"].max()  # doctest: +SKIP
     """
     scenario = Scenario.of(scenario, kind="market")
     owners = whole_parameter("owners", owners, 1)

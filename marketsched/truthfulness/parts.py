@@ -31,7 +31,14 @@ from marketsched.truthfulness.regret import best_responses
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of an upper bound of the regret, in credits; they add up to it."""
+    """The parts of an upper bound of the regret, in credits; they add up to it.
+
+    Examples
+    --------
+    >>> parts = Parts(0.5, 0.25, 0.0, 0.0, 0.0, 0.0, 1.0)
+    >>> parts.total
+    1.75
+    """
 
     threshold: float
     oracle_error: float

@@ -174,6 +174,18 @@ def score(
         If nobody may report so, or the mechanism refuses it.
     MechanismFault
         If the mechanism fails.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import ScaleValue
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+    >>> limits = dict(max_concurrency=1, max_duration=1, max_value=9.0, max_delay=4)
+    >>> market = lambda rng: get_mechanism("pay-as-bid", capacity=1, horizon=4, **limits)
+    >>> truth, rival = (StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0)]) for value in (8.0, 3.0))
+    >>> situation = Situation(market, truth, [rival], capacity=1, horizon=4, max_delay=4)
+    >>> lie = score(situation, ScaleValue(0.5))
+    >>> lie.words, lie.gain_mean, lie.exact
+    ('reports 0.5 of its value', 4.0, True)
     """
     made = prepared(situation, family, misreport)
     if not isinstance(made, Candidate):

@@ -61,6 +61,19 @@ def shrink(
     -------
     Deviation
         ``deviation`` itself if it is not confirmed, or no smaller lie is.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import ScaleValue
+    >>> from marketsched.truthfulness import score
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+    >>> limits = dict(max_concurrency=1, max_duration=1, max_value=9.0, max_delay=4)
+    >>> market = lambda rng: get_mechanism("pay-as-bid", capacity=1, horizon=4, **limits)
+    >>> truth, rival = (StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0)]) for value in (8.0, 3.0))
+    >>> situation = Situation(market, truth, [rival], capacity=1, horizon=4, max_delay=4)
+    >>> lie = score(situation, ScaleValue(0.5), tolerance=1.0)
+    >>> shrink(situation, lie, max_plays=200, budget_seconds=None).gain_mean > 1.0
+    True
     """
     if not deviation.confirmed:
         return deviation

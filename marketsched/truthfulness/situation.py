@@ -50,6 +50,14 @@ class Other:
 
     ``name`` is that of its job, ``law`` over what it reports; ``happened`` is what did happen to it, where there is a
     history; ``owner`` says whose job it is (None: it is known by the job's name).
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementLaw
+    >>> rival = StatementOfWork(1, 1, DeadlineValue(3.0, 2), [(1, 1, 1.0)])
+    >>> other = Other("rival", StatementLaw([(0.5, rival), (0.5, None)]))
+    >>> other.name, other.owner
+    ('rival', None)
     """
 
     name: str
@@ -271,7 +279,15 @@ def situations_of(
     nobody_later: bool = False,
     data: str | PathLike[str] | None = None,
 ) -> list[Situation]:
-    """Return the situation of several owners of one workload, which is built once; as `situation_of`."""
+    """Return the situation of several owners of one workload, which is built once; as `situation_of`.
+
+    Examples
+    --------
+    >>> from marketsched.config.scenario import Scenario
+    >>> found = situations_of(Scenario.load("stochastic-mix"), [0, 1], nobody_later=True)
+    >>> [situation.truth.birth for situation in found]
+    [1, 1]
+    """
     factory = _mechanism_of(scenario, checked_seed(seed), data)
     workload = factory.workload
     places = {job.name: i for i, job in enumerate(workload.jobs)}

@@ -254,6 +254,13 @@ def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...
     ------
     InvalidParameterError
         If there is no such domain, owner, type or report.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> build = lambda **sizes: get_mechanism("pay-as-bid", **sizes)
+    >>> replay_tiny(build, "one round", owner=0, profile=(3, 0, 0), lie=1)  # utility of the truth, and of the lie
+    (0.0, 3.0)
     """
     known = tiny_domains()
     if domain not in known:
@@ -331,6 +338,10 @@ def replay_drawn(
     Returns
     -------
     Deviation
+
+    Examples
+    --------
+    See `check_truthful`, whose findings name the call.
     """
     situation = _situation(build, market, contested, job)
     lie = misreport_from(misreport)

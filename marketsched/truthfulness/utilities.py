@@ -42,6 +42,10 @@ class UtilityTable:
     gains : ndarray of float, shape (n_widths,)
         What the best starts gain over the truth when so many nodes are declared, under the
         probabilities found.
+
+    Examples
+    --------
+    See `expected_utilities`, which returns one.
     """
 
     concurrencies: NDArray[np.int64]
@@ -68,6 +72,16 @@ def expected_utilities(
     """Return what each declared concurrency and start is worth to the owner of ``truth`` now.
 
     Parameters and errors as of `certify`.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, ExactOracle, PostedPricing, PostedPriceMechanism
+    >>> market = PostedPriceMechanism(2, 6, PostedPricing([1.0, 4.0, 100.0]), ExactOracle(), max_concurrency=2,
+    ...     max_duration=2, max_value=10.0, max_delay=6, epsilon=-0.5)
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(10.0, 3), [(1, 1, 1.0)])
+    >>> table = expected_utilities(market, truth)
+    >>> table.starts, table.utility[0, 0].round(3)
+    (array([ 1,  2, -1]), array([9., 6., 0.]))
     """
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
     samples = SAMPLES if samples is None else whole_parameter("samples", samples, 1, 10_000_000)

@@ -22,6 +22,12 @@ class Witness:
 
     ``starts`` and ``truthful`` hold (arrival, signal, start or None) for every case of the true law;
     ``weights`` the probability of each case. ``gain`` in credits, expected.
+
+    Examples
+    --------
+    >>> witness = Witness(2, 1, ((1, None, 2),), ((1, None, None),), (1.0,), 3.5)
+    >>> print(witness)
+    declares 2 nodes instead of 1; arriving in round 1: starts in round 2 instead of never
     """
 
     concurrency: int

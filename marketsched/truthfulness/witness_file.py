@@ -72,6 +72,10 @@ def save_witness(path: str | PathLike[str], situation: Situation, deviation: Dev
         If a signal is of a kind that a file cannot hold.
     OSError
         If the file cannot be written.
+
+    Examples
+    --------
+    See `replay_witness`, which plays it again.
     """
     Path(path).write_text(witness_text(situation, deviation), encoding="utf-8")
 

@@ -57,6 +57,11 @@ class GoogleParameters(PredictionRule):
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> GoogleParameters(round_seconds=600.0).round_seconds
+    600.0
     """
 
     first_day: Annotated[int, Whole(0, 28)] = 14
@@ -138,6 +143,10 @@ def saturated(source: Source = None, *, rng: Rng, parameters: GoogleParameters |
     """Build ``saturated``: the same runs on about half the nodes, not announced, durations hidden.
 
     As :func:`google_recurring`, with the defaults of :data:`SATURATED`.
+
+    Examples
+    --------
+    >>> workload = saturated("DATA", rng=1)  # doctest: +SKIP
     """
     rng = generator_of(rng)
     return _build("saturated", source, rng, parameters or SATURATED)

@@ -71,6 +71,11 @@ def learned_laws(source: Source = None, *, rng: Rng, parameters: GoogleParameter
         If the trace files are not there or malformed.
     InvalidParameterError
         If the trace has no such days before the window, or no run was announced in them.
+
+    Examples
+    --------
+    >>> laws = learned_laws("DATA", rng=1)  # doctest: +SKIP
+    >>> len(laws)  # doctest: +SKIP
     """
     rng = generator_of(rng)
     parameters = parameters or GoogleParameters()

@@ -82,6 +82,12 @@ class PredictionRule:
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> rule = PredictionRule(round_seconds=300.0, lead_seconds=7200.0)
+    >>> rule.lead_rounds, rule.rounds_of(run_s=1000.0)
+    (24, 4)
     """
 
     round_seconds: Positive = 300.0
@@ -211,6 +217,14 @@ def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Pre
     -------
     Prediction or None
         None if there are fewer than ``rule.min_gaps`` gaps, or no earlier run has ended by then.
+
+    Examples
+    --------
+    >>> hourly = [3600.0 * k for k in range(8)]
+    >>> past = History(hourly, [start + 900.0 for start in hourly], [3] * 8)
+    >>> found = predict(past, 7, PredictionRule(), origin=0.0)
+    >>> found.birth, found.expected, found.duration.values
+    (73, 85, array([2, 3, 4]))
     """
     first = max(run - 1 - rule.history, 0)
     if run - 1 - first < rule.min_gaps:

@@ -73,6 +73,12 @@ class SyntheticParameters:
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> small = SyntheticParameters(recurring_jobs=20, birth_rounds=60)
+    >>> len(synthetic_pipelines(rng=1, parameters=small).jobs) > 0
+    True
     """
 
     recurring_jobs: Annotated[int, Whole(1, 100_000)] = 400

@@ -54,11 +54,65 @@ def test_docstrings_hold_examples():
     assert sum(len(test.examples) for test in tests) >= 4
 
 
-def test_every_name_at_the_top_shows_an_example():
-    import marketsched
+def listed() -> dict[str, object]:
+    """Return every public class and function: those that a package lists in its `__init__.pyi`, by dotted name."""
+    stubs = [path for path in ROOT.rglob("__init__.pyi") if not {".venv", "build"} & set(path.relative_to(ROOT).parts)]
+    found = {}
+    for stub in stubs:
+        package = ".".join(stub.parent.relative_to(ROOT).parts)
+        package = package if package.startswith("marketsched") else f"marketsched.{package}"
+        module = import_module(package)
+        for name in module.__all__:
+            if callable(getattr(module, name)):
+                found[f"{package}.{name}"] = getattr(module, name)
+    return found
 
-    documented = {name: getattr(marketsched, name).__doc__ or "" for name in marketsched.__all__}
-    assert [name for name, text in documented.items() if ">>>" not in text] == []
+
+def lacking(things: dict[str, object]) -> list[str]:
+    """Return which of these have neither an example nor name the one thing in whose example they are seen."""
+    shows = {dotted.rpartition(".")[2] for dotted, thing in things.items() if ">>>" in (thing.__doc__ or "")}
+    seen_at = re.compile(r"^ *Examples\n *-+\n *See `(?:\w+\.)*(\w+)`", re.M)
+    return [
+        dotted
+        for dotted, thing in things.items()
+        if dotted.rpartition(".")[2] not in shows
+        and not ((found := seen_at.search(thing.__doc__ or "")) and found[1] in shows)
+    ]
+
+
+def test_every_public_name_shows_an_example():
+    things = listed()
+    assert len(things) > 200 and lacking(things) == []
+
+
+def test_a_name_without_an_example_is_found():
+    def shown():
+        """Do.
+
+        Examples
+        --------
+        >>> 1
+        1
+        """
+
+    def seen_there():
+        """Do.
+
+        Examples
+        --------
+        See `shown`, which does.
+        """
+
+    def seen_nowhere():
+        """Do.
+
+        Examples
+        --------
+        See `hidden`.
+        """
+
+    things = {f"x.{each.__name__}": each for each in (shown, seen_there, seen_nowhere)}
+    assert lacking({**things, "x.hidden": lambda: None}) == ["x.seen_nowhere", "x.hidden"]
 
 
 def test_readme():

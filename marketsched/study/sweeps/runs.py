@@ -183,6 +183,12 @@ class Case:
     """One scenario of a sweep, to be run with many seeds.
 
     ``labels`` are columns of the table: what was changed, or whatever tells the cases apart.
+
+    Examples
+    --------
+    >>> case = Case(0, Scenario.load("stochastic-mix"), {"mechanism.epsilon": 0.1})
+    >>> case.scenario.name, dict(case.labels)
+    ('stochastic-mix', {'mechanism.epsilon': 0.1})
     """
 
     number: int
@@ -197,7 +203,14 @@ class Case:
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One case with one seed. ``optimum``: whether a cluster run looks for the best fixed allocation."""
+    """One case with one seed. ``optimum``: whether a cluster run looks for the best fixed allocation.
+
+    Examples
+    --------
+    >>> run = SweepRun(Case(0, Scenario.load("stochastic-mix")), seed=3)
+    >>> run.seed, run.optimum
+    (3, True)
+    """
 
     case: Case
     seed: int
@@ -262,6 +275,13 @@ def runs_of(
         If a scenario, a place or a value is at fault; the message names the case.
     OSError
         If a scenario file cannot be read.
+
+    Examples
+    --------
+    >>> spec = SweepSpec.from_dict({"scenario": "stochastic-mix", "seeds": 3, "grid": {"mechanism.epsilon": [0, 0.1]}})
+    >>> runs = runs_of(spec)
+    >>> len(runs), runs[-1].case.labels, runs[-1].seed
+    (6, {'mechanism.epsilon': 0.1}, 2)
     """
     if spec.size() > MOST_RUNS:
         raise InvalidParameterError(f"{source}: {spec.size():,} runs: expected at most {MOST_RUNS:,}")

@@ -43,6 +43,13 @@ def check_policy(
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.truthfulness.cores.worlds import PortWorld
+    >>> report = check_policy(PortWorld("fairness", "none"), search_worlds=4, fresh_worlds=20)  # doctest: +SKIP
+    >>> [result.name for result in report.failed]  # without payments, asking for more pays  # doctest: +SKIP
+    ['truthful in drawn worlds']
     """
     checks = policy_checks(
         world,

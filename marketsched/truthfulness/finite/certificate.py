@@ -51,6 +51,13 @@ class DualCertificate:
         y and w by the name of the rows.
     size : float
         Largest number of the objective, which tells how large a gap in floating point is.
+
+    Examples
+    --------
+    >>> from marketsched.truthfulness import design
+    >>> best = design([range(3)], utilities=lambda owner, value, sold: value * sold, outcomes=[0, 1])
+    >>> best.certificate
+    DualCertificate, in fractions, holds: value 2/3, bound 2/3, no violation
     """
 
     value: Number
@@ -132,6 +139,10 @@ def check_certificate(
     Returns
     -------
     DualCertificate
+
+    Examples
+    --------
+    See `design`, whose result holds one.
     """
     exact = solution.dtype == object and program.is_exact
     kind: type = object if exact else np.float64  # Python's integers: those of NumPy would overflow

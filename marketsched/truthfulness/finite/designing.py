@@ -51,6 +51,12 @@ class Design:
         Its objective, in expectation.
     certificate : DualCertificate
         The dual of the same value.
+
+    Examples
+    --------
+    >>> best = design([range(3)], utilities=lambda owner, value, sold: value * sold, outcomes=[0, 1])
+    >>> best.value, best.certificate.holds
+    (Fraction(2, 3), True)
     """
 
     mechanism: FiniteMechanism

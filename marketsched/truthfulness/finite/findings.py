@@ -25,6 +25,13 @@ class FiniteLie:
         The types that the others have and report, in the order of owners; None: in expectation over them.
     gain : int, Fraction or float
         Its utility under the lie less that of the truth.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.finite import first_price
+    >>> from marketsched.truthfulness import audit_finite
+    >>> print(audit_finite(first_price([range(3)] * 2)).dominant_lie)
+    owner 0 of type 2 reports 0 against 0: gains 2
     """
 
     owner: int
@@ -52,6 +59,13 @@ class PairLie:
         Types and reports of everybody else, in the order of owners.
     gains : tuple of two numbers
         What each of them gains.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.finite import second_price
+    >>> from marketsched.truthfulness import audit_finite
+    >>> print(audit_finite(second_price([range(3)] * 2)).pair_lie)
+    owners 0 and 1 of types 2 and 2 report 0 and 0: gain 2 (2 and 0)
     """
 
     owners: tuple[int, int]
@@ -135,6 +149,14 @@ class FiniteAudit:
         asked, or one owner alone.
     both_gain, both_lie : number or None, PairLie or None
         Where the one of the two that gains less gains most, and how much: above 0, both gain without money passing.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.finite import first_price
+    >>> from marketsched.truthfulness import audit_finite
+    >>> found = audit_finite(first_price([range(3)] * 2))
+    >>> found.is_dominant, found.is_rational, found.dominant_gain
+    (False, True, 2)
     """
 
     mechanism: str

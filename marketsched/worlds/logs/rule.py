@@ -66,6 +66,12 @@ class LogRule:
     ------
     InvalidParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> rule = LogRule(durations="revealed")
+    >>> rule.durations, rule.law
+    ('revealed', 'auto')
     """
 
     name: Literal["lognormal-classes"] = "lognormal-classes"

@@ -260,6 +260,11 @@ def get_trace(name: str) -> Trace:
     ------
     UnknownNameError
         If there is none of that name; the message lists those there are.
+
+    Examples
+    --------
+    >>> get_trace("hpc2n").title
+    'HPC2N (Seth) log with waits and requested run times, first 3,170 jobs, 240 processors'
     """
     found = get("trace", name)
     if isinstance(found, Trace):
@@ -295,6 +300,11 @@ def verify(name: str, source: Source = None) -> pd.DataFrame:
         If there is no such trace.
     MissingDataError, TraceError
         If the file is not there, damaged or malformed.
+
+    Examples
+    --------
+    >>> verify("hpc2n", "DATA")["ok"].all()  # doctest: +SKIP
+    True
     """
     trace = get_trace(name)
     import pandas as pd

@@ -36,6 +36,13 @@ def data_folder(folder: Source = None) -> Path:
     ------
     MissingDataError
         If no folder is named, or the one named is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data_folder(folder) == Path(folder)
+    True
     """
     named = folder if folder is not None else os.environ.get(VARIABLE) or None
     if named is None:
@@ -131,6 +138,12 @@ class Trace:
     those of its table, ``about`` says what they mean; ``plain`` makes plain fields of a line that has others.
     A file that is no table of comma separated fields has a ``reader`` of its own, given the path. With ``any_order``
     the header of the file may name the columns in another order.
+
+    Examples
+    --------
+    >>> mine = Trace("mine", "jobs of my machine", ("mine.csv",), "CC0", "my lab", (whole("job"), seconds("submit_s")))
+    >>> mine.file, [column.name for column in mine.columns]
+    ('mine.csv', ['job', 'submit_s'])
     """
 
     name: str
