@@ -44,12 +44,7 @@ class SweepResult:
 
     Examples
     --------
-    >>> import tempfile
-    >>> grid = {"scenario": "stochastic-mix", "seeds": [0, 1]}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     done = sweep(grid, f"{folder}/two-seeds", jobs=1)
-    ...     done.made, done.result.kind, len(done.result.to_frame())
-    (2, 'sweep', 2)
+    See `sweep`, which returns one.
     """
 
     out: Path
