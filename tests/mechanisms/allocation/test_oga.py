@@ -190,6 +190,8 @@ def test_a_growing_step_is_refused_before_it_overflows():
         geometric_step(25.0, 1.5, horizon=2000)
     assert geometric_step(25.0, 1.1202, horizon=2000)(2000) <= 1e100  # what the line offers is legal
     assert geometric_step(25.0, 1e-9, horizon=2000)(2000) == 0.0
+    with pytest.raises(InvalidParameterError, match="pass 1e"):
+        geometric_step(0.5, 1.5, horizon=2000)
     endless = geometric_step(25.0, 1.5)
     with pytest.raises(InvalidParameterError, match="step of slot 2000"):
         step_of(endless, 2000)

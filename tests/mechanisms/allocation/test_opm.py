@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marketsched.mechanisms.allocation import Opm, Ops, PowerUtility
-from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
+from marketsched.mechanisms.allocation.opm.kernels import BUDGET, DONE, N_FIELDS, execute_kernel, upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.primal_dual import (
     exploration,
     theory_slack,
@@ -115,6 +115,19 @@ def test_strict_budgets_are_never_exceeded_and_nearly_used(seed):
     play(opm, rng, slots, charge)
     assert opm.excess == 0.0 and opm.fit == pytest.approx((spent - budgets).sum())
     assert (budgets - spent <= 0.7).any()
+
+
+def test_a_job_that_cannot_pay_for_a_machine_gets_no_cheaper_one_after_it():
+    """Algorithm 1, lines 7 to 12: a budget of 5, machines at 6, 2 and 2, of which the first ends the job's run."""
+
+    def executed(strict):
+        table, decision = np.zeros((N_FIELDS, 1)), np.empty(3, dtype=np.int64)
+        table[BUDGET] = 5.0
+        done = execute_kernel(np.zeros(3, dtype=np.int64), np.array([6.0, 2.0, 2.0]), 1.0, table, 1, strict, decision)
+        return decision.tolist(), done, table[DONE, 0]
+
+    assert executed(strict=True) == ([-1, -1, -1], 1, 1.0)
+    assert executed(strict=False) == ([0, 0, 0], 0, 0.0)
 
 
 def test_without_strict_budgets_the_multipliers_keep_them_and_fit_is_reported():
