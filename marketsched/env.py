@@ -11,6 +11,7 @@ Where the mechanism is truthful the best policy is to tell the truth; where it i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -47,9 +48,15 @@ class _Markets:
         found: MarketSetup = self._source.setup(np.random.default_rng(np.random.SeedSequence(seed)), **self._more)
         return found
 
-    def owners(self) -> set[str]:
-        """Return who has a job in one of the first four markets: in one of them somebody may have none."""
-        return {job.owner for seed in range(4) for job in self.setup(seed).jobs}
+    @classmethod
+    def of(cls, source: Source | _Markets, data: str | PathLike[str] | None) -> _Markets:
+        """Return the markets of a source, or those that are given."""
+        return source if isinstance(source, _Markets) else cls(source, data)
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """Who has a job in one of the first four markets: in one of them somebody may have none."""
+        return frozenset(job.owner for seed in range(4) for job in self.setup(seed).jobs)
 
 
 def _spaces(menu: Menu) -> tuple[Box, Discrete]:
@@ -98,16 +105,16 @@ class MarketEnv(ParallelEnv):
 
     def __init__(
         self,
-        source: Source,
+        source: Source | _Markets,
         owners: Sequence[str] | None = None,
         *,
         menu: Menu | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
         render_mode: None = None,
     ) -> None:
-        self._markets = _Markets(source, data)
+        self._markets = _Markets.of(source, data)
         self.menu = menu if isinstance(menu, Menu) else value_menu() if menu is None else Menu(menu)
-        there = self._markets.owners()
+        there = self._markets.owners
         chosen = sorted(there) if owners is None else list(owners)
         if not chosen or len(set(chosen)) < len(chosen) or not there.issuperset(chosen):
             raise InvalidParameterError(
@@ -236,9 +243,9 @@ class OwnerEnv(gymnasium.Env):
         data: str | PathLike[str] | None = None,
         render_mode: None = None,
     ) -> None:
-        if owner is None:
-            owner = min(_Markets(source, data).owners(), default="")
-        self._env = MarketEnv(source, [owner], menu=menu, data=data)
+        markets = _Markets.of(source, data)
+        owner = min(markets.owners, default="") if owner is None else owner
+        self._env = MarketEnv(markets, [owner], menu=menu)
         self.owner = owner
         self.menu = self._env.menu
         self.render_mode = render_mode

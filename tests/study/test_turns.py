@@ -101,6 +101,20 @@ def test_observations_are_of_the_owner_and_public():
     assert len(values) == sum(bool(seen[0]) for seen in observations.values())
 
 
+def test_the_markets_that_tell_the_owners_are_made_once():
+    made = []
+
+    class Counted:
+        def setup(self, rng):
+            made.append(1)
+            return contested_market("pay-as-bid", n_owners=2, capacity=1).setup(rng)
+
+    env = OwnerEnv(Counted())
+    assert (env.owner, len(made)) == ("owner-1", 4)
+    env.reset(seed=1)
+    assert len(made) == 5
+
+
 def test_bad_input_is_named():
     with pytest.raises(InvalidParameterError, match="owners"):
         MarketEnv(contested_market(n_owners=2), ["nobody"])
