@@ -185,6 +185,8 @@ class SlurmBridge:
             if self._missing.get(action.job, LOOKS) < LOOKS:
                 continue  # a controller that comes back may remember
             try:
+                if action.kind == "arrive" and self._is_early(action):
+                    continue
                 self._take(action, view)
                 self.taken[action.kind] = self.taken.get(action.kind, 0) + 1
                 self.say(" ".join(f"{action.kind} {action.job or ''} {action.number or ''} {action.why}".split()))
@@ -281,10 +283,12 @@ class SlurmBridge:
             if getattr(error, "status", None) != CONFLICT:  # it is complete, or was evicted, in the meantime
                 raise
 
+    def _is_early(self, action: Action) -> bool:
+        """Tell whether a job came before the first round in which it was announced: it is held until then."""
+        return min(point["arrival"] for point in self._statement(action.job)["requirements"]) > self._round
+
     def _arrive(self, action: Action, mate: SlurmJob) -> None:
         points = self._statement(action.job)["requirements"]
-        if min(point["arrival"] for point in points) > self._round:
-            return  # it is early: held, until a round in which it was announced
         key = f"slurm-{action.job}-arrival"
         if any("signal" not in point for point in points):
             rounds = max(1, math.ceil(mate.limit * 60 / self._round_s))

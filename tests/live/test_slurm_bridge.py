@@ -12,19 +12,22 @@ def test_a_job_is_announced_held_started_and_charged(tmp_path):
     with Trial(tmp_path) as trial:
         job = trial.announce("a", nodes=2, rounds=(1, 2))
         number = trial.batch(job, "exit 3", nodes=2, minutes=2)
+        early = trial.announce("early", later=1)
+        trial.batch(early)
         assert trial.slurm_state(number) == "HELD"
         trial.bridge.step()
         trial.bridge.step()  # taken twice, it arrives once
         assert trial.state(job) == "arrived" and trial.slurm_state(number) == "HELD"
+        assert trial.state(early) == "submitted" and not any("early" in line for line in trial.said)
         trial.operator.advance()
         assert trial.state(job) == "running"
-        trial.step_until(lambda: trial.state(job) == "completed")
+        trial.step_until(lambda: trial.state(job) == "completed" and trial.state(early) == "arrived")
         found = trial.operator.job(job)
         assert (found["outcome"], found["exit_code"], found["charge"]) == ("failed", 3, 1.0)  # 2 nodes, 1 round, 0.5
         before = trial.operator.ledger()["entries"]
         trial.bridge.step()
         assert trial.operator.ledger()["entries"] == before
-        assert trial.bridge.taken == {"arrive": 1, "release": 1, "complete": 1}
+        assert trial.bridge.taken == {"arrive": 2, "release": 1, "complete": 1}
 
 
 def test_the_plugin_refuses_what_the_market_does_not_know(tmp_path):

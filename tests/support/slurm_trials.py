@@ -76,9 +76,9 @@ class Trial:
     def __exit__(self, *_):
         self.stack.close()
 
-    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True):
-        """Submit a statement that is due now; return the job."""
-        here = self.operator.market()["round"]
+    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0):
+        """Submit a statement that is due now, or ``later`` rounds from now; return the job."""
+        here = self.operator.market()["round"] + later
         sow = {
             "concurrency": nodes,
             "value": {"kind": "deadline", "value": worth, "deadline": here + 30},
