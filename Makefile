@@ -60,7 +60,7 @@ types: $(VENV)/.dev links
 imports: $(VENV)/.dev
 	$(PYTEST) -q tests/house/test_import_direction.py
 
-bench: $(VENV)/.core ## every benchmark, as a table and in build/bench.json
+bench: $(VENV)/.core ## every benchmark with its spread: a table, build/bench.json, and changes since the figures last kept
 	$(PY) benchmarks/run.py --out build/bench.json
 
 docs: $(VENV)/.docs ## the documentation site in build/site; a warning is an error

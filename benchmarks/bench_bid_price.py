@@ -49,10 +49,10 @@ def _seconds(scenario: Scenario, workload: Workload) -> float:
 
 
 def _per_round(**workload: Any) -> float:
-    """Return milliseconds of a round in which jobs are born, of synthetic-pipelines, the median of three plays."""
+    """Return milliseconds of a round in which jobs are born, of synthetic-pipelines, one play."""
     scenario = _scenario("synthetic-pipelines", **workload)
     built = scenario.workload.build(np.random.default_rng(0), None)
-    return float(np.median([_seconds(scenario, built) for _ in range(3)]) / built.birth_rounds * 1e3)
+    return float(_seconds(scenario, built) / built.birth_rounds * 1e3)
 
 
 @benchmark
@@ -78,6 +78,6 @@ def recorded() -> Iterator[Row]:
     for name, nodes, most in (("google", 125, 2.0), ("google_load_2.4", 42, None)):
         scenario = _scenario("google-recurring", capacity=nodes)
         built = scenario.workload.build(np.random.default_rng(0), None)
-        seconds = float(np.median([_seconds(scenario, built) for _ in range(3)]))
+        seconds = _seconds(scenario, built)
         yield Row(f"bid_price.{name}.mechanism_s", seconds, "s", at_most=most)
         yield Row(f"bid_price.{name}.round_ms", seconds / built.birth_rounds * 1e3, "ms")

@@ -33,7 +33,7 @@ from marketsched.mechanisms.allocation import BernoulliArrivals, BipartiteCluste
 OWNERS, ROUNDS = 1000, 1000
 EVERY = 20  # rounds between two jobs of an owner of ``first-come``
 CALLS = ("submit", "arrive", "advance", "complete", "close", "slot_prices", "committed")
-REPEATS = 3
+REPEATS = 1
 SECONDS = 10.0  # at most, outside the mechanism
 
 

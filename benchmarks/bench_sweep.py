@@ -1,6 +1,6 @@
 """Sweeps: what two worker processes bring over one, and what a run costs beside the run itself.
 
-Size: runs of about a second each, 8 in one process and 16 in two; then 200 runs of milliseconds.
+Size: runs of about half a second each, 8 in one process and 16 in two; then 200 runs of milliseconds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +49,16 @@ def swept(scenario: dict[str, Any], runs: int, jobs: int) -> tuple[float, list[f
         return seconds, [run["seconds"] for run in told["durations"]]
 
 
-def of_a_second() -> dict[str, Any]:
-    """Return the long scenario with as many slots as fill a second."""
-    slots = 4000
+@cache
+def of_half_a_second() -> dict[str, Any]:
+    """Return the long scenario with as many slots as fill half a second."""
+    slots = 2000
     seconds = 0.0
-    for _ in range(3):
+    for _ in range(2):
         scenario = {**LONG, "cluster": {**LONG["cluster"], "slots": slots}}  # type: ignore[dict-item]
         _, each = swept(scenario, 3, 1)
         seconds = min(each)
-        slots = max(100, round(slots / seconds))
+        slots = max(100, round(0.5 * slots / seconds))
     return {**LONG, "cluster": {**LONG["cluster"], "slots": slots}}  # type: ignore[dict-item]
 
 
@@ -87,28 +89,21 @@ def two_processes_over_one() -> Iterator[Row]:
     cores. The second compares with two processes and no sweep around them, the third says how much of the
     time the two were in a run: these are the sweep's own part.
     """
-    scenario = of_a_second()
-    ratios, to_bare, shares, lengths = [], [], [], []
-    for _ in range(3):
-        one, each = swept(scenario, RUNS, 1)
-        two, both = swept(scenario, 2 * RUNS, 2)
-        ratios.append(one / two)
-        to_bare.append(bare(scenario, 2 * RUNS) / two)
-        shares.append(sum(both) / (2 * two))
-        lengths += each
-    yield Row("sweep.efficiency", statistics.median(ratios), "of twice one core", at_least=0.85)
-    yield Row("sweep.of_bare_processes", statistics.median(to_bare), "of their speed")
-    yield Row("sweep.busy_share", statistics.median(shares), "of two processes")
-    yield Row("sweep.run_seconds", statistics.median(lengths), "s")
+    scenario = of_half_a_second()
+    one, each = swept(scenario, RUNS, 1)
+    two, both = swept(scenario, 2 * RUNS, 2)
+    yield Row("sweep.efficiency", one / two, "of twice one core", at_least=0.85)
+    yield Row("sweep.of_bare_processes", bare(scenario, 2 * RUNS) / two, "of their speed")
+    yield Row("sweep.busy_share", sum(both) / (2 * two), "of two processes")
+    yield Row("sweep.run_seconds", statistics.median(each), "s")
 
 
 @benchmark
 def beside_the_runs() -> Iterator[Row]:
     """Time of a sweep without its runs and without its start, for each run: sent, checked, flushed, in the table."""
     swept(SHORT, 1, 1)  # compiles
-    runs, found = 200, []
-    for _ in range(3):
-        few, of_few = swept(SHORT, 1, 1)
-        many, of_many = swept(SHORT, runs + 1, 1)
-        found.append(((many - sum(of_many)) - (few - sum(of_few))) / runs)
-    yield Row("sweep.overhead", 1000.0 * statistics.median(found), "ms a run", at_most=30.0)
+    runs = 200
+    few, of_few = swept(SHORT, 1, 1)
+    many, of_many = swept(SHORT, runs + 1, 1)
+    overhead = ((many - sum(of_many)) - (few - sum(of_few))) / runs
+    yield Row("sweep.overhead", 1000.0 * overhead, "ms a run", at_most=30.0)

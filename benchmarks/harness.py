@@ -17,7 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class Row:
     """One figure of a benchmark.
 
     ``at_most`` or ``at_least`` is what it must reach; with neither, the figure is for information.
+    ``values`` are those of all repeats, of which ``value`` is the median; empty: it was measured once.
     """
 
     name: str
@@ -34,10 +35,23 @@ class Row:
     unit: str = ""
     at_most: float | None = None
     at_least: float | None = None
+    values: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.at_most is not None and self.at_least is not None:
             raise ValueError(f"row {self.name!r} has two bounds: expected at_most, at_least or neither")
+
+    @classmethod
+    def of_repeats(cls, rows: Sequence[Row]) -> Row:
+        """Return one row of the same figure measured several times."""
+        values = tuple(row.value for row in rows)
+        return replace(rows[-1], value=statistics.median(values), values=values)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The least and the largest of the repeats."""
+        values = self.values or (self.value,)
+        return min(values), max(values)
 
     @property
     def bound(self) -> float | None:
@@ -55,8 +69,9 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as it stands in ``bench.json``; a value that is not finite becomes null."""
-        value = self.value if math.isfinite(self.value) else None
-        return {"name": self.name, "value": value, "unit": self.unit, "bound": self.bound, "ok": self.ok}
+        value, lowest, highest = (x if math.isfinite(x) else None for x in (self.value, *self.spread))
+        found = {"name": self.name, "value": value, "lowest": lowest, "highest": highest}
+        return {**found, "repeats": max(1, len(self.values)), "unit": self.unit, "bound": self.bound, "ok": self.ok}
 
 
 Benchmark = Callable[[], Iterable[Row]]
@@ -189,8 +204,13 @@ def _own_peak() -> int:
 
 
 def write_rows(rows: Sequence[Row], out: Path) -> None:
-    """Write rows as a JSON list of ``{name, value, unit, bound, ok}``, the whole file or nothing."""
+    """Write rows as a JSON list of what `Row.as_dict` returns."""
+    write_json([row.as_dict() for row in rows], out)
+
+
+def write_json(data: Any, out: Path) -> None:
+    """Write plain data as JSON, the whole file or nothing."""
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps([row.as_dict() for row in rows], indent=2, allow_nan=False) + "\n")
+    unfinished.write_text(json.dumps(data, indent=2, allow_nan=False) + "\n")
     os.replace(unfinished, out)

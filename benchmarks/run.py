@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
 import time
 import traceback
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -26,34 +29,76 @@ def discover(folder: Path) -> list[Benchmark]:
     return list(REGISTERED)
 
 
-def run(benchmarks: list[Benchmark], only: str, log: Console) -> tuple[list[Row], list[str]]:
-    """Run the benchmarks whose ``file.function`` contains ``only``; return rows and the names that failed."""
-    rows: list[Row] = []
+def run(
+    benchmarks: list[Benchmark], only: str, log: Console, seconds: float = 300.0, repeats: int = 5
+) -> tuple[list[Row], list[str]]:
+    """Run the benchmarks whose ``file.function`` contains ``only``; return rows and the names that failed.
+
+    All run once, then all once more, and so on, as long as what each took before fits into ``seconds``: the repeats
+    of a figure lie apart, so that their spread shows what the hour does to it.
+    """
+    named = {f"{each.__module__}.{each.__name__}": each for each in benchmarks}
+    chosen = {name: function for name, function in named.items() if only in name}
+    found: dict[str, list[Row]] = {}
+    took: dict[str, float] = {}
     failed: list[str] = []
-    for function in benchmarks:
-        name = f"{function.__module__}.{function.__name__}"
-        if only not in name:
-            continue
-        begin = time.perf_counter()
-        try:
-            rows.extend(function())
-        except Exception:
-            traceback.print_exc()
-            failed.append(name)
-        log.print(f"{name}: {time.perf_counter() - begin:.1f} s", style="dim", highlight=False)
-    return rows, failed
+    begin = time.perf_counter()
+    for number in range(repeats):
+        for name, function in chosen.items():
+            started = time.perf_counter()
+            if name in failed or (number and started - begin + took[name] > seconds):
+                continue
+            try:
+                for row in function():
+                    found.setdefault(row.name, []).append(row)
+            except Exception:
+                traceback.print_exc()
+                failed.append(name)
+            took[name] = time.perf_counter() - started
+            log.print(f"{name}: {took[name]:.1f} s", style="dim", highlight=False)
+    return [Row.of_repeats(rows) for rows in found.values()], failed
 
 
 def table_of(rows: list[Row]) -> Table:
-    """Return the rows as a table for people."""
-    table = Table("benchmark", "value", "unit", "bound", "ok")
-    table.columns[1].justify = table.columns[3].justify = "right"
+    """Return the rows as a table for people: medians, and the least and the largest of the repeats."""
+    table = Table("benchmark", "value", "least", "largest", "unit", "bound", "ok")
+    for column in (1, 2, 3, 5):
+        table.columns[column].justify = "right"
     for row in rows:
         sign = "" if row.bound is None else "<= " if row.at_most is not None else ">= "
         bound = "" if row.bound is None else f"{sign}{row.bound:g}"
         verdict = "[red]no[/red]" if not row.ok else "" if row.bound is None else "[green]yes[/green]"
-        table.add_row(row.name, f"{row.value:.4g}", row.unit, bound, verdict)
+        spread = [f"{x:.4g}" if len(row.values) > 1 else "" for x in row.spread]
+        table.add_row(row.name, f"{row.value:.4g}", *spread, row.unit, bound, verdict)
     return table
+
+
+def changes(rows: list[Row], kept: list[dict[str, Any]]) -> str:
+    """Return how figures changed against those of a kept file, as a table in Markdown, the largest changes first.
+
+    A figure counts as changed where the repeats of then and now do not overlap; of one measured once in either,
+    nothing can be said.
+    """
+    then = {row["name"]: row for row in kept if row["value"] is not None}
+    lines = []
+    for row in rows:
+        old = then.get(row.name)
+        if old is None or not math.isfinite(row.value):
+            continue
+        low, high = row.spread
+        apart = low > old["highest"] or high < old["lowest"]
+        known = len(row.values) > 1 and old["repeats"] > 1
+        verdict = "changed" if apart and known else "" if known else "measured once"
+        ratio = row.value / old["value"] if old["value"] else math.nan
+        cells = (
+            f"{old['value']:.4g} ({old['lowest']:.4g} to {old['highest']:.4g})",
+            f"{row.value:.4g} ({low:.4g} to {high:.4g})",
+        )
+        size = abs(math.log(ratio)) if ratio > 0 else 0.0
+        lines.append((verdict != "changed", -size, f"| {row.name} | {' | '.join(cells)} | {ratio:.3g} | {verdict} |"))
+    head = "| benchmark | kept | now | now over kept | |\n|---|---|---|---|---|\n"
+    new = sorted({row.name for row in rows} - set(then))
+    return head + "".join(f"{line}\n" for *_, line in sorted(lines)) + (f"\nNew: {', '.join(new)}\n" if new else "")
 
 
 def main() -> int:
@@ -62,13 +107,22 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="JSON file (default: %(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only benchmarks whose file.function contains TEXT")
     parser.add_argument("--folder", type=Path, default=HERE, help="where to look for bench_*.py (default: beside this)")
+    parser.add_argument("--seconds", type=float, default=300.0, help="no repeat that ends later (default: %(default)s)")
+    parser.add_argument("--against", type=Path, default=HERE / "last.json", help="kept figures (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="keep these figures there, for the next comparison")
     chosen = parser.parse_args()
     if chosen.folder.resolve() != HERE:
         sys.path.insert(0, str(chosen.folder.resolve()))
 
-    rows, failed = run(discover(chosen.folder), chosen.only, Console(stderr=True))
+    rows, failed = run(discover(chosen.folder), chosen.only, Console(stderr=True), chosen.seconds)
     Console().print(table_of(rows))
     write_rows(rows, chosen.out)
+    if chosen.against.is_file():
+        changed = chosen.out.with_suffix(".changes.md")
+        changed.write_text(changes(rows, json.loads(chosen.against.read_text())))
+        print(f"against {chosen.against.name}: {changed}", file=sys.stderr)
+    if chosen.keep:
+        write_rows(rows, chosen.against)
     for name in failed:
         print(f"{name} raised an error", file=sys.stderr)
     if not rows and not failed:

@@ -91,7 +91,7 @@ def figures():
 """
 
 
-def run(folder: Path) -> subprocess.CompletedProcess:
+def run(folder: Path, *more: str) -> subprocess.CompletedProcess:
     command = [
         sys.executable,
         str(BENCHMARKS / "run.py"),
@@ -99,6 +99,7 @@ def run(folder: Path) -> subprocess.CompletedProcess:
         str(folder),
         "--out",
         str(folder / "new" / "b.json"),
+        *more,
     ]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
@@ -107,9 +108,10 @@ def test_run_writes_the_list(tmp_path):
     (tmp_path / "bench_demo.py").write_text(BENCH)
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr
+    once = {"repeats": 5, "ok": True}
     assert json.loads((tmp_path / "new" / "b.json").read_text()) == [
-        {"name": "good", "value": 1.0, "unit": "s", "bound": 2, "ok": True},
-        {"name": "told", "value": 3.5, "unit": "MB", "bound": None, "ok": True},
+        {**{"name": "good", "value": 1.0, "lowest": 1.0, "highest": 1.0}, **once, "unit": "s", "bound": 2},
+        {**{"name": "told", "value": 3.5, "lowest": 3.5, "highest": 3.5}, **once, "unit": "MB", "bound": None},
     ]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["b.json"]
     assert "good" in done.stdout and "told" in done.stdout
@@ -121,3 +123,35 @@ def test_a_missed_bound_or_an_error_fails_the_run(tmp_path, line):
     done = run(tmp_path)
     assert done.returncode == 1
     assert {row["name"] for row in json.loads((tmp_path / "new" / "b.json").read_text())} >= {"good", "told"}
+
+
+REPEATED = """
+from harness import Row, benchmark
+
+calls = []
+
+@benchmark
+def varies():
+    calls.append(1)
+    yield Row("slow", SLOW + len(calls), "s")
+    yield Row("same", 2.0, "x")
+"""
+
+
+def test_repeats_give_median_and_spread_and_changes_are_those_whose_spreads_lie_apart(tmp_path):
+    (tmp_path / "bench_demo.py").write_text("SLOW = 0\n" + REPEATED)
+    kept = ["--against", str(tmp_path / "last.json")]
+    assert run(tmp_path, *kept, "--keep").returncode == 0
+    slow, _ = json.loads((tmp_path / "last.json").read_text())
+    assert (slow["value"], slow["lowest"], slow["highest"], slow["repeats"]) == (3.0, 1.0, 5.0, 5)
+    (tmp_path / "bench_demo.py").write_text("SLOW = 9\n" + REPEATED)
+    assert run(tmp_path, *kept).returncode == 0
+    lines = (tmp_path / "new" / "b.changes.md").read_text().splitlines()
+    assert lines[2] == "| slow | 3 (1 to 5) | 12 (10 to 14) | 4 | changed |"
+    assert lines[3] == "| same | 2 (2 to 2) | 2 (2 to 2) | 1 |  |"
+
+
+def test_what_takes_too_long_is_measured_once(tmp_path):
+    (tmp_path / "bench_demo.py").write_text("SLOW = 0\n" + REPEATED)
+    assert run(tmp_path, "--seconds", "0").returncode == 0
+    assert [row["repeats"] for row in json.loads((tmp_path / "new" / "b.json").read_text())] == [1, 1]
