@@ -285,7 +285,8 @@ class SlurmBridge:
 
     def _is_early(self, action: Action) -> bool:
         """Tell whether a job came before the first round in which it was announced: it is held until then."""
-        return min(point["arrival"] for point in self._statement(action.job)["requirements"]) > self._round
+        first: int = min(point["arrival"] for point in self._statement(action.job)["requirements"])
+        return first > self._round
 
     def _arrive(self, action: Action, mate: SlurmJob) -> None:
         points = self._statement(action.job)["requirements"]

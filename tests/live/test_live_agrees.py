@@ -7,6 +7,7 @@ trace is: the scenario's 300 s make 720 rounds of two days, and 20 s make 10,800
 import multiprocessing
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -85,7 +86,8 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     with serving_apart(config, f"{tmp_path}/m.db", token) as url:
         client = LiveClient(url, token.read_text().strip())
         client.create_owner("u")
-        decisions, calls = through(client, setup.jobs, rounds)
+        with ThreadPoolExecutor(4) as pool:
+            decisions, calls = through(client, setup.jobs, rounds, pool if mechanism == "posted-price" else None, pool)
     seconds = time.monotonic() - begin
     assert len(decisions) == len(expected) > 0
     for found, wanted in zip(decisions, expected, strict=True):
@@ -95,8 +97,12 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     print(f"{name}, {mechanism}: {rounds} rounds, {len(decisions)} decisions, {calls} calls in {seconds:.0f} s")
 
 
-def through(client, jobs, rounds):
-    """Play the jobs of one owner through a client; return the decisions as a run has them, and the number of calls."""
+def through(client, jobs, rounds, arrivals, completions):
+    """Play the jobs of one owner through a client; return the decisions as a run has them, and the number of calls.
+
+    Where their order means nothing, arrivals and completions of a round are sent from the threads of a pool.
+    """
+    arrive = map if arrivals is None else arrivals.map
     born, arriving, ending, gone = {}, {}, {}, set()
     for job in jobs:
         born.setdefault(job.truth.birth, []).append(job)
@@ -107,8 +113,7 @@ def through(client, jobs, rounds):
     for now in range(1, rounds + 1):
         for job in born.get(now, ()):
             client.submit(sow_to_json(job.truth), name=str(job.name), owner="u")
-        for job in arriving.get(now, ()):
-            client.arrive(f"u.{job.name}", signal=job.signal)
+        list(arrive(lambda job: client.arrive(f"u.{job.name}", signal=job.signal), arriving.get(now, ())))
         for decision in client.advance()["decisions"]:
             name = decision["job"]
             decisions.append((now, decision["event"], str(known[name].name), None, 0.0))
@@ -117,8 +122,7 @@ def through(client, jobs, rounds):
             else:
                 gone.add(name)
         done = [name for name in sorted(ending.pop(now, ()), key=order.get) if name not in gone]
-        for name in done:
-            answer = client.complete(name)
+        for name, answer in zip(done, completions.map(client.complete, done), strict=True):
             decisions.append((now, "complete", str(known[name].name), answer["end"], answer["charge"]))
         calls += len(born.get(now, ())) + len(arriving.get(now, ())) + 1 + len(done)
     return decisions, calls
