@@ -4,6 +4,7 @@ from .cluster_jobs import JobGame as JobGame
 from .cluster_market import ClusterMarket as ClusterMarket
 from .cluster_market import ClusterResult as ClusterResult
 from .cluster_ports import PortGame as PortGame
+from .collected import reporters as reporters
 from .job import Job as Job
 from .learning import Learning as Learning
 from .learning import Menu as Menu

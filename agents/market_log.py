@@ -66,6 +66,9 @@ class MarketLog:
     rounds: list[tuple[int, float, float]] = field(default_factory=list)
     surfaces: list[NDArray[np.float32]] = field(default_factory=list)
     finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
+    counts: list[int] = field(default_factory=lambda: [0] * len(Kind))  # of events so far, by kind
+    value: float = 0.0  # credits so far
+    payment: float = 0.0
 
     def submit(self, now: int, job: int, again: bool, declared: int, planned: int | None, estimate: float) -> None:
         """Note a submission: nodes declared, planned start of the case that will happen, (3)."""
@@ -84,6 +87,9 @@ class MarketLog:
     ) -> None:
         """Note an event of the job at place ``job`` of the workload."""
         self.events.append((now, kind, job, again, completion or 0, payment, value))
+        self.counts[kind] += 1
+        self.value += value
+        self.payment += payment
 
     def close_round(self, load: int, promised: float, price: float, surface: NDArray[np.float64] | None) -> None:
         """Note what the round was like; from here on it counts as finished."""

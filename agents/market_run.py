@@ -143,6 +143,11 @@ class MarketRun:
         self.round = now
         self._in_round, self.running = False, now < self.setup.horizon
 
+    @property
+    def log(self) -> MarketLog:
+        """What has happened so far, with running totals; to be read only."""
+        return self._log
+
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
         statistics = getattr(self.mechanism, "statistics", None)

@@ -1,3 +1,4 @@
+from .agents.collected import reporters as reporters
 from .agents.lies import DelaySubmission as DelaySubmission
 from .agents.lies import InflateConcurrency as InflateConcurrency
 from .agents.lies import ScaleDuration as ScaleDuration
@@ -35,6 +36,7 @@ from .relaxed_lp.duality import dual_bound as dual_bound
 from .relaxed_lp.hindsight import hindsight_optimum as hindsight_optimum
 from .results.result import Result as Result
 from .results.result import load as load
+from .show.dashboard.components import market_components as market_components
 from .show.reports.page import write_report as write_report
 from .study.comparisons.comparing import Comparison as Comparison
 from .study.comparisons.comparing import compare as compare

@@ -167,3 +167,9 @@ def test_the_readme_names_the_capacity_the_theorem_needs():
     assert f"{found.smallest_capacity:,} nodes for `google-recurring`, which has {workload.capacity}" in " ".join(
         (ROOT / "README.md").read_text().split()
     )
+
+
+def test_the_page_on_the_dashboard_shows_what_comes_out():
+    blocks = fenced("docs/dashboard.md", "pycon")
+    test = doctest.DocTestParser().get_doctest("".join(blocks), {}, "docs/dashboard.md", None, 0)
+    assert test.examples and doctest.DocTestRunner().run(test).failed == 0

@@ -79,6 +79,12 @@ def pictures(view: View | None, story: Story | None) -> Pictures:
     return Pictures(*market, "" if story is None else _story_figure(story))
 
 
+def figure(view: View, name: str) -> str:
+    """Draw one figure of a market, by its name in `Pictures`."""
+    draw = {"load": _load_figure, "prices": _price_figure, "welfare": _welfare_figure, "utilities": utility_figure}
+    return draw[name](view)
+
+
 def _load_figure(view: View) -> str:
     """Draw load against capacity, what is promised for the rounds to come, and every removal."""
 
