@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
 from marketsched.live import calls
+from marketsched.live.batches import batch
 from marketsched.live.calls import MOST_ON_PAGE, PAGE, PRICED_ROUNDS, Principal
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
@@ -116,6 +117,14 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     async def complete(request: Request, job: JobName) -> Response:
         """The job ran its last round in the round cleared last."""
         return await done(request, calls.complete(request.state.who, job, request.state.said))
+
+    @app.post("/v1/batch", openapi_extra=body("Batch"))
+    async def several(request: Request) -> Response:
+        """Several calls in one transaction, in their order; each has its own status and answer."""
+        who, said = request.state.who, request.state.said
+        work = batch(who, said)
+        guard.charge(who.name, len(said["calls"]) - 1)
+        return await done(request, work)
 
     @app.get("/v1/account", responses=problems(404))
     async def account(request: Request, owner: AnyOwner = None) -> Response:

@@ -50,25 +50,25 @@ class Principal:
 
 def quote(who: Principal, said: Said) -> Work:
     """Say what a submission would get now; nothing is changed."""
-    _only(said, "sow", "owner", "name")
+    only(said, "sow", "owner", "name")
     who.must_be("owner", "operator")
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, said)
         name = turn.market.name_of_next(owner, said.get("name"))
-        return {"round": turn.market.round, **_offered(turn.market.quote(owner, name, _given(said, "sow")))}
+        return {"round": turn.market.round, **_offered(turn.market.quote(owner, name, given(said, "sow")))}
 
     return work
 
 
 def submit(who: Principal, said: Said) -> Work:
     """Take a statement of work; its plan is final."""
-    _only(said, "sow", "owner", "name")
+    only(said, "sow", "owner", "name")
     who.must_be("owner", "operator")
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, said)
-        name, report = turn.market.name_of_next(owner, said.get("name")), _given(said, "sow")
+        name, report = turn.market.name_of_next(owner, said.get("name")), given(said, "sow")
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
         most = turn.market.check_limit(owner, offer)
         turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
@@ -80,7 +80,7 @@ def submit(who: Principal, said: Said) -> Work:
 
 def arrive(who: Principal, job: str, said: Said) -> Work:
     """Take note that a job is ready; it counts when the open round is cleared."""
-    _only(said, "signal", "duration")
+    only(said, "signal", "duration")
     who.must_be("owner", "operator")
     if "duration" in said:
         who.must_be("operator")
@@ -97,7 +97,7 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
 
 def complete(who: Principal, job: str, said: Said) -> Work:
     """Take note that a running job ran its last round in the round cleared last."""
-    _only(said, "outcome", "exit_code")
+    only(said, "outcome", "exit_code")
     who.must_be("operator")
     outcome, code = said.get("outcome", "done"), said.get("exit_code")
     if outcome not in OUTCOMES:
@@ -233,7 +233,7 @@ def seen(who: Principal, row: Row) -> dict[str, Any] | None:
 
 def advance(who: Principal, said: Said) -> Work:
     """Clear rounds, with a manual clock."""
-    _only(said, "rounds")
+    only(said, "rounds")
     who.must_be("operator")
     rounds = whole_number("rounds", said.get("rounds", 1), 1, MOST_ROUNDS)
 
@@ -251,9 +251,9 @@ def advance(who: Principal, said: Said) -> Work:
 
 def nodes(who: Principal, said: Said) -> Work:
     """Remark how many nodes can be used, and what was done about it."""
-    _only(said, "usable", "held", "removed")
+    only(said, "usable", "held", "removed")
     who.must_be("operator")
-    usable = whole_number("usable", _given(said, "usable"), 0, LARGEST_CAPACITY)
+    usable = whole_number("usable", given(said, "usable"), 0, LARGEST_CAPACITY)
     lists = {key: said.get(key, []) for key in ("held", "removed")}
 
     def work(turn: Turn) -> dict[str, Any]:
@@ -270,13 +270,13 @@ def nodes(who: Principal, said: Said) -> Work:
 
 def create_owner(who: Principal, said: Said) -> Work:
     """Create an account with a token, and perhaps a first deposit."""
-    _only(said, "owner", "role", "limit", "deposit")
+    only(said, "owner", "role", "limit", "deposit")
     who.must_be("operator")
     role, limit, deposit_ = said.get("role", "owner"), said.get("limit"), said.get("deposit", 0)
 
     def work(turn: Turn) -> dict[str, Any]:
         accounts = turn.market.accounts
-        new = accounts.check_new(_given(said, "owner"), role, limit)
+        new = accounts.check_new(given(said, "owner"), role, limit)
         event = {"event": "owner", "owner": new.name, "role": role, **({} if limit is None else {"limit": limit})}
         if deposit_ != 0:
             accounts.check_deposit(deposit_)
@@ -302,12 +302,12 @@ def owners(who: Principal) -> Work:
 
 def deposit(who: Principal, owner: str, said: Said) -> Work:
     """Deposit credits."""
-    _only(said, "credits")
+    only(said, "credits")
     who.must_be("operator")
 
     def work(turn: Turn) -> dict[str, Any]:
         found = turn.market.accounts.get(owner)
-        turn.market.accounts.check_deposit(_given(said, "credits"))
+        turn.market.accounts.check_deposit(given(said, "credits"))
         turn.record({"event": "deposit", "owner": found.name, "credits": said["credits"]}, who.name)
         return turn.market.accounts.shown(found)
 
@@ -349,14 +349,16 @@ def revoke(who: Principal, owner: str) -> Work:
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-def _only(said: Said, *known: str) -> None:
+def only(said: Said, *known: str) -> None:
+    """Raise InvalidParameterError if a field is none of these."""
     for key in said:
         if key not in known:
             legal = ", ".join(known) or "nothing"
             raise InvalidParameterError(f": unknown field: known here are {legal}", place=str(key))
 
 
-def _given(said: Said, key: str) -> Any:
+def given(said: Said, key: str) -> Any:
+    """Return a field that has to be there."""
     if key not in said:
         raise InvalidParameterError("is missing", place=key)
     return said[key]
@@ -368,7 +370,7 @@ def _acting_for(turn: Turn, who: Principal, said: Said) -> Account:
         if said.get("owner", who.name) != who.name:
             raise UnknownNameError(place="owner", value=said["owner"], legal="your own name, or none")
         return turn.market.accounts.get(who.name)
-    found = turn.market.accounts.get(_given(said, "owner"))
+    found = turn.market.accounts.get(given(said, "owner"))
     if found.role != "owner":
         raise InvalidParameterError(place="owner", value=found.name, legal="an account of the role owner")
     return found
@@ -376,7 +378,7 @@ def _acting_for(turn: Turn, who: Principal, said: Said) -> Account:
 
 def _own_job(turn: Turn, who: Principal, name: str) -> LiveJob:
     """Return a job; another owner's is as unknown as none."""
-    if who.role == "owner" and not name.startswith(f"{who.name}."):
+    if who.role == "owner" and isinstance(name, str) and not name.startswith(f"{who.name}."):
         raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
     return turn.market.job(name)
 

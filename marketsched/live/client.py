@@ -124,6 +124,15 @@ class LiveClient:
         said = {name: value for name, value in said.items() if value is not LEFT_OUT}
         return self._post(f"/v1/jobs/{job}/arrival", said, key)
 
+    def batch(self, calls: Sequence[Mapping[str, Any]], *, key: str | None = None) -> list[dict[str, Any]]:
+        """Make several calls in one request and one transaction; return the status and answer, or problem, of each.
+
+        A call is ``{"call": "submit", "body": {"sow": ..., "name": ...}}``, ``{"call": "arrive", "job": ..., "body":
+        {"signal": ...}}``, ``{"call": "complete", "job": ...}`` or ``{"call": "advance"}``; at most 100, in 64 KiB.
+        """
+        found: list[dict[str, Any]] = self._post("/v1/batch", {"calls": list(calls)}, key)["answers"]
+        return found
+
     def jobs(self, *, owner: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
         """Return all jobs that can be seen, in order of submission."""
         found: list[dict[str, Any]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marketsched.live.accounts import MOST_CREDITS, OWNER_NAME, ROLES
+from marketsched.live.batches import KINDS, MOST_CALLS
 from marketsched.live.calls import MOST_ROUNDS
 from marketsched.live.machine import LABEL, LONGEST_SIGNAL, OUTCOMES
 from marketsched.live.problems import MEDIA_TYPE
@@ -66,6 +67,20 @@ _BODIES = {
         ("owner",), owner=_OWNER, role={"type": "string", "enum": list(ROLES)}, deposit=_AMOUNT, limit=_AMOUNT
     ),
     "Deposit": _object(("credits",), credits=_AMOUNT),
+    "Batch": _object(
+        ("calls",),
+        calls={
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST_CALLS,
+            "items": _object(
+                ("call",),
+                call={"type": "string", "enum": list(KINDS)},
+                job={"type": "string", "description": "Of the calls arrive and complete."},
+                body={"type": "object", "description": "As of the call by itself."},
+            ),
+        },
+    ),
 }
 _PROBLEM = _object(
     ("type", "title", "status", "detail"),

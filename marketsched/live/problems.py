@@ -19,12 +19,18 @@ _STATUS = ((ForbiddenError, 403), (UnknownNameError, 404), (EventError, 409), (U
 def problem(status: int, detail: str, **more: Any) -> JSONResponse:
     """Return problem details."""
     headers = more.pop("headers", None)
-    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": _short(detail)}
-    return JSONResponse({**content, **more}, status, headers, MEDIA_TYPE)
+    return JSONResponse(_details(status, detail, **more), status, headers, MEDIA_TYPE)
 
 
 def problem_of(error: MarketschedError) -> JSONResponse:
     """Return an error of the library as problem details: its place, what was seen there, and what is legal."""
+    found = details_of(error)
+    headers = {"Retry-After": "1"} if found["status"] == 503 else None
+    return JSONResponse(found, found["status"], headers, MEDIA_TYPE)
+
+
+def details_of(error: MarketschedError) -> dict[str, Any]:
+    """Return the same as plain data."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
     more: dict[str, Any] = {}
     if error.place:
@@ -33,8 +39,12 @@ def problem_of(error: MarketschedError) -> JSONResponse:
         more["value"] = _short(shown(error.value))
     if error.legal:
         more["legal"] = _short(error.legal)
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return problem(status, str(error), headers=headers, **more)
+    return _details(status, str(error), **more)
+
+
+def _details(status: int, detail: str, **more: Any) -> dict[str, Any]:
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": _short(detail)}
+    return {**content, **more}
 
 
 def _short(text: str) -> str:

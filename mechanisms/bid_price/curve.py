@@ -63,6 +63,7 @@ class Curve:
         self._iterate = np.zeros(0)  # where the next descent begins
         self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
         self._rows: dict[JobId, int] = {}  # of jobs that wait
+        self._crowded = CROWDED
         self._left: list[tuple[int, int]] = []  # rounds waited, and row, of sealed jobs that have left the queue
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
@@ -90,6 +91,8 @@ class Curve:
         scale : float
             How many arrivals there were for each one that the curve learnt from.
         """
+        if self.past.kept_values > self._crowded:
+            self._forget(now)
         last = min(self._horizon, now + self._ahead)
         n = last - now + 1
         iterate = np.zeros(n)
@@ -141,6 +144,12 @@ class Curve:
             self._left.append((waited, row))
             del self._left[:-KEPT_LEFT]
 
+    def _forget(self, now: int) -> None:
+        """Let go of what is too long ago to come again, and of no job that waits or stands in for one."""
+        oldest = int(np.searchsorted(self.past.arrivals, now - self._forecast.reach))
+        self.past.forget_values(min([oldest, *self._rows.values(), *(row for _, row in self._left)]))
+        self._crowded = max(CROWDED, 2 * self.past.kept_values)
+
     def _weigh(self, mean: float, width: int, worth: NDArray[np.float64]) -> None:
         if worth.size:
             self._density += float(worth.max()) / (width * mean)
@@ -174,5 +183,6 @@ class Curve:
         return np.array(rows, dtype=np.int64), np.array(rounds, dtype=np.int64)
 
 
+CROWDED = 100_000  # values of past arrivals; with more, those that cannot come again are let go
 KEPT_LEFT = 256  # sealed jobs that have left the queue, the last ones
 STAND_INS = 4  # of them take turns in a sealed job's place

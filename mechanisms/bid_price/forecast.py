@@ -48,6 +48,7 @@ class Forecast(Protocol):
 
     steps: int  # subgradient steps that are enough for these scenarios
     samples_the_past: bool  # or else what is publicly known
+    reach: int  # rounds back from the current one whose arrivals may be looked at
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return what may arrive in rounds ``now .. last``; None: nothing is known yet."""
@@ -70,6 +71,7 @@ class FromHistory:
 
     def __init__(self, lags: Sequence[int], earlier: int = 0) -> None:
         self._lags, self._earlier = tuple(lags), earlier
+        self.reach = max([*self._lags, self._earlier])
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return the arrivals of the past as if they came again; see `TaskStore.recurring`."""
@@ -102,7 +104,7 @@ class FromLaws:
         For each law in turn: one number for the statement, one for its arrival and duration.
     """
 
-    steps, samples_the_past = 10, False
+    steps, samples_the_past, reach = 10, False, 0
 
     def __init__(
         self,

@@ -75,6 +75,19 @@ class TaskStore:
             self._closed.add(n)
         self.n = n + 1
 
+    @property
+    def kept_values(self) -> int:
+        """How many values are kept, of all tasks together."""
+        return int(self._offsets[self.n])
+
+    def forget_values(self, row: int) -> None:
+        """Let go of the values of all tasks before ``row``, which are asked for no more; rows keep their numbers."""
+        dropped, used = int(self._offsets[row]), self.kept_values
+        size = max(1024, 2 * (used - dropped))
+        values = np.zeros(size)
+        values[: used - dropped] = self._values[dropped:used]
+        self._values, self._offsets = values, np.maximum(self._offsets - dropped, 0)
+
     def is_closed(self, row: int) -> bool:
         """Tell whether a task is kept from recurring."""
         return row in self._closed

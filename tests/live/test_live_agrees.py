@@ -4,10 +4,11 @@
 trace is: the scenario's 300 s make 720 rounds of two days, and 20 s make 10,800.
 """
 
+import copy
+import json
 import multiprocessing
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -81,13 +82,13 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
         for event in play(MarketLoop(setup_of(name, mechanism).mechanism), TruthfulOwners(setup.jobs), rounds)
     ]
     if mechanism == "posted-price":  # its stream of draws is one of several that the scenario's seed has
-        monkeypatch.setattr(replaying, "_build_mechanism", lambda _: setup_of(name, mechanism).mechanism)
+        fresh = setup_of(name, mechanism).mechanism
+        monkeypatch.setattr(replaying, "_build_mechanism", lambda _: copy.deepcopy(fresh))
     token, begin = tmp_path / "token", time.monotonic()
     with serving_apart(config, f"{tmp_path}/m.db", token) as url:
         client = LiveClient(url, token.read_text().strip())
         client.create_owner("u")
-        with ThreadPoolExecutor(4) as pool:
-            decisions, calls = through(client, setup.jobs, rounds, pool if mechanism == "posted-price" else None, pool)
+        decisions, calls = through(client, setup.jobs, rounds)
     seconds = time.monotonic() - begin
     assert len(decisions) == len(expected) > 0
     for found, wanted in zip(decisions, expected, strict=True):
@@ -97,24 +98,45 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     print(f"{name}, {mechanism}: {rounds} rounds, {len(decisions)} decisions, {calls} calls in {seconds:.0f} s")
 
 
-def through(client, jobs, rounds, arrivals, completions):
-    """Play the jobs of one owner through a client; return the decisions as a run has them, and the number of calls.
+def in_batches(client, calls):
+    """Make calls in batches that are not too large for one request; return the answers."""
+    answers, batch, size = [], [], 0
+    for call in [*calls, None]:
+        length = len(json.dumps(call))
+        if batch and (call is None or len(batch) == 100 or size + length > 60_000):
+            answers += client.batch(batch)
+            batch, size = [], 0
+        batch.append(call)
+        size += length + 2
+    assert all(answer["status"] in (200, 201) for answer in answers), answers
+    return [answer["answer"] for answer in answers]
 
-    Where their order means nothing, arrivals and completions of a round are sent from the threads of a pool.
-    """
-    arrive = map if arrivals is None else arrivals.map
+
+def through(client, jobs, rounds):
+    """Play the jobs of one owner through a client; return the decisions as a run has them, and the number of calls."""
     born, arriving, ending, gone = {}, {}, {}, set()
     for job in jobs:
         born.setdefault(job.truth.birth, []).append(job)
         arriving.setdefault(job.arrival, []).append(job)
     known = {f"u.{job.name}": job for job in jobs}
     order = {name: i for i, name in enumerate(sorted(known, key=lambda name: known[name].truth.birth))}
-    decisions, calls = [], 0
-    for now in range(1, rounds + 1):
-        for job in born.get(now, ()):
-            client.submit(sow_to_json(job.truth), name=str(job.name), owner="u")
-        list(arrive(lambda job: client.arrive(f"u.{job.name}", signal=job.signal), arriving.get(now, ())))
-        for decision in client.advance()["decisions"]:
+    decisions, n_calls, done = [], 0, []
+    for now in range(1, rounds + 2):
+        # What ended with the round before is reported while this one is open.
+        calls = [{"call": "complete", "job": name} for name in done]
+        calls += [
+            {"call": "submit", "body": {"sow": sow_to_json(job.truth), "name": str(job.name), "owner": "u"}}
+            for job in born.get(now, ())
+        ]
+        calls += [
+            {"call": "arrive", "job": f"u.{job.name}", "body": {"signal": job.signal}} for job in arriving.get(now, ())
+        ]
+        calls = calls[: len(done)] if now > rounds else [*calls, {"call": "advance"}]
+        answers = in_batches(client, calls)
+        n_calls += len(calls)
+        for name, answer in zip(done, answers, strict=False):
+            decisions.append((now - 1, "complete", str(known[name].name), answer["end"], answer["charge"]))
+        for decision in answers[-1]["decisions"] if now <= rounds else ():
             name = decision["job"]
             decisions.append((now, decision["event"], str(known[name].name), None, 0.0))
             if decision["event"] == "start":
@@ -122,7 +144,4 @@ def through(client, jobs, rounds, arrivals, completions):
             else:
                 gone.add(name)
         done = [name for name in sorted(ending.pop(now, ()), key=order.get) if name not in gone]
-        for name, answer in zip(done, completions.map(client.complete, done), strict=True):
-            decisions.append((now, "complete", str(known[name].name), answer["end"], answer["charge"]))
-        calls += len(born.get(now, ())) + len(arriving.get(now, ())) + 1 + len(done)
-    return decisions, calls
+    return decisions, n_calls

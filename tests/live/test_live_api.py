@@ -64,6 +64,8 @@ CALLS = {  # call: its body, and the status for operator, reader, ann (whose job
     ("POST", "/v1/jobs/ann.runs/arrival"): ({"signal": 1}, CONFLICT, FORBIDDEN, CONFLICT, UNKNOWN),
     ("POST", "/v1/jobs/ann.runs/arrival?simulated"): ({"duration": 1}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/jobs/ann.open/completion"): ({}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
+    ("POST", "/v1/batch"): ({"calls": [{"call": "advance", "body": {"rounds": 0}}]}, OK, FORBIDDEN, OK, OK),
+    ("POST", "/v1/batch?none"): ({"calls": []}, 422, FORBIDDEN, 422, 422),
     ("GET", "/v1/account"): (None, OK, FORBIDDEN, OK, OK),
     ("GET", "/v1/account?owner=ann"): (None, OK, FORBIDDEN, OK, UNKNOWN),
     ("GET", "/v1/ledger"): (None, OK, OK, OK, OK),
@@ -106,6 +108,41 @@ def test_the_table_names_every_call(market):
         (method, pattern(path).replace("/ann/", "/{owner}/").replace("/none/", "/{owner}/")) for method, path in tried
     }
     assert documented - tried == {("GET", "/v1/health")} and tried - documented == {("GET", "/v1/nowhere")}
+
+
+def test_a_batch_is_its_calls_one_by_one(market):
+    """Each is allowed or refused as by itself, and the batch as a whole happens once."""
+    ann = market.client("ann")
+    asked = [
+        {"call": "submit", "body": {"sow": sow(9, 1), "name": "first"}},
+        {"call": "submit", "body": {"sow": sow(9, 1), "name": "first"}},
+        {"call": "arrive", "job": "ann.first", "body": {"signal": 1}},
+        {"call": "arrive", "job": "ben.open", "body": {"signal": 1}},
+        {"call": "complete", "job": "ann.runs"},
+        {"call": "advance"},
+        {"call": "submit", "body": {"sow": sow(9, 1), "name": "second", "more": 1}},
+        {"call": "cancel"},
+        {"call": "arrive", "job": {"ann": "runs"}},
+        {"call": "arrive", "body": {}},
+        {"call": "submit", "body": []},
+        {"call": "advance", "job": "ann.runs"},
+        3,
+    ]
+    answers = ann.batch(asked, key="batch")
+    expected = [201, 409, 200, 404, 403, 403, 422, 422, 404, 422, 422, 422, 422]
+    assert [each["status"] for each in answers] == expected
+    assert answers[0]["answer"]["job"] == "ann.first" and answers[2]["answer"]["state"] == "arrived"
+    assert answers[1]["problem"]["detail"].startswith("job = 'ann.first' was submitted before")
+    last = ann.market(rounds=0)["last_event"]
+    assert ann.batch(asked, key="batch") == answers and ann.market(rounds=0)["last_event"] == last
+    assert refused(LiveError, ann.batch, [{"call": "advance"}] * 101).status == 422
+
+
+def test_a_batch_takes_as_much_of_the_rate_as_its_calls(tmp_path):
+    with serving({**PLAIN, "requests_per_second": 30}, f"{tmp_path}/m.db", operator_token_file=tmp_path / "t") as url:
+        client = LiveClient(url, (tmp_path / "t").read_text().strip(), patience=0.0)
+        client.batch([{"call": "advance"}] * 100)
+        assert refused(LiveError, client.market).status == 429
 
 
 def test_nobody_sees_the_jobs_of_another(market):

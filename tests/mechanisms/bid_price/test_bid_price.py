@@ -13,7 +13,7 @@ from marketsched.mechanisms import (
     StatementOfWork,
     TableValue,
 )
-from marketsched.mechanisms.bid_price import bid_price
+from marketsched.mechanisms.bid_price import bid_price, curve
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.forecast import FromHistory
 from marketsched.mechanisms.bid_price.queue import serve_queue
@@ -31,6 +31,31 @@ def test_no_round_is_oversold_and_nobody_pays_more_than_it_gains(seed, hidden):
     if not hidden:
         assert all(utility(job, starts, payments) >= 0 for job in jobs)
     assert any(p > 0 for p in payments.values())
+
+
+@pytest.mark.parametrize(
+    ("hidden", "chosen"),
+    [
+        (False, {}),
+        (True, {"hidden_order": "sealed"}),
+        (False, {"history": past_log(np.random.default_rng(3), 3, 30)}),
+        (False, {"buckets": 3}),
+    ],
+)
+def test_what_is_too_old_to_come_again_is_let_go_without_a_trace(hidden, chosen, monkeypatch):
+    """The events of a market that keeps all it ever learnt, by one that keeps little."""
+    jobs = random_market(np.random.default_rng(9), 150, 3.0, hidden)
+
+    def played():
+        market = BidPrice(3, 150, **SIZES, **RULES, **chosen)
+        events = play(market, jobs, hidden=hidden)[2]
+        return events, sum(found.past.kept_values for found in market._curves)
+
+    monkeypatch.setattr(curve, "KEPT_LEFT", 9)  # those who stand in for others are kept, however old
+    everything, kept = played()
+    monkeypatch.setattr(curve, "CROWDED", 10)
+    events, left = played()
+    assert events == everything and 0 < left < 0.7 * kept
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,0 +1,60 @@
+"""Several calls in one request: in their order, in one transaction, each answered by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from marketsched.live import calls
+from marketsched.live.calls import Principal, Said, given, only
+from marketsched.live.journal import JournalError
+from marketsched.live.problems import details_of
+from marketsched.live.turn import Turn, Work
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+
+MOST_CALLS = 100
+_OF_A_JOB: dict[str, Callable[[Principal, str, Said], Work]] = {"arrive": calls.arrive, "complete": calls.complete}
+_OTHERS: dict[str, Callable[[Principal, Said], Work]] = {"submit": calls.submit, "advance": calls.advance}
+KINDS = (*_OTHERS, *_OF_A_JOB)
+
+
+def batch(who: Principal, said: Said) -> Work:
+    """Make several calls, one after the other; one that is refused changes nothing, and the others go on."""
+    only(said, "calls")
+    who.must_be("owner", "operator")
+    asked = given(said, "calls")
+    if not isinstance(asked, (list, tuple)) or not 0 < len(asked) <= MOST_CALLS:
+        raise InvalidParameterError(place="calls", value=asked, legal=f"a list of 1 to {MOST_CALLS} calls")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        return {"answers": [_answered(turn, who, each) for each in asked]}
+
+    return work
+
+
+def _answered(turn: Turn, who: Principal, asked: object) -> dict[str, Any]:
+    """Make one call; return its status, and its answer or the problem."""
+    try:
+        kind, work = _work(who, asked)
+        answer = work(turn)
+    except JournalError:
+        raise  # nothing of the request has happened
+    except MarketschedError as error:
+        found = details_of(error)
+        return {"status": found["status"], "problem": found}
+    return {"status": 201 if kind == "submit" else 200, "answer": answer}
+
+
+def _work(who: Principal, asked: object) -> tuple[str, Work]:
+    if not isinstance(asked, Mapping):
+        raise InvalidParameterError(place="calls", value=asked, legal="objects with call and body")
+    kind, said = given(asked, "call"), asked.get("body", {})
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidParameterError(place="call", value=kind, legal=f"one of {', '.join(KINDS)}")
+    if not isinstance(said, Mapping):
+        raise InvalidParameterError(place="body", value=said, legal="an object")
+    if kind in _OTHERS:
+        only(asked, "call", "body")
+        return kind, _OTHERS[kind](who, said)
+    only(asked, "call", "job", "body")
+    return kind, _OF_A_JOB[kind](who, given(asked, "job"), said)
