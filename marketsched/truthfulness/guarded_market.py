@@ -162,6 +162,34 @@ def _stream_state(rng: np.random.Generator) -> tuple[Any, int]:
     return rng.bit_generator.state, seeds.n_children_spawned
 
 
+class _Sharing(pickle.Pickler):
+    """Leaves out what is never changed, and lists it. A subclass: Python 3.13.0 takes no such method of an object."""
+
+    def __init__(self, buffer: io.BytesIO) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self.shared: list[object] = []
+        self._numbers: dict[int, int] = {}
+
+    def persistent_id(self, part: object) -> int | None:
+        if type(part) not in (StatementOfWork, Law):
+            return None
+        if id(part) not in self._numbers:
+            self._numbers[id(part)] = len(self.shared)
+            self.shared.append(part)
+        return self._numbers[id(part)]
+
+
+class _Shared(pickle.Unpickler):
+    """Puts the listed parts back."""
+
+    def __init__(self, buffer: io.BytesIO, shared: list[object]) -> None:
+        super().__init__(buffer)
+        self._parts = shared
+
+    def persistent_load(self, number: int) -> object:
+        return self._parts[number]
+
+
 class Snapshot:
     """A market as bytes, to be copied many times; what is never changed is shared by the copies.
 
@@ -172,22 +200,10 @@ class Snapshot:
     """
 
     def __init__(self, market: GuardedMarket) -> None:
-        self._shared: list[object] = []
-        numbers: dict[int, int] = {}
-
-        def persistent_id(part: object) -> int | None:
-            if type(part) not in (StatementOfWork, Law):
-                return None
-            if id(part) not in numbers:
-                numbers[id(part)] = len(self._shared)
-                self._shared.append(part)
-            return numbers[id(part)]
-
         buffer = io.BytesIO()
-        pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
-        pickler.persistent_id = persistent_id  # type: ignore[method-assign]
+        pickler = _Sharing(buffer)
         pickler.dump(market)
-        self._bytes = buffer.getvalue()
+        self._shared, self._bytes = pickler.shared, buffer.getvalue()
 
     @property
     def size(self) -> int:
@@ -196,9 +212,7 @@ class Snapshot:
 
     def copy(self) -> GuardedMarket:
         """Return a market that can be played on."""
-        unpickler = pickle.Unpickler(io.BytesIO(self._bytes))
-        unpickler.persistent_load = self._shared.__getitem__  # type: ignore[method-assign]
-        market: GuardedMarket = unpickler.load()
+        market: GuardedMarket = _Shared(io.BytesIO(self._bytes), self._shared).load()
         return market
 
 
