@@ -42,19 +42,26 @@ class _Rows:
         self._dtype = dtype
         self._arrays: list[NDArray[np.void]] = []
         self._last: list[tuple[Any, ...]] = []
+        self._in_arrays = 0
 
     def append(self, row: tuple[Any, ...]) -> None:
         self._last.append(row)
         if len(self._last) == ROWS_TOGETHER:
-            self._arrays.append(np.array(self._last, dtype=self._dtype))
-            self._last.clear()
+            self._put_away()
+
+    def _put_away(self) -> None:
+        self._arrays.append(np.array(self._last, dtype=self._dtype))
+        self._in_arrays += len(self._last)
+        self._last.clear()
 
     def __len__(self) -> int:
-        return len(self._arrays) * ROWS_TOGETHER + len(self._last)
+        return self._in_arrays + len(self._last)
 
     def first(self, count: int) -> NDArray[np.void]:
         """Return the first ``count`` rows."""
-        return np.concatenate([*self._arrays, np.array(self._last, dtype=self._dtype)])[:count]
+        self._put_away()
+        self._arrays = [np.concatenate(self._arrays)]  # nothing is kept twice
+        return self._arrays[0][:count]
 
 
 @dataclass

@@ -103,16 +103,19 @@ class RealisedJobs:
             2 * 8.0 * sum(sizes),
             "fewer jobs, or a smaller max_delay or horizon",
         )
-        tables = [value.table(first, count) for value, first, count in stretches]
         offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         np.cumsum(sizes, out=offsets[1:])
+        values, filled = np.empty(sum(sizes)), 0
+        for value, first, count in stretches:
+            values[filled : filled + count] = value.table(first, count)
+            filled += count
         arrays = (
             np.array(births, dtype=np.int64),
             np.array(arrivals, dtype=np.int64),
             np.array(durations, dtype=np.int64),
             np.array(concurrency, dtype=np.int64),
             offsets,
-            np.concatenate(tables, dtype=np.float64) if tables else np.zeros(0),
+            values,
         )
         for array in arrays:
             array.flags.writeable = False

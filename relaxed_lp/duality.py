@@ -226,7 +226,9 @@ def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
 
 def _weighted(tasks: Tasks) -> _Weighted:
     """Return tasks with widths and values times their weights."""
-    values = tasks.values * np.repeat(tasks.weights, np.diff(tasks.offsets))
+    values = tasks.values
+    if not (tasks.weights == 1.0).all():  # of realised jobs they are: no copy of what may be a large array
+        values = values * np.repeat(tasks.weights, np.diff(tasks.offsets))
     return _Weighted(tasks.starts, tasks.durations, tasks.widths * tasks.weights, tasks.offsets, values)
 
 

@@ -330,7 +330,7 @@ def _drop_worthless(
         )
     tasks = Tasks(arrivals, durations, widths, weights, jobs, _offsets(sizes), starts, values, survival)
     useful = values > 0
-    left = np.diff(np.concatenate(([0], np.cumsum(useful)))[tasks.offsets])
+    left = sizes if useful.all() else np.diff(np.concatenate(([0], np.cumsum(useful)))[tasks.offsets])
     return tasks if (left > 0).all() and useful.all() else tasks._where(left > 0, useful)
 
 

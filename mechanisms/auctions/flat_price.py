@@ -77,8 +77,7 @@ def best_first_come(
     InvalidParameterError
         As `first_come_welfare`, or if ``grid`` < 2 or ``rounds`` < 0.
     """
-    node_rounds = np.repeat(jobs.durations * jobs.concurrency, np.diff(jobs.offsets))
-    densities = (jobs.values / node_rounds)[jobs.values > 0]
+    densities = _density_ends(jobs.values, jobs.durations * jobs.concurrency, jobs.offsets)
     return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds)
 
 
@@ -92,7 +91,7 @@ def best_flat(
     served_at : function of a price
         What first-come makes of the jobs at it.
     densities : array of float
-        Values per node-round that occur, > 0; without any the price is 0.
+        Values per node-round that occur, > 0, or only their least and largest; without any the price is 0.
     grid, rounds : int
         Prices tried at once, >= 2, and refinements, >= 0.
 
@@ -115,6 +114,19 @@ def best_flat(
             best = tried[top]
         low, high = float(prices[max(top - 1, 0)]), float(prices[min(top + 1, grid - 1)])
     return best
+
+
+def _density_ends(
+    values: NDArray[np.float64], node_rounds: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the least and the largest positive value per node-round; nothing if no value is positive."""
+    low, high = np.inf, 0.0
+    for begin in range(0, node_rounds.size, 2**14):  # so that no array as long as all values is made
+        own = offsets[begin : begin + 2**14 + 1]
+        part = values[own[0] : own[-1]]
+        densities = (part / np.repeat(node_rounds[begin : begin + 2**14], np.diff(own)))[part > 0]
+        low, high = densities.min(initial=low), densities.max(initial=high)
+    return np.array([low, high]) if high > 0 else np.zeros(0)
 
 
 class _Seen(NamedTuple):
