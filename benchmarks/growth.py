@@ -25,6 +25,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 HERE = Path(__file__).resolve().parent
 if str(HERE) not in sys.path:
@@ -38,7 +39,7 @@ from marketsched.config.scenario import Scenario  # noqa: E402
 from marketsched.mechanisms import DeadlineValue, StatementOfWork  # noqa: E402
 from marketsched.mechanisms.allocation import OgaSched, published_instance  # noqa: E402
 from marketsched.mechanisms.registry import get_mechanism  # noqa: E402
-from marketsched.results.panels import STYLE, look, save_figure  # noqa: E402
+from marketsched.results.panels import STYLE, look, save_figure, short  # noqa: E402
 
 MECHANISMS = ("first-come", "bid-price", "posted-price")
 Sizes = list[tuple[float, float]]  # (size, seconds)
@@ -139,7 +140,11 @@ def _panel(axes: Axes, size: str, curves: dict[str, Sizes]) -> None:
     axes.set_xlabel(size)
     axes.set_ylabel("processor seconds")
     low, high = axes.get_ylim()
-    axes.set_ylim(low / 2, high * 12)  # room for the legend
+    axes.set_ylim(min(low, high / 10), high * 10)  # room for the legend; no panel is all noise
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if x[-1] > 30 * x[0] else (1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
     axes.legend(frameon=False, fontsize=9, loc="upper left")
 
 
