@@ -61,6 +61,7 @@ def _whole(key: str, value: object) -> None:
     """Refuse what has no end: YAML can name a part inside itself."""
     try:
         json.dumps(value, default=str)
+        dump_yaml(value)  # from Python 3.12 on JSON goes deeper than YAML can
     except (ValueError, RecursionError):
         raise InvalidParameterError(f"{key}: a value that is nested without end: expected a plain one") from None
 
