@@ -22,7 +22,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.env import MarketEnv, OwnerEnv
 
-REPEATS, SIDE_BY_SIDE, STEPS = 3, 8, 64
+REPEATS, SIDE_BY_SIDE, STEPS = 1, 8, 64
 AT_MOST = 3.0  # times the bare loop
 
 
