@@ -99,6 +99,8 @@ def run(folder: Path, *more: str) -> subprocess.CompletedProcess:
         str(folder),
         "--out",
         str(folder / "new" / "b.json"),
+        "--against",
+        str(folder / "none-kept.json"),
         *more,
     ]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
