@@ -42,7 +42,7 @@ def test_no_request_is_a_fault_of_the_service(market, role):
             operation = result.ok()
 
             @settings(
-                max_examples=14 if not SECONDS else 60,
+                max_examples=10 if not SECONDS else 60,
                 deadline=None,
                 database=None,
                 derandomize=not SECONDS,
