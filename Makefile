@@ -28,10 +28,10 @@ demo: $(VENV)/.core ## install into .venv and run a day of recurring jobs at bid
 test: $(VENV)/.test ## install into .venv and run the tests (without the slow ones)
 	$(PYTEST) -m "not slow" $(SHARED)
 
-slow: $(VENV)/.test ## the slow tests, and those that draw cases with half of them
-	MARKETSCHED_TESTS=slow $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
+slow: $(VENV)/.test ## the slow tests, with half of the cases that they draw
+	MARKETSCHED_TESTS=slow $(PYTEST) -m slow -n $(WORKERS) --dist worksteal
 
-thorough: $(VENV)/.test ## the same at full length (half an hour and more)
+thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of them (half an hour and more)
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
 
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)

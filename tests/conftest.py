@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what draws more cases in `make slow`: the files that say `many`, and what Hypothesis drives."""
+    """Mark what draws more cases in `make thorough`: the files that say `many`, and what Hypothesis drives."""
     for item in items:
         if isinstance(item, pytest.Function) and (
             getattr(item.module, "many", None) is many or is_hypothesis_test(item.obj)

@@ -147,6 +147,21 @@ def learning_to_lie(ran):
     assert "pay-as-bid: 3 of 3" in ran.text and interval(ran, "pay-as-bid: 3 .* lying earns ")[0] > 0
 
 
+def policy_gradient(ran):
+    """Under pay-as-bid as good as the best factor; at posted and bid prices nearly the truth, which is optimal."""
+    blocks = dict(re.findall(r"^(\S+): (the best .*(?:\n  .*)+)", ran.text, re.M))
+    learnt = {name: float(re.search(r"has learnt ([\d.]+)", block)[1]) for name, block in blocks.items()}
+    beside = {
+        name: [float(x) for x in re.search(rf"policy less best factor: \+?{BOUNDS}", block).groups()]
+        for name, block in blocks.items()
+    }
+    assert abs(beside["pay-as-bid"][0]) < beside["pay-as-bid"][1] and learnt["pay-as-bid"] < 0.6
+    assert re.search(rf"policy less truth: \+{BOUNDS}", blocks["pay-as-bid"])
+    for name in ("posted-price", "bid-price"):
+        assert learnt[name] > 0.8 and -0.05 < beside[name][0] <= 0.0
+        assert re.search(r"best factor less truth, credits a market: \+0.000 ", blocks[name])
+
+
 def ogasched_or_fairness(ran):
     learns, sees = (interval(ran, rf"large overhead: .*?{policy} ") for policy in ("ogasched", "fairness"))
     assert learns[0] > sees[1]
@@ -255,6 +270,7 @@ HEADLINES = {
     "armada": armada,
     "slurm-beside-easy": slurm_beside_easy,
     "learning-to-lie": learning_to_lie,
+    "policy-gradient": policy_gradient,
     "ogasched-or-fairness": ogasched_or_fairness,
     "learning-speeds": learning_speeds,
     "your-mechanism": your_mechanism,

@@ -1,7 +1,7 @@
 """How many random cases a test draws: a quarter in `make test`, half in `make slow`, all in `make thorough`.
 
 A test that draws cases says `many(200)` where it would say 200. A file that does so, or that uses Hypothesis, is run
-again by `make slow` and `make thorough` with more of them (`conftest.py` marks its tests `many`).
+again by `make thorough` (`conftest.py` marks its tests `many`).
 """
 
 import os

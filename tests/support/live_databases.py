@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -89,10 +90,8 @@ def database(kind, folder):
     if kind == "sqlite":
         yield f"sqlite:///{folder}/market.db"
         return
-    folder = (
-        Path("/tmp") / f"pg-{os.getpid()}-{Path(folder).name}"[:60]
-    )  # short enough for a socket, and open to its user
-    folder.mkdir(mode=0o755)
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # short enough for a socket, and open to its user
+    folder.chmod(0o755)
     try:
         with postgres(folder) as server:
             yield server.url
