@@ -112,4 +112,8 @@ class Trial:
             self.bridge.step()
             return what()
 
-        until(looked, seconds)
+        try:
+            until(looked, seconds)
+        except AssertionError as error:
+            error.add_note(f"the bridge: {self.said[-8:]}; Slurm: {self.slurm.jobs()}")
+            raise
