@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import draws
 from example_runs import EXAMPLES, PRINTED, ROOT, command_of, printed_in_readme, run_example
 from marketsched.slurm import missing_programs
 
@@ -12,6 +13,7 @@ FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/README.md"))
 NAMES = [folder.name for folder in FOLDERS if not (folder / "pyproject.toml").exists()]  # a package has its own test
 NOTEBOOKS = sorted(EXAMPLES.glob("*/*.ipynb"))
 MOST_BYTES = 150_000  # of a figure
+MINUTES = ("forecasts-that-lie", "learning-to-lie", "policy-gradient")
 LONGEST = 10  # lines of a function in a notebook, beside its signature and docstring
 MEASURED = re.compile(r"(?<![\w.^(])-?(?:\d+\.\d+|\d+(?= \+- )|(?<=\+- )\d+)(?![\w.]*\w)")
 FIGURE = r"(-?[\d,.]+)"
@@ -305,6 +307,8 @@ def test_every_example_has_a_headline():
 def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
     if "slurm" in name and (missing := missing_programs(fast=True)):
         pytest.skip(f"not installed (Debian's Slurm and faketime): {', '.join(missing)}")
+    if name in MINUTES and draws.PART > 1:
+        pytest.skip("takes more than a minute: `make thorough` runs it")
     ran = check_example(name, tmp_path)
     assert ran.figure is not None and ran.figure.startswith(b"\x89PNG")
     HEADLINES[name](ran)
