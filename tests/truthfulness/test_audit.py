@@ -77,7 +77,7 @@ G1 = {  # gap G1: durations hidden, and declaring two nodes spares the price of 
 
 
 def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
-    found = audit(MARKET, ["reduction", "exponential", "pay-as-bid"], owners=3, budget=4.0)
+    found = audit(MARKET, ["reduction", "exponential", "pay-as-bid"], owners=3, plays=2000)
     table = found.summary().set_index("mechanism")
     assert table.loc[["reduction"], "regret_upper"].max() <= 1e-9
     assert table.loc[["reduction"], "regret_lower"].tolist() == [0.0]
@@ -95,7 +95,7 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
 
 
 def test_g1_is_found_from_both_sides():
-    found = audit(G1, owners=2, budget=4.0)
+    found = audit(G1, owners=2, plays=2000)
     (row,) = found.summary().to_dict(orient="records")
     assert row["regret_lower"] == pytest.approx(2.0)
     assert row["regret_upper"] == pytest.approx(2.0)
