@@ -14,6 +14,8 @@ from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.config.scenario import Scenario
 from marketsched.worlds.workload import Workload
 
+ROUNDS = 144  # half a day
+
 
 class Clocked:
     """A mechanism, and the seconds of this process spent in its protocol."""
@@ -57,15 +59,15 @@ def _per_round(**workload: Any) -> float:
 
 @benchmark
 def growth() -> Iterator[Row]:
-    """Ten times the jobs on ten times the nodes, and ten times the nodes alone."""
+    """Half a day; ten times the jobs on ten times the nodes, and ten times the nodes alone."""
     _per_round(recurring_jobs=20)  # compiled
     base = _scenario("synthetic-pipelines").workload.build(np.random.default_rng(0), None)
-    usual = _per_round()
+    usual = _per_round(birth_rounds=ROUNDS)
     yield Row("bid_price.synthetic.round_ms", usual, "ms")
-    more = _per_round(recurring_jobs=10 * 400)
+    more = _per_round(birth_rounds=ROUNDS, recurring_jobs=10 * 400)
     yield Row("bid_price.ten_times_jobs_and_nodes.round_ms", more, "ms")
     yield Row("bid_price.ten_times_jobs_and_nodes.ratio", more / usual, "x", at_most=15)
-    wide = _per_round(capacity=10 * base.capacity)
+    wide = _per_round(birth_rounds=ROUNDS, capacity=10 * base.capacity)
     yield Row("bid_price.ten_times_nodes.round_ms", wide, "ms")
     yield Row("bid_price.ten_times_nodes.ratio", wide / usual, "x", at_most=2)
 

@@ -43,9 +43,15 @@ class Row:
 
     @classmethod
     def of_repeats(cls, rows: Sequence[Row]) -> Row:
-        """Return one row of the same figure measured several times."""
-        values = tuple(row.value for row in rows)
+        """Return one row of the same figure measured several times; a row that has values of its own gives all."""
+        values = tuple(value for row in rows for value in row.values or (row.value,))
         return replace(rows[-1], value=statistics.median(values), values=values)
+
+    @classmethod
+    def of_values(cls, name: str, values: Iterable[float], unit: str = "") -> Row:
+        """Return the row of several values: their median, least and largest."""
+        several = tuple(float(value) for value in values)
+        return cls(name, statistics.median(several), unit, values=several)
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -76,11 +82,25 @@ class Row:
 
 Benchmark = Callable[[], Iterable[Row]]
 REGISTERED: list[Benchmark] = []
+ONCE: set[Benchmark] = set()
+ON_REQUEST: set[Benchmark] = set()
 
 
 def benchmark(function: Benchmark) -> Benchmark:
     """Register a function that returns or yields rows."""
     REGISTERED.append(function)
+    return function
+
+
+def once(function: Benchmark) -> Benchmark:
+    """Mark a benchmark that is not repeated: its rows bring a spread of their own."""
+    ONCE.add(function)
+    return function
+
+
+def on_request(function: Benchmark) -> Benchmark:
+    """Mark a benchmark that takes minutes: it runs only where ``--only`` gives its name, ``file.function``."""
+    ON_REQUEST.add(function)
     return function
 
 
@@ -150,12 +170,6 @@ def time_interleaved(
         if collecting:
             gc.enable()
     return [statistics.median(sample) for sample in samples]
-
-
-def time_ratio(over: Timed | Callable[[], Any], under: Timed | Callable[[], Any], **options: Any) -> float:
-    """Return the median time of ``over`` divided by that of ``under``; options of :func:`time_interleaved`."""
-    above, below = time_interleaved([over, under], **options)
-    return above / below
 
 
 def peak_memory(function: Callable[..., Any], *arguments: Any) -> float:

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 if str(HERE) not in sys.path:  # so that bench files, and processes they start, find the harness by name
     sys.path.insert(0, str(HERE))
 
-from harness import REGISTERED, Benchmark, Row, write_rows  # noqa: E402
+from harness import ON_REQUEST, ONCE, REGISTERED, Benchmark, Row, write_rows  # noqa: E402
 
 
 def discover(folder: Path) -> list[Benchmark]:
@@ -35,10 +35,10 @@ def run(
     """Run the benchmarks whose ``file.function`` contains ``only``; return rows and the names that failed.
 
     All run once, then all once more, and so on, as long as what each took before fits into ``seconds``: the repeats
-    of a figure lie apart, so that their spread shows what the hour does to it.
+    of a figure lie apart, so that their spread shows what the hour does to it. Those marked `once` are not repeated.
     """
     named = {f"{each.__module__}.{each.__name__}": each for each in benchmarks}
-    chosen = {name: function for name, function in named.items() if only in name}
+    chosen = {name: each for name, each in named.items() if only == name or (only in name and each not in ON_REQUEST)}
     found: dict[str, list[Row]] = {}
     took: dict[str, float] = {}
     failed: list[str] = []
@@ -46,7 +46,7 @@ def run(
     for number in range(repeats):
         for name, function in chosen.items():
             started = time.perf_counter()
-            if name in failed or (number and started - begin + took[name] > seconds):
+            if name in failed or (number and (function in ONCE or started - begin + took[name] > seconds)):
                 continue
             try:
                 for row in function():

@@ -47,10 +47,10 @@ def test_a_row_has_one_bound(harness):
 
 
 def test_ratio_of_times(harness):
-    ratio = harness.time_ratio(
-        lambda: time.sleep(0.2), lambda: time.sleep(0.05), rounds=3
+    over, under = harness.time_interleaved(
+        [lambda: time.sleep(0.2), lambda: time.sleep(0.05)], rounds=3
     )  # long beside the waits of a busy machine
-    assert 2 < ratio < 6
+    assert 2 < over / under < 6
 
 
 def test_setup_and_first_call_are_not_timed(harness):
@@ -91,6 +91,21 @@ def figures():
 """
 
 
+MARKED = """
+from harness import Row, benchmark, on_request, once
+
+@benchmark
+@once
+def seeds():
+    yield Row.of_values("seeds", [1.0, 3.0, 2.0])
+
+@benchmark
+@on_request
+def minutes():
+    yield Row("minutes", 1.0)
+"""
+
+
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess:
     command = [
         sys.executable,
@@ -104,6 +119,16 @@ def run(folder: Path, *more: str) -> subprocess.CompletedProcess:
         *more,
     ]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_marked_benchmarks(tmp_path):
+    (tmp_path / "bench_marked.py").write_text(MARKED)
+    assert run(tmp_path).returncode == 0
+    (seeds,) = json.loads((tmp_path / "new" / "b.json").read_text())
+    assert (seeds["value"], seeds["lowest"], seeds["highest"], seeds["repeats"]) == (2.0, 1.0, 3.0, 3)
+    assert run(tmp_path, "--only", "bench_marked.minutes").returncode == 0
+    (minutes,) = json.loads((tmp_path / "new" / "b.json").read_text())
+    assert minutes["name"] == "minutes"
 
 
 def test_run_writes_the_list(tmp_path):
