@@ -171,12 +171,22 @@ class _Sharing(pickle.Pickler):
         self._numbers: dict[int, int] = {}
 
     def persistent_id(self, part: object) -> int | None:
-        if type(part) not in (StatementOfWork, Law):
+        if not _never_changes(part):
             return None
         if id(part) not in self._numbers:
             self._numbers[id(part)] = len(self.shared)
             self.shared.append(part)
         return self._numbers[id(part)]
+
+
+def _never_changes(part: object) -> bool:
+    """Tell whether copies can share a part: a statement, its law, a fate, or an array that nobody can write to."""
+    kind = type(part)
+    if kind is np.ndarray:
+        array: Any = part
+        base: Any = array if array.base is None else array.base
+        return not array.flags.writeable and type(base) is np.ndarray and base.base is None and not base.flags.writeable
+    return kind in (StatementOfWork, Law, Fate)
 
 
 class _Shared(pickle.Unpickler):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,9 +30,8 @@ from marketsched.mechanisms.posted.guarantees import price_ends
 CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 
 
-@dataclass(frozen=True, slots=True)
-class _SlotQuote:
-    """The slot prices of one moment, kept for a job until it is charged."""
+class _SlotQuote(NamedTuple):
+    """The slot prices of one moment, kept for a job until it is charged; nobody can write to them."""
 
     concurrency: int  # nodes
     first_round: int
@@ -194,7 +193,9 @@ class SlotPricing:
         """Return the current prices of launches between two starts, to charge later."""
         end = last_start + self._ahead
         self._reach(end)
-        return _SlotQuote(concurrency, first_start, self._prices[first_start:end].copy())
+        prices = self._prices[first_start:end].copy()
+        prices.flags.writeable = False
+        return _SlotQuote(concurrency, first_start, prices)
 
     def commit(
         self,

@@ -67,6 +67,7 @@ class ResidualJob:
         self.law = law
         self.firsts = law.spread(starts)
         self.lasts = np.where(self.firsts >= 0, self.firsts + law.durations - 1, -1)
+        self.firsts.flags.writeable = self.lasts.flags.writeable = False  # copies of a market share them
         self.missing = max(0.0, 1.0 - float(law.probabilities.sum()))
         self.low, self.high = 0, law.arrivals.size
         self.may_never = True
