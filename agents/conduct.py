@@ -182,6 +182,25 @@ class Attempt:
                     ready = Fate(market.now, fate.duration, fate.signal)
                     market.ready(self._job_name + follower.name, ready)
 
+    def resume(self) -> None:
+        """Go on in a market in which everything was submitted before."""
+        self._to_submit = []
+
+    def settle(self, market: MarketLoop, last: int) -> None:
+        """Take what is booked as done, if nothing is left open but what will complete by round ``last`` for sure."""
+        if self._to_submit:
+            return
+        sure: list[tuple[int, int, str, float]] = []
+        for name in self._awaited:
+            found = market.booked(self._job_name + name)
+            if found is None or found[0] - 1 > last:
+                return
+            sure.append((found[0], market.entries[self._job_name + name].order, name, found[1]))
+        for completion, _, name, payment in sorted(sure):  # as they would be charged
+            self.payment += payment
+            self._done[name] = completion
+        self._awaited.clear()
+
     def _give_up(self, name: str) -> None:
         """A statement will not complete, and so none that waits for it will."""
         self._awaited.discard(name)

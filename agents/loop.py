@@ -216,6 +216,18 @@ class MarketLoop:
         events += self.completions()
         return events
 
+    def booked(self, name: Any) -> tuple[int, float] | None:
+        """Return when a job will complete, and what it pays, if its mechanism says that nothing can change them.
+
+        Only where the mechanism has ``booked``, see `Mechanism`.
+        """
+        entry = self.entries.get(name)
+        if entry is None or not entry.arrived or entry.fate.duration is None or entry.sow.concurrency < entry.nodes:
+            return None
+        mechanism: Any = self.mechanism
+        found = mechanism.booked(name, entry.fate.duration)
+        return None if found is None else (found[0] + entry.fate.duration, found[1])
+
     def close(self) -> list[Event]:
         """After the last round: a mechanism that can close removes every job it still has."""
         close = getattr(self.mechanism, "close", None)

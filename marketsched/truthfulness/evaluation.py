@@ -237,7 +237,7 @@ class Evaluator:
             return self._memory[key]
         self.budget.take()
         try:
-            played = self.situation.stage.play(candidate.conduct, world)
+            played = self.situation.short_plays.play(candidate.conduct, world)
         except (MechanismFault, InvalidReportError) as error:
             candidate.failure = str(error)
             raise

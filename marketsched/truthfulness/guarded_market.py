@@ -10,9 +10,9 @@ import gc
 import io
 import math
 import pickle
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -163,20 +163,17 @@ def _stream_state(rng: np.random.Generator) -> tuple[Any, int]:
 
 
 class _Sharing(pickle.Pickler):
-    """Leaves out what is never changed, and lists it. A subclass: Python 3.13.0 takes no such method of an object."""
+    """Leaves out what is never changed, and lists it."""
 
     def __init__(self, buffer: io.BytesIO) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self.shared: list[object] = []
-        self._numbers: dict[int, int] = {}
 
-    def persistent_id(self, part: object) -> int | None:
+    def reducer_override(self, part: object) -> Any:
         if not _never_changes(part):
-            return None
-        if id(part) not in self._numbers:
-            self._numbers[id(part)] = len(self.shared)
-            self.shared.append(part)
-        return self._numbers[id(part)]
+            return NotImplemented
+        self.shared.append(part)  # once: the pickler knows it from now on
+        return _shared_part, (len(self.shared) - 1,)
 
 
 def _never_changes(part: object) -> bool:
@@ -186,7 +183,12 @@ def _never_changes(part: object) -> bool:
         array: Any = part
         base: Any = array if array.base is None else array.base
         return not array.flags.writeable and type(base) is np.ndarray and base.base is None and not base.flags.writeable
-    return kind in (StatementOfWork, Law, Fate)
+    return kind in (Law, Fate) or isinstance(part, StatementOfWork)
+
+
+def _shared_part(number: int) -> object:
+    """Stand, in a pickle, for what finds a listed part."""
+    raise pickle.UnpicklingError(f"part {number} is in no list: expected a copy by a Snapshot")
 
 
 class _Shared(pickle.Unpickler):
@@ -196,8 +198,8 @@ class _Shared(pickle.Unpickler):
         super().__init__(buffer)
         self._parts = shared
 
-    def persistent_load(self, number: int) -> object:
-        return self._parts[number]
+    def find_class(self, module: str, name: str) -> Any:
+        return self._parts.__getitem__ if name == "_shared_part" else super().find_class(module, name)
 
 
 class Snapshot:
@@ -220,10 +222,35 @@ class Snapshot:
         """Bytes."""
         return len(self._bytes)
 
-    def copy(self) -> GuardedMarket:
-        """Return a market that can be played on."""
-        market: GuardedMarket = _Shared(io.BytesIO(self._bytes), self._shared).load()
+    def copy(self, instead: Mapping[int, object] | None = None) -> GuardedMarket:
+        """Return a market that can be played on; ``instead`` says, by id, what stands in for a shared part."""
+        shared = self._shared if instead is None else [instead.get(id(part), part) for part in self._shared]
+        market: GuardedMarket = _Shared(io.BytesIO(self._bytes), shared).load()
         return market
+
+
+class Parts(NamedTuple):
+    """A mechanism as bytes, and what is never changed of it."""
+
+    state: bytes
+    shared: list[object]
+
+    def same_but_for(self, other: Parts, mine: StatementOfWork, theirs: StatementOfWork) -> bool:
+        """Tell whether two mechanisms are the same, except that one holds ``mine`` where the other holds ``theirs``."""
+        known: dict[int, object] = {id(mine): theirs, id(mine.law): theirs.law}
+        return (
+            self.state == other.state
+            and len(self.shared) == len(other.shared)
+            and all(known.get(id(x), x) is y for x, y in zip(self.shared, other.shared, strict=True))
+        )
+
+
+def parts_of(mechanism: Mechanism) -> Parts:
+    """Return a mechanism to be compared with another copy of it; errors as of `Snapshot`."""
+    buffer = io.BytesIO()
+    pickler = _Sharing(buffer)
+    pickler.dump(mechanism)
+    return Parts(buffer.getvalue(), pickler.shared)
 
 
 def snapshot(market: GuardedMarket) -> Snapshot | None:

@@ -9,7 +9,7 @@ played from round 1 each time.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -188,8 +188,8 @@ class Stage:
 
     # -- plays -------------------------------------------------------------------------------------
 
-    def play(self, conduct: Conduct, world: World) -> Played:
-        """Play the owner's conduct in a world.
+    def play(self, conduct: Conduct, world: World, owners: Callable[..., Everybody] | None = None) -> Played:
+        """Play the owner's conduct in a world, to its end, or to what ``owners``, of the arguments of `Everybody`, see.
 
         Raises
         ------
@@ -205,7 +205,8 @@ class Stage:
         with no_collection():
             market = self._at(world, first)
             attempt = Attempt(conduct, s.name, world.owner, s.owner)
-            play(market, _Everybody(self, world, attempt, entered=s.n_ahead if first == birth else 0), s.horizon)
+            entered = s.n_ahead if first == birth else 0
+            play(market, (owners or Everybody)(self, world, attempt, entered), s.horizon)
         return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
     @cached_property
@@ -333,17 +334,17 @@ class Stage:
         return found | {name: of_statement(sow) for name, sow, _ in market.again}
 
 
-class _Everybody:
+class Everybody:
     """The owner that is looked at, and all others, who report truthfully, from the owner's turn on."""
 
     def __init__(self, stage: Stage, world: World, owner: Attempt, entered: int) -> None:
-        self._stage, self._world, self._owner = stage, world, owner
+        self._stage, self._world, self.owner = stage, world, owner
         self._entered = entered  # of those born in the current round, already in the market
 
     @property
     def over(self) -> bool:
         """True once nothing can change the owner's utility any more."""
-        return self._owner.over
+        return self.owner.over
 
     def act(self, market: Any) -> None:
         """Submit: the owner at its place, a late one before those born in that round, as in `Market`."""
@@ -351,14 +352,14 @@ class _Everybody:
         born = stage.born.get(now, [])
         place = s.n_ahead if now == s.truth.birth else 0 if now > s.truth.birth else len(born)
         stage.enter(market, self._world, born[self._entered : place])
-        self._owner.act(market)
+        self.owner.act(market)
         stage.enter(market, self._world, born[place:])
         stage.enter_again(market, self._world)
         self._entered = 0
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Tell the owner."""
-        self._owner.hear(events, market)
+        self.owner.hear(events, market)
 
 
 def stream(seed: int, purpose: int) -> np.random.Generator:

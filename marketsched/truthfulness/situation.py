@@ -37,6 +37,7 @@ from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.guarded_market import Factory
 from marketsched.truthfulness.lotteries import fate_of
 from marketsched.truthfulness.plays import MECHANISM, Played, Stage, stream, stream_of_run
+from marketsched.truthfulness.short_plays import ShortPlays
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
@@ -174,6 +175,11 @@ class Situation:
     def stage(self) -> Stage:
         """Where the situation is played."""
         return Stage(self)
+
+    @cached_property
+    def short_plays(self) -> ShortPlays:
+        """How a search plays it."""
+        return ShortPlays(self)
 
     @cached_property
     def public(self) -> PublicInformation:

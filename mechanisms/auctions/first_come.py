@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.growing import grown
+from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -97,7 +98,15 @@ class FirstCome(ArrivalMarket):
     def charge(self, x: WaitingJob) -> float:
         """Free what was booked beyond the end, and charge the rounds used."""
         self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
-        return self.price * x.sow.concurrency * (self.round - x.start)
+        return self._owed(x, self.round - x.start)
+
+    def booked(self, job: JobId, duration: int) -> tuple[int, float] | None:
+        """Return start and payment of a job that runs for ``duration`` rounds, once it has its start; None before."""
+        x = self._kept_booking(job, duration)
+        return None if x is None else (x.start, self._owed(x, duration))
+
+    def _owed(self, x: WaitingJob, used: int) -> float:
+        return self.price * x.sow.concurrency * used
 
     def _keep_calendar(self) -> None:
         """Let the calendar hold every round that this one's decisions can touch."""

@@ -248,13 +248,24 @@ class BidPrice(ArrivalMarket):
         for curve in self._curves:
             curve.slack.round_over(now, float(curve.slot_prices(now, 1)[0] * self._free[now - 1]))
         self._learn(arrived)
+        for x in arrived:
+            if not isinstance(x.agreed, Queued):
+                x.worth = None  # nobody asks again
         self._note_departures(waiting, starts)
         return [starts[x.job] for x in waiting]
 
     def charge(self, x: WaitingJob) -> float:
         """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
-        used, width = self.round - x.start, x.sow.concurrency
-        self._free[self.round - 1 : x.start + x.limit - 1] += width
+        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
+        return self._owed(x, self.round - x.start)
+
+    def booked(self, job: JobId, duration: int) -> tuple[int, float] | None:
+        """Return start and payment of a job that runs for ``duration`` rounds, once it has its start; None before."""
+        x = self._kept_booking(job, duration)
+        return None if x is None else (x.start, self._owed(x, duration))
+
+    def _owed(self, x: WaitingJob, used: int) -> float:
+        width = x.sow.concurrency
         if isinstance(x.agreed, Queued):
             return x.agreed.rate * width * used
         return entry_price(x.agreed, x.start, width, x.start, used)
@@ -288,7 +299,8 @@ class BidPrice(ArrivalMarket):
                 lost[0], heard[0] = lost[0] + (best - surplus), True
             starts[x.job] = start or None
             if start:
-                x.agreed = own.prefix[min(start - now, own.prefix.size - 1) :][: x.limit + 1]
+                x.agreed = own.prefix[min(start - now, own.prefix.size - 1) :][: x.limit + 1].copy()
+                x.agreed.flags.writeable = False  # copies of the market share it
                 self._free[start - 1 : start - 1 + x.limit] -= width
         for b, curve in enumerate(self._curves):
             if heard[b]:
