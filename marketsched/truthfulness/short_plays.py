@@ -5,11 +5,11 @@ A search makes thousands of them, of which most rounds are the same again and ag
 
 * **Before the arrival.** Many mechanisms look at a report only once its job has arrived. All rounds up to the arrival
   are then played once in each world, with the truth, and a lie goes on from a copy in which it stands in the place of
-  the truth. Nobody is taken at his word for that: the statement that is submitted is one that notes whether anything of
-  it is read, and a lie takes this way only if its submission leaves the mechanism, byte by byte, as that of the truth
-  does. Only where there is a history: all worlds then begin in the same state.
-* **After the booking.** A mechanism may say that nothing can change start and payment of a job any more (``booked``, see
-  `Mechanism`). The play then ends. Before it is believed, some plays of the truth are made to their end, too.
+  the truth. Nobody is taken at his word for that: the statement that is submitted notes whether anything of it is
+  read, and a lie takes this way only if its submission leaves the mechanism, byte by byte, as that of the truth does.
+  Only where there is a history: all worlds then begin in the same state.
+* **After the booking.** A mechanism may say that nothing can change start and payment of a job any more (``booked``,
+  see `Mechanism`). The play then ends. Before that is believed, some plays of the truth are made to their end, too.
 
 What does not hold these conditions is played whole.
 """
@@ -103,7 +103,7 @@ class _Arrival:
     """A market in the owner's round of arrival, all submissions made; None: it cannot be played from here."""
 
     market: Snapshot | None
-    truth: WatchedStatement
+    truth: tuple[int, int] = (0, 0)  # the watched statement and its law, by id; the snapshot holds them
 
     @property
     def size(self) -> int:
@@ -228,7 +228,7 @@ class ShortPlays:
         conduct = Conduct(plain(watched, s.truth.concurrency).statements, self._truth.key)
         assert world.owner.arrival is not None
         if world.owner.arrival > s.horizon:
-            return _Arrival(None, watched)
+            return _Arrival(None)
         attempt = _WatchedAttempt(watched, conduct, s.name, world.owner, s.owner)
         owners = Everybody(self._stage, world, attempt, s.n_ahead)
         try:
@@ -236,17 +236,17 @@ class ShortPlays:
             play(market, owners, world.owner.arrival - 1)
             owners.act(market)
         except (MechanismFault, InvalidReportError):
-            return _Arrival(None, watched)  # comes up again in a whole play
-        if watched.read:
-            self._read_early += 1
-        here = not watched.read and not attempt.over
-        return _Arrival(snapshot(market) if here else None, watched)
+            return _Arrival(None)  # comes up again in a whole play
+        if watched.read or attempt.over:
+            self._read_early += bool(watched.read)
+            return _Arrival(None)
+        return _Arrival(snapshot(market), (id(watched), id(watched.law)))
 
     def _from_arrival(self, conduct: Conduct, fate: Fate, world: World, arrival: _Arrival, settling: bool) -> Played:
         """Play on from the arrival, with what the owner reports in the place of the truth."""
         s, report = self.situation, conduct.statements[0].report
         assert isinstance(report, StatementOfWork) and arrival.market is not None
-        market = arrival.market.copy({id(arrival.truth): report, id(arrival.truth.law): report.law})
+        market = arrival.market.copy(dict(zip(arrival.truth, (report, report.law), strict=True)))
         market.entries[s.name].fate = fate
         attempt = Attempt(conduct, s.name, fate, s.owner)
         attempt.resume()
