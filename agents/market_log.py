@@ -23,26 +23,56 @@ class Kind(IntEnum):
     CLOSE = 7  # removed because the market closed after its last round
 
 
-# Rows of the log. Rounds count from 1, so 0 stands for "none".
+# Rows of the log, in no more bytes than they need. Rounds count from 1, so 0 stands for "none".
 EVENT = np.dtype(
     {
         "names": ["round", "kind", "job", "again", "completion", "payment", "value"],
-        "formats": ["i8", "i8", "i8", "?", "i8", "f8", "f8"],
+        "formats": ["u4", "u1", "u4", "?", "u4", "f8", "f8"],
     }
 )
-STATEMENT = np.dtype([("job", "i8"), ("declared", "i8"), ("planned", "i8"), ("estimate", "f8")])
+STATEMENT = np.dtype({"names": ["job", "declared", "planned", "estimate"], "formats": ["u4", "i8", "u4", "f8"]})
 ROWS_TOGETHER = 4096  # rows of the log that become an array at once
+ROUNDS_TOGETHER = 512  # rows of the price surface that it begins with
 ROUND = np.dtype([("load", "i8"), ("promised", "f8"), ("price", "f8")])
 
 
+class _Growing:
+    """An array that grows at its end, in place while nobody else looks at it: there is never a second copy."""
+
+    def __init__(self, empty: NDArray[Any]) -> None:
+        self._array = empty
+        self._used = 0
+        self._shown = False
+
+    def __len__(self) -> int:
+        return self._used
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        wanted = self._used + len(rows)
+        if wanted > len(self._array):
+            size = max(wanted, len(self._array) + len(self._array) // 2)
+            if self._shown or not self._array.flags.owndata:  # after unpickling the memory is numpy's, and cannot grow
+                longer = np.empty((size, *self._array.shape[1:]), self._array.dtype)
+                longer[: self._used] = self._array[: self._used]
+                self._array, self._shown = longer, False
+            else:
+                self._array.resize((size, *self._array.shape[1:]), refcheck=False)
+        self._array[self._used : wanted] = rows
+        self._used = wanted
+
+    def first(self, count: int) -> NDArray[Any]:
+        """Return the first ``count`` rows; they stay as they are."""
+        self._shown = True
+        return self._array[:count]
+
+
 class _Rows:
-    """Rows of one kind, kept as an array but for the last few: as tuples they take four times the memory."""
+    """Rows of one kind, kept as an array but for the last few: as tuples they take many times the memory."""
 
     def __init__(self, dtype: np.dtype[np.void]) -> None:
         self._dtype = dtype
-        self._arrays: list[NDArray[np.void]] = []
+        self._rows = _Growing(np.empty(ROWS_TOGETHER, dtype))
         self._last: list[tuple[Any, ...]] = []
-        self._in_arrays = 0
 
     def append(self, row: tuple[Any, ...]) -> None:
         self._last.append(row)
@@ -50,18 +80,16 @@ class _Rows:
             self._put_away()
 
     def _put_away(self) -> None:
-        self._arrays.append(np.array(self._last, dtype=self._dtype))
-        self._in_arrays += len(self._last)
+        self._rows.extend(np.array(self._last, dtype=self._dtype))
         self._last.clear()
 
     def __len__(self) -> int:
-        return self._in_arrays + len(self._last)
+        return len(self._rows) + len(self._last)
 
     def first(self, count: int) -> NDArray[np.void]:
         """Return the first ``count`` rows."""
         self._put_away()
-        self._arrays = [np.concatenate(self._arrays)]  # nothing is kept twice
-        return self._arrays[0][:count]
+        return self._rows.first(count)
 
 
 @dataclass
@@ -71,7 +99,7 @@ class MarketLog:
     events: _Rows = field(default_factory=lambda: _Rows(EVENT))
     statements: _Rows = field(default_factory=lambda: _Rows(STATEMENT))
     rounds: list[tuple[int, float, float]] = field(default_factory=list)
-    surfaces: list[NDArray[np.float32]] = field(default_factory=list)
+    surfaces: _Growing | None = None  # of float32, one row per round; None: no prices
     finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
     counts: list[int] = field(default_factory=lambda: [0] * len(Kind))  # of events so far, by kind
     value: float = 0.0  # credits so far
@@ -102,6 +130,8 @@ class MarketLog:
         """Note what the round was like; from here on it counts as finished."""
         self.rounds.append((load, promised, price))
         if surface is not None:
+            if self.surfaces is None:
+                self.surfaces = _Growing(np.empty((ROUNDS_TOGETHER, surface.size), np.float32))
             with np.errstate(over="ignore"):  # a price too high for a float32 is shown as not on sale
-                self.surfaces.append(surface.astype(np.float32))
+                self.surfaces.extend(surface.astype(np.float32)[None])
         self.finished = (len(self.rounds), len(self.events), len(self.statements))

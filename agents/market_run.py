@@ -80,12 +80,12 @@ class MarketRun:
         self._loop = MarketLoop(setup.mechanism)
         self._in_round = False
         self._owners: dict[Any, OwnerState] = {}  # active statements by name
-        self._to_enter: dict[int, list[tuple[int, Job, Strategy]]] = defaultdict(list)
         self._to_return: dict[int, list[OwnerState]] = defaultdict(list)
         self._log = MarketLog()
-        for index, job in enumerate(setup.jobs):
-            strategy = setup.strategy_of(job)
-            self._to_enter[job.truth.birth + submission_delay(strategy)].append((index, job, strategy))
+        self._strategies = [setup.strategy_of(job) for job in setup.jobs] if setup.differ else None
+        rounds = self._rounds_of_entry()
+        self._entering = np.argsort(rounds, kind="stable").astype(np.uint32)  # places of jobs, as they enter
+        self._entry_rounds = rounds[self._entering]
 
     def run(self, progress: Callable[[int], None] | None = None) -> RunResult:
         """Play all rounds that are left and return the tables.
@@ -164,14 +164,26 @@ class MarketRun:
         if self._in_round:
             raise EventError(f"round {self.round + 1} was interrupted: its market cannot go on, only result() is left")
 
+    def _strategy(self, index: int) -> Strategy:
+        """Return how the owner of a job reports."""
+        return self.setup.strategy if self._strategies is None else self._strategies[index]  # type: ignore[return-value]
+
+    def _rounds_of_entry(self) -> NDArray[np.int64]:
+        """Return the round in which each owner reports first, shape (n_jobs,)."""
+        births = np.fromiter((job.truth.birth for job in self.setup.jobs), np.int64, len(self.setup.jobs))
+        if self._strategies is None:
+            return births + submission_delay(self._strategy(0))
+        return births + np.array([submission_delay(each) for each in self._strategies], dtype=np.int64)
+
     def _owner(self, job: Job, index: int, strategy: Strategy) -> OwnerState:
         """Return the owner of a job that enters the market."""
         return OwnerState(job, index, strategy, self.setup.max_delay)
 
     def _submissions(self, now: int) -> None:
         """Owners whose turn it is report; each sees its plan before the next one reports."""
-        for index, job, strategy in self._to_enter.pop(now, ()):
-            self._submit(self._owner(job, index, strategy), now)
+        begin, end = self._entry_rounds.searchsorted((now, now + 1))
+        for index in self._entering[begin:end].tolist():
+            self._submit(self._owner(self.setup.jobs[index], index, self._strategy(index)), now)
         for owner in self._to_return.pop(now, ()):
             self._submit(owner, now)
 

@@ -16,11 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.market_log import ROUND, Kind, MarketLog
+from marketsched.agents.market_log import ROUND, STATEMENT, Kind, MarketLog
 
 OUTCOMES = ("completed", "dropped", "cancelled", "evicted", "never_arrived", "unfinished")
 # Outcome after an event of each kind, as a place in OUTCOMES; -1: the event changes nothing.
-_OUTCOME_AFTER = np.array([5, -1, 1, 2, 3, -1, 0, -1])
+_OUTCOME_AFTER = np.array([5, -1, 1, 2, 3, -1, 0, -1], dtype=np.int8)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class RunResult:
         submitted again, declared concurrency, plan and outcome are those of the second statement.
         ``never_arrived``: submitted, but not ready by the end. ``unfinished``: still running,
         waiting or not yet submitted at the end.
+    job_rows : JobRows
+        What ``jobs`` is made of when it is first asked for.
     rounds : DataFrame
         One row per round: ``round``; counts of events ``submitted``, ``arrived``, ``dropped``,
         ``started``, ``completed``, ``cancelled``, ``evicted``; ``load`` (nodes busy); ``demand``
@@ -74,7 +76,7 @@ class RunResult:
     """
 
     event_rows: EventRows
-    jobs: pd.DataFrame
+    job_rows: JobRows
     rounds: pd.DataFrame
     summary: dict[str, Any]
     price_surface: NDArray[np.float32] | None = None
@@ -83,6 +85,11 @@ class RunResult:
     def events(self) -> pd.DataFrame:
         """One row per event; made of ``event_rows`` when it is first asked for."""
         return self.event_rows.frame()
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """One row per job; made of ``job_rows`` when it is first asked for."""
+        return self.job_rows.frame()
 
 
 class EventRows:
@@ -113,7 +120,7 @@ class EventRows:
         statements[rows["again"]] += "+"
         return pd.DataFrame(
             {
-                "round": rows["round"],
+                "round": rows["round"].astype(np.int64),
                 "event": _words(words[rows["kind"]]),
                 "job": names,
                 "statement": _words(statements),
@@ -124,6 +131,95 @@ class EventRows:
             },
             index=pd.RangeIndex(begin, begin + rows.size),
         )
+
+
+class JobRows:
+    """The ``jobs`` table before it is one: what the log says of each job, in a tenth of what the table takes.
+
+    Where a job has several rows of a kind in the log, the last counts.
+
+    Parameters
+    ----------
+    events, statements : structured ndarray
+        The log.
+    jobs : sequence of Job
+        The workload it points into.
+    last : int
+        The last finished round.
+    complete : bool
+        Whether it is the last of all.
+    """
+
+    def __init__(
+        self, events: NDArray[np.void], statements: NDArray[np.void], jobs: Sequence[Job], last: int, complete: bool
+    ) -> None:
+        self._jobs = jobs
+        self._tags = tuple(dict.fromkeys(tag for job in jobs for tag in job.tags))
+        n_jobs, kinds, of = len(jobs), events["kind"], events["job"]
+
+        def latest(what: str, *wanted: Kind) -> NDArray[Any]:
+            where = np.flatnonzero(np.isin(kinds, wanted))
+            return _last(of[where], events[what][where], n_jobs)
+
+        self.resubmitted = latest("again", Kind.SUBMIT)
+        first = np.flatnonzero((kinds == Kind.SUBMIT) & ~events["again"])
+        self.submitted = _last(of[first], events["round"][first], n_jobs)
+        self.start, self.completion = latest("round", Kind.START), latest("completion", Kind.COMPLETE)
+        self.value, self.payment = latest("value", Kind.COMPLETE), latest("payment", Kind.COMPLETE)
+        after, where = _OUTCOME_AFTER[kinds], np.flatnonzero(_OUTCOME_AFTER[kinds] >= 0)
+        unfinished, never = OUTCOMES.index("unfinished"), OUTCOMES.index("never_arrived")
+        self.outcome = _last(of[where], after[where], n_jobs, default=unfinished)
+        if complete:
+            arrivals = np.fromiter((job.arrival or 0 for job in jobs), np.int64, n_jobs)
+            absent = (arrivals == 0) | (arrivals > last)
+            self.outcome[(self.outcome == unfinished) & (self.submitted > 0) & absent] = never
+        gone = np.isin(self.outcome, [OUTCOMES.index(word) for word in ("dropped", "cancelled", "evicted")])
+        self.removed = np.where(gone, latest("round", Kind.DROP, Kind.CANCEL, Kind.EVICT), 0).astype(np.uint32)
+        stated = {what: _last(statements["job"], statements[what], n_jobs) for what in STATEMENT.names or ()}
+        self.declared, self.planned, self.estimate = stated["declared"], stated["planned"], stated["estimate"]
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def frame(self, begin: int = 0, end: int | None = None) -> pd.DataFrame:
+        """Return rows ``begin .. end - 1`` as the table has them; None: all that follow."""
+        part = slice(begin, len(self) if end is None else min(end, len(self)))
+        jobs = self._jobs[part]
+        words: NDArray[Any] = np.array(OUTCOMES, dtype=object)
+        own: dict[str, Any] = {
+            "birth": np.array([job.truth.birth for job in jobs], dtype=np.int64),
+            "submitted": _rounds_or_missing(self.submitted[part]),
+            "resubmitted": self.resubmitted[part],
+            "concurrency": np.array([job.truth.concurrency for job in jobs], dtype=np.int64),
+            "declared_concurrency": _rounds_or_missing(self.declared[part]),
+            "arrival": _rounds_or_missing(np.array([job.arrival or 0 for job in jobs], dtype=np.int64)),
+            "duration": np.array([job.duration for job in jobs], dtype=np.int64),
+            "planned_start": _rounds_or_missing(self.planned[part]),
+            "start": _rounds_or_missing(self.start[part]),
+            "completion": _rounds_or_missing(self.completion[part]),
+            "removed": _rounds_or_missing(self.removed[part]),
+            "outcome": _words(words[self.outcome[part]]),
+            "value": self.value[part],
+            "payment": self.payment[part],
+            "utility": self.value[part] - self.payment[part],
+            "estimated_utility": self.estimate[part],
+        }
+        names = {"name": _words([job.name for job in jobs]), "owner": _words([job.owner for job in jobs])}
+        tags = _tag_columns(jobs, self._tags, taken={*names, *own})
+        return pd.DataFrame(names | tags | own, index=pd.RangeIndex(part.start, part.start + len(jobs)))
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the summary says of all jobs, as plain Python numbers."""
+        counts = np.bincount(self.outcome, minlength=len(OUTCOMES)).tolist()
+        return {
+            "jobs": len(self),
+            "submitted": int(np.count_nonzero(self.submitted)),
+            "resubmitted": int(np.count_nonzero(self.resubmitted)),
+            **dict(zip(OUTCOMES, counts, strict=True)),
+            "welfare": float(self.value.sum()),
+            "revenue": float(self.payment.sum()),
+            "owners_utility": float((self.value - self.payment).sum()),
+        }
 
 
 def build_result(
@@ -150,72 +246,17 @@ def build_result(
     """
     n_rounds, n_events, n_statements = log.finished
     events, statements = log.events.first(n_events), log.statements.first(n_statements)
-    job_table = _job_table(events, statements, jobs, n_rounds, n_rounds == horizon)
+    job_rows = JobRows(events, statements, jobs, n_rounds, n_rounds == horizon)
     rounds = _round_table(events, np.array(log.rounds[:n_rounds], dtype=ROUND), jobs)
     summary = {"name": name, "complete": n_rounds == horizon, "rounds": n_rounds, "horizon": horizon}
-    summary |= {"capacity": capacity} | _summary(job_table, rounds, capacity)
+    summary |= {"capacity": capacity} | job_rows.summary() | _summary(rounds, capacity)
     summary["mechanism"] = dict(statistics)
-    surface = np.stack(log.surfaces[:n_rounds]) if log.surfaces and n_rounds else None
-    return RunResult(EventRows(events, jobs), job_table, rounds, summary, surface)
+    surface = log.surfaces.first(n_rounds) if log.surfaces is not None and n_rounds else None
+    return RunResult(EventRows(events, jobs), job_rows, rounds, summary, surface)
 
 
-def _job_table(
-    events: NDArray[np.void], statements: NDArray[np.void], jobs: Sequence[Job], last: int, complete: bool
-) -> pd.DataFrame:
-    """Fold the log into one row per job; where a job has several rows of a kind, the last counts."""
-    n_jobs = len(jobs)
-
-    def latest(what: str, *kinds: Kind) -> NDArray[Any]:
-        return _last(events["job"], events[what], np.isin(events["kind"], kinds), n_jobs)
-
-    def stated(what: str) -> NDArray[Any]:
-        return _last(statements["job"], statements[what], np.ones(statements.size, dtype=bool), n_jobs)
-
-    first = (events["kind"] == Kind.SUBMIT) & ~events["again"]
-    submitted = _last(events["job"], events["round"], first, n_jobs)
-    arrivals = np.array([job.arrival or 0 for job in jobs], dtype=np.int64)
-    outcome = _outcomes(events, submitted, arrivals, last, complete)
-    gone = np.isin(outcome, ("dropped", "cancelled", "evicted"))
-    values, payments = latest("value", Kind.COMPLETE), latest("payment", Kind.COMPLETE)
-    own: dict[str, Any] = {
-        "birth": np.array([job.truth.birth for job in jobs], dtype=np.int64),
-        "submitted": _rounds_or_missing(submitted),
-        "resubmitted": latest("again", Kind.SUBMIT),
-        "concurrency": np.array([job.truth.concurrency for job in jobs], dtype=np.int64),
-        "declared_concurrency": _rounds_or_missing(stated("declared")),
-        "arrival": _rounds_or_missing(arrivals),
-        "duration": np.array([job.duration for job in jobs], dtype=np.int64),
-        "planned_start": _rounds_or_missing(stated("planned")),
-        "start": _rounds_or_missing(latest("round", Kind.START)),
-        "completion": _rounds_or_missing(latest("completion", Kind.COMPLETE)),
-        "removed": _rounds_or_missing(gone * latest("round", Kind.DROP, Kind.CANCEL, Kind.EVICT)),
-        "outcome": _words(outcome),
-        "value": values,
-        "payment": payments,
-        "utility": values - payments,
-        "estimated_utility": stated("estimate"),
-    }
-    names = {"name": _words([job.name for job in jobs]), "owner": _words([job.owner for job in jobs])}
-    return pd.DataFrame(names | _tag_columns(jobs, taken={*names, *own}) | own)
-
-
-def _outcomes(
-    events: NDArray[np.void], submitted: NDArray[np.int64], arrivals: NDArray[np.int64], last: int, complete: bool
-) -> NDArray[Any]:
-    """Return what became of each job: the last event that says so counts."""
-    after, unfinished = _OUTCOME_AFTER[events["kind"]], OUTCOMES.index("unfinished")
-    outcome = _last(events["job"], after, after >= 0, submitted.size, default=unfinished)
-    if complete:
-        absent = (arrivals == 0) | (arrivals > last)
-        outcome[(outcome == unfinished) & (submitted > 0) & absent] = OUTCOMES.index("never_arrived")
-    words: NDArray[Any] = np.array(OUTCOMES, dtype=object)
-    of_jobs: NDArray[Any] = words[outcome]
-    return of_jobs
-
-
-def _tag_columns(jobs: Sequence[Job], taken: set[str]) -> dict[str, Any]:
+def _tag_columns(jobs: Sequence[Job], tags: Sequence[str], taken: set[str]) -> dict[str, Any]:
     """One column per tag that any job has, None where a job has it not; ``tag_`` before a taken name."""
-    tags = dict.fromkeys(tag for job in jobs for tag in job.tags)
     return {"tag_" + tag if tag in taken else tag: [job.tags.get(tag) for job in jobs] for tag in tags}
 
 
@@ -274,21 +315,13 @@ def nodes_in_use(
     return np.cumsum(change)[1 : n_rounds + 1]
 
 
-def _summary(jobs: pd.DataFrame, rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
-    """Figures of the run, as plain Python numbers."""
+def _summary(rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
+    """Figures of the rounds, as plain Python numbers."""
     room = max(capacity * len(rounds), 1)
     last = int(rounds.loc[rounds["submitted"] > 0, "round"].max()) if rounds["submitted"].any() else 0
     prices = rounds["price"].to_numpy()[:last]
     prices = prices[np.isfinite(prices)]  # NaN: the mechanism has no slot prices; inf: the slot is sold out
-    outcomes = jobs["outcome"].to_numpy()
     return {
-        "jobs": len(jobs),
-        "submitted": int(jobs["submitted"].notna().sum()),
-        "resubmitted": int(jobs["resubmitted"].sum()),
-        **{word: int((outcomes == word).sum()) for word in OUTCOMES},
-        "welfare": float(jobs["value"].sum()),
-        "revenue": float(jobs["payment"].sum()),
-        "owners_utility": float(jobs["utility"].sum()),
         "utilisation": float(rounds["load"].sum() / room),
         "demand_share": float(rounds["demand"].sum() / room),
         "peak_load": int(rounds["load"].max()) if len(rounds) else 0,
@@ -299,18 +332,16 @@ def _summary(jobs: pd.DataFrame, rounds: pd.DataFrame, capacity: int) -> dict[st
     }
 
 
-def _last(
-    jobs: NDArray[np.int64], values: NDArray[Any], where: NDArray[np.bool_], n_jobs: int, default: int = 0
-) -> NDArray[Any]:
-    """Return per job the last of its ``values`` that counts; ``default`` if there is none."""
+def _last(jobs: NDArray[Any], values: NDArray[Any], n_jobs: int, default: int = 0) -> NDArray[Any]:
+    """Return per job the last of its ``values``; ``default`` if there is none."""
     found = np.full(n_jobs, default, dtype=values.dtype)
-    found[jobs[where]] = values[where]  # of repeated indices NumPy keeps the last
+    found[jobs] = values  # of repeated indices NumPy keeps the last
     return found
 
 
-def _rounds_or_missing(rounds: NDArray[np.int64]) -> pd.arrays.IntegerArray:
+def _rounds_or_missing(rounds: NDArray[Any]) -> pd.arrays.IntegerArray:
     """Rounds as nullable integers; 0 stands for none in the log."""
-    return pd.arrays.IntegerArray(rounds, rounds == 0)
+    return pd.arrays.IntegerArray(rounds.astype(np.int64), rounds == 0)
 
 
 def _words(words: Any) -> Any:

@@ -104,8 +104,13 @@ class MarketSetup:
 
     def strategy_of(self, job: Job) -> Strategy:
         """Return the strategy of the owner of ``job``."""
+        return self.strategy(job) if self.differ else self.strategy  # type: ignore[operator, return-value]
+
+    @property
+    def differ(self) -> bool:
+        """Whether each owner has a strategy of its own."""
         # hasattr, not isinstance: checking against a protocol costs several microseconds a job.
-        return self.strategy if hasattr(self.strategy, "report") else self.strategy(job)
+        return not hasattr(self.strategy, "report")
 
     @property
     def public(self) -> PublicInformation:

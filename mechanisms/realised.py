@@ -8,14 +8,15 @@ of all useful starts lie in one array, job after job, so that compiled code can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import listed, whole_parameter
+from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.memory import check_memory
@@ -82,8 +83,9 @@ class RealisedJobs:
         horizon = whole_parameter("horizon", horizon, 1, LAST_ROUND)
         max_delay = whole_parameter("max_delay", max_delay, 1)
         longest = None if max_duration is None else whole_parameter("max_duration", max_duration, 1)
-        births, arrivals, durations, concurrency, sizes, stretches = [], [], [], [], [], []
-        for index, job in enumerate(listed("jobs", "(StatementOfWork, arrival, duration) for each job", jobs)):
+        births, arrivals, durations, concurrency, sizes = (array("q") for _ in range(5))
+        curves = []
+        for index, job in enumerate(_each(jobs)):
             sow, arrival, duration = _one(index, job)
             d = whole_parameter(f"jobs[{index}] duration", duration, 1)
             a = NEVER if arrival is None else whole_parameter(f"jobs[{index}] arrival", arrival, sow.birth)
@@ -91,8 +93,7 @@ class RealisedJobs:
             n_starts = max(0, last - d - a + 1)
             if a == NEVER or (longest is not None and d > longest):
                 n_starts = 0
-            if n_starts:
-                stretches.append((sow.value, a + d, n_starts))
+            curves.append(sow.value)
             births.append(sow.birth)
             arrivals.append(a)
             durations.append(d)
@@ -106,20 +107,14 @@ class RealisedJobs:
         offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         np.cumsum(sizes, out=offsets[1:])
         values, filled = np.empty(sum(sizes)), 0
-        for value, first, count in stretches:
-            values[filled : filled + count] = value.table(first, count)
-            filled += count
-        arrays = (
-            np.array(births, dtype=np.int64),
-            np.array(arrivals, dtype=np.int64),
-            np.array(durations, dtype=np.int64),
-            np.array(concurrency, dtype=np.int64),
-            offsets,
-            values,
-        )
-        for array in arrays:
-            array.flags.writeable = False
-        return cls(*arrays, horizon)
+        for value, a, d, count in zip(curves, arrivals, durations, sizes, strict=True):
+            if count:
+                values[filled : filled + count] = value.table(a + d, count)
+                filled += count
+        columns = (*(np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency)), offsets)
+        for column in (*columns, values):
+            column.flags.writeable = False
+        return cls(*columns, values, horizon)
 
     def check_horizon(self, horizon: int) -> None:
         """Raise InvalidParameterError if ``horizon`` is not the one the jobs were built for."""
@@ -137,6 +132,16 @@ class RealisedJobs:
     def useful(self) -> NDArray[np.bool_]:
         """Which jobs have a start worth something, shape (n_jobs,)."""
         return np.diff(self.offsets) > 0
+
+
+def _each(jobs: Any) -> Iterator[Any]:
+    """Return what goes through the jobs, one at a time: a list of a million would be one array too many."""
+    try:
+        return iter(jobs)
+    except TypeError:
+        raise InvalidParameterError(
+            place="jobs", value=jobs, legal="(StatementOfWork, arrival, duration) for each job"
+        ) from None
 
 
 def _one(index: int, job: Any) -> tuple[StatementOfWork, int | None, int]:

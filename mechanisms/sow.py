@@ -151,11 +151,13 @@ class StatementOfWork:
     Requirement(arrival=2, duration=2, probability=0.5, signal=2)
     """
 
-    __slots__ = ("birth", "concurrency", "law", "value")
+    # Of a report that was moved only the one it comes from: a million runs of recurring jobs share few laws.
+    __slots__ = ("_law", "_moved_from", "birth", "concurrency", "value")
     birth: int
     concurrency: int
     value: ValueCurve
-    law: Law
+    _law: Law | None
+    _moved_from: StatementOfWork | None
 
     def __init__(
         self,
@@ -256,7 +258,7 @@ class StatementOfWork:
     def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
         """Return the same report born in another round: arrivals move with the birth, the curve is given.
 
-        What does not move is shared, so a run of a recurring job costs little more than its arrivals.
+        Nothing of the law is kept twice: its arrivals are added up anew whenever the law is asked for.
 
         Parameters
         ----------
@@ -275,18 +277,41 @@ class StatementOfWork:
         >>> first.moved(11, DeadlineValue(8.0, 16)).requirements[1]
         Requirement(arrival=13, duration=2, probability=0.5, signal=2)
         """
-        birth = whole_number("birth", birth, 1)
-        law, later = self.law, birth - self.birth
-        last = int(law.arrivals[-1]) + later
+        birth, first = whole_number("birth", birth, 1), self if self._moved_from is None else self._moved_from
+        last = int(self._shared_law.arrivals[-1]) + birth - first.birth
         if last > LAST_REPORTED:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
         _check_curve(value)
-        arrivals = law.arrivals + later
-        groups = arrivals if law.group_arrivals is law.arrivals else law.group_arrivals + later
-        arrivals.flags.writeable = groups.flags.writeable = False
         made = type(self).__new__(type(self))
-        made._store(birth, self.concurrency, value, law._replace(arrivals=arrivals, group_arrivals=groups))
+        made._store(birth, self.concurrency, value, None, first)
         return made
+
+    @property
+    def law(self) -> Law:
+        """The joint law."""
+        law, first = self._shared_law, self._moved_from
+        if first is None:
+            return law
+        later = self.birth - first.birth
+        arrivals = law.arrivals + later
+        arrivals.flags.writeable = False
+        groups = arrivals
+        if law.group_arrivals is not law.arrivals:
+            groups = law.group_arrivals + later
+            groups.flags.writeable = False
+        return Law(arrivals, law.durations, law.probabilities, law.offsets, groups, law.group_signals)
+
+    @property
+    def durations(self) -> NDArray[np.int64]:
+        """Those of the points of the law, rounds, shape (n_points,)."""
+        return self._shared_law.durations
+
+    @property
+    def _shared_law(self) -> Law:
+        """The law of the report that this one is moved from: all but the arrivals are the same."""
+        law = (self if self._moved_from is None else self._moved_from)._law
+        assert law is not None
+        return law
 
     def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
         """Check what both constructors share, then store."""
@@ -302,11 +327,17 @@ class StatementOfWork:
             raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")
         for array in law[:5]:
             array.flags.writeable = False
-        self._store(birth, concurrency, value, law)
+        self._store(birth, concurrency, value, law, None)
 
-    def _store(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
-        for name, x in (("birth", birth), ("concurrency", concurrency), ("value", value), ("law", law)):
-            object.__setattr__(self, name, x)
+    def _store(
+        self, birth: int, concurrency: int, value: ValueCurve, law: Law | None, moved_from: StatementOfWork | None
+    ) -> None:
+        store = object.__setattr__
+        store(self, "birth", birth)
+        store(self, "concurrency", concurrency)
+        store(self, "value", value)
+        store(self, "_law", law)
+        store(self, "_moved_from", moved_from)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a StatementOfWork is never changed: build a new one instead of setting {name}")
@@ -325,12 +356,12 @@ class StatementOfWork:
     @property
     def mass(self) -> float:
         """Probability that the job ever arrives."""
-        return float(min(self.law.probabilities.sum(), 1.0))
+        return float(min(self._shared_law.probabilities.sum(), 1.0))
 
     @property
     def revealed(self) -> bool:
         """True if the signal determines the duration in every case: the theorems' regime."""
-        return self.law.offsets.size == self.law.arrivals.size + 1
+        return self._shared_law.offsets.size == self._shared_law.arrivals.size + 1
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StatementOfWork):
@@ -342,7 +373,8 @@ class StatementOfWork:
         )
 
     def __hash__(self) -> int:
-        return hash((self.birth, self.concurrency, self.law.arrivals.tobytes(), self.law.probabilities.tobytes()))
+        law = self.law
+        return hash((self.birth, self.concurrency, law.arrivals.tobytes(), law.probabilities.tobytes()))
 
     def __repr__(self) -> str:
         points = self.requirements

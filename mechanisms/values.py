@@ -60,6 +60,8 @@ class ValueCurve(Protocol):
 class _Curve:
     """Scalars and arrays alike, from the curve's ``_evaluate`` on a float array of times."""
 
+    __slots__ = ()
+
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         raise NotImplementedError
 
@@ -158,7 +160,7 @@ def _checked_table(values: dict[int, float]) -> TableValue:
     return curve
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DeadlineValue(_Curve):
     """``value`` up to and including completion time ``deadline``, then 0.
 
@@ -189,13 +191,13 @@ class DeadlineValue(_Curve):
         """Return the value of each completion time: a float for a scalar, else an array."""
         if isinstance(completion, int):  # asked of every job, twice: an array takes ten times as long
             return self.value if completion <= self.deadline else 0.0
-        return super().__call__(completion)
+        return _Curve.__call__(self, completion)  # a class with slots is made anew: super() would not find it
 
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(completion <= self.deadline, self.value, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LinearValue(_Curve):
     """``value`` up to completion ``start``, then falling by ``slope`` a round; 0 after ``deadline``.
 

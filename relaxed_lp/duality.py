@@ -31,7 +31,7 @@ from marketsched.mechanisms.checks import finite_parameter, float_array, whole_p
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs, tasks_of_reports
+from marketsched.relaxed_lp.tasks import MOST_CREDITS, Tasks, tasks_of_jobs, tasks_of_reports
 
 STEPS = 600  # evaluations from each starting point
 STAGES = 4  # restarts: the first steps reach far, the last ones settle
@@ -60,9 +60,9 @@ class DualBound:
 
 
 class _Weighted(NamedTuple):
-    """What can be placed, as the kernels read it: see `Tasks`."""
+    """What can be placed, as the kernels read it: see `Tasks`. Start ``k`` of a task is round ``firsts + k``."""
 
-    starts: NDArray[np.int64]  # (offsets[-1],), rounds
+    firsts: NDArray[np.int64]  # (n_tasks,), rounds
     durations: NDArray[np.int64]  # (n_tasks,)
     widths: NDArray[np.float64]  # (n_tasks,), nodes (times probability)
     offsets: NDArray[np.int64]  # (n_tasks + 1,)
@@ -220,16 +220,28 @@ def report_bound(
 
 
 def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
-    """Return the jobs that some schedule can run."""
-    return _weighted(tasks_of_jobs(jobs).fitting(capacity))
+    """Return the jobs that some schedule can run; values, the one long array, are copied only if a job is too wide."""
+    values, sizes = jobs.values, np.diff(jobs.offsets)
+    if values.size and not (values.min() > -np.inf and values.max() <= MOST_CREDITS / values.size):
+        tasks_of_jobs(jobs)  # says which value is at fault
+    fits = jobs.concurrency <= capacity
+    if not fits.all():
+        values, sizes = values[np.repeat(fits, sizes)], np.where(fits, sizes, 0)
+    keep = sizes > 0
+    offsets = np.concatenate(([0], np.cumsum(sizes[keep])))
+    widths = jobs.concurrency[keep].astype(np.float64)
+    return _Weighted(jobs.arrivals[keep], jobs.durations[keep], widths, offsets, values)
 
 
 def _weighted(tasks: Tasks) -> _Weighted:
-    """Return tasks with widths and values times their weights."""
-    values = tasks.values
-    if not (tasks.weights == 1.0).all():  # of realised jobs they are: no copy of what may be a large array
-        values = values * np.repeat(tasks.weights, np.diff(tasks.offsets))
-    return _Weighted(tasks.starts, tasks.durations, tasks.widths * tasks.weights, tasks.offsets, values)
+    """Return tasks with widths and values times their weights; what a table does not list in between is worth 0."""
+    sizes = np.diff(tasks.offsets)
+    values = tasks.values * np.repeat(tasks.weights, sizes)
+    firsts, lasts = tasks.starts[tasks.offsets[:-1]], tasks.starts[tasks.offsets[1:] - 1]
+    offsets = np.concatenate(([0], np.cumsum(lasts - firsts + 1)))
+    all_values = np.zeros(offsets[-1])
+    all_values[tasks.starts + np.repeat(offsets[:-1] - firsts, sizes)] = values
+    return _Weighted(firsts, tasks.durations, tasks.widths * tasks.weights, offsets, all_values)
 
 
 def _mean_density(tasks: _Weighted) -> float:
@@ -237,7 +249,8 @@ def _mean_density(tasks: _Weighted) -> float:
     if not tasks.durations.size:
         return 1.0
     best = np.maximum.reduceat(tasks.values, tasks.offsets[:-1])
-    density = float(np.mean(best / (tasks.widths * tasks.durations)))
+    useful = best > 0
+    density = float(np.mean((best / (tasks.widths * tasks.durations))[useful])) if useful.any() else 0.0
     return density if density > 0 else 1.0
 
 
@@ -260,7 +273,7 @@ def _descend(
 
 
 @njit(cache=True)
-def _adagrad_kernel(starts, durations, widths, offsets, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
+def _adagrad_kernel(firsts, durations, widths, offsets, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
     """Make ``trace.size`` steps on ``prices``; keep the best point in ``best``.
 
     ``trace`` receives the bound at every point. Returns how many were evaluated, and whether the
@@ -277,13 +290,12 @@ def _adagrad_kernel(starts, durations, widths, offsets, values, capacity, step, 
         change[:] = 0.0
         for j in range(durations.size):
             d, width, surplus, chosen = durations[j], widths[j], 0.0, -1
-            first, worth = starts[offsets[j] : offsets[j + 1]], values[offsets[j] : offsets[j + 1]]
-            after = prefix[d:]
-            for k in range(first.size):
-                s = np.uint64(first[k] - 1)  # unsigned: no test for an index from the end
-                utility = worth[k] - width * (after[s] - prefix[s])
+            first, worth = firsts[j] - 1, values[offsets[j] : offsets[j + 1]]
+            before, after = prefix[first : first + worth.size], prefix[first + d : first + d + worth.size]
+            for k in range(worth.size):
+                utility = worth[k] - width * (after[k] - before[k])
                 if utility > surplus:
-                    surplus, chosen = utility, first[k] - 1
+                    surplus, chosen = utility, first + k
             if chosen >= 0:
                 bound += surplus
                 change[chosen] += width
@@ -308,7 +320,7 @@ def _adagrad_kernel(starts, durations, widths, offsets, values, capacity, step, 
 
 
 @njit(cache=True)
-def _value_kernel(starts, durations, widths, offsets, values, capacity, prices):  # type: ignore[no-untyped-def]
+def _value_kernel(firsts, durations, widths, offsets, values, capacity, prices):  # type: ignore[no-untyped-def]
     """Return (29) at ``prices``, each window summed on its own."""
     bound = 0.0
     for t in range(prices.size):
@@ -316,10 +328,10 @@ def _value_kernel(starts, durations, widths, offsets, values, capacity, prices):
     bound *= capacity
     for j in range(durations.size):
         surplus = 0.0
-        for k in range(offsets[j], offsets[j + 1]):
+        for k in range(offsets[j + 1] - offsets[j]):
             cost = 0.0
-            for t in range(starts[k] - 1, starts[k] - 1 + durations[j]):
+            for t in range(firsts[j] - 1 + k, firsts[j] - 1 + k + durations[j]):
                 cost += prices[t]
-            surplus = max(surplus, values[k] - widths[j] * cost)
+            surplus = max(surplus, values[offsets[j] + k] - widths[j] * cost)
         bound += surplus
     return bound

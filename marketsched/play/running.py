@@ -141,7 +141,7 @@ def _run_market(
         "seconds": clock.seconds,
         "complete": complete,
     }
-    tables: dict[str, Any] = {"events": result.event_rows, "jobs": result.jobs, "rounds": result.rounds}
+    tables: dict[str, Any] = {"events": result.event_rows, "jobs": result.job_rows, "rounds": result.rounds}
     tables |= prices_table(result.price_surface)
     return Result("market", Tables(tables), summary, meta, {"scenario.yaml": scenario.to_yaml()})
 

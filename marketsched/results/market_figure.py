@@ -28,10 +28,13 @@ CANCELLED, EVICTED = "#d98a00", "#a50f15"
 # From the most important band, at the bottom of the stack, to the least: one hue, dark to light, so
 # that the order reads without a legend and without colour vision.
 BLUES = ("#08306b", "#2f7ab8", "#a6cde6")
+DRAWN = ("start", "completion", "removed", "declared_concurrency", "band")  # columns of the jobs
 BANDS = ("production", "middle", "free")
 MOST_BANDS = len(OKABE_ITO)
 LEFT = 0.078  # left edge of the panels, as a share of the width
 COLOUR_RANGE = 2000.0  # range of the colours; cheaper slots are all as good as free
+ROWS_AT_ONCE = 4096  # of a price surface that is looked through: one of a million jobs takes tens of megabytes
+MOST_COLUMNS = 4096  # of the prices drawn, more than there are pixels
 MOST_BARS = 160  # bars across the figure; more would be thinner than a line
 
 
@@ -214,8 +217,9 @@ def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: Cl
     legal = surface[np.isfinite(surface) & (surface > 0)]
     highest = float(legal.max())
     lowest = max(float(legal.min()), highest / COLOUR_RANGE)
+    columns = min(len(surface), MOST_COLUMNS)
     image = axes.imshow(
-        surface.T,
+        surface[(np.arange(columns) * 2 + 1) * len(surface) // (2 * columns)].T,
         origin="lower",
         aspect="auto",
         interpolation="nearest",
@@ -284,6 +288,7 @@ def _label_outside(axes: Axes, height: float, text: str, colour: str) -> None:
 
 def load_by_band(jobs: pd.DataFrame, n_rounds: int) -> list[tuple[str, str, NDArray[np.int64]]]:
     """Return (band, colour, busy nodes per round), the most important band first."""
+    jobs = jobs[[name for name in DRAWN if name in jobs]]
     ran = jobs[jobs["start"].notna()]
     first = ran["start"].to_numpy(dtype=np.int64)
     after = ran["completion"].fillna(ran["removed"]).fillna(n_rounds + 1).to_numpy(dtype=np.int64)
@@ -310,18 +315,21 @@ def _ordered_bands(names: list[str]) -> tuple[list[str], tuple[str, ...]]:
     return names, OKABE_ITO[: len(names)]
 
 
-def worth_drawing(surface: NDArray[np.float32] | None) -> NDArray[np.float64] | None:
+def worth_drawing(surface: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
     """Cut off the far future in which slots are as good as free; None if no price ever moved."""
     if surface is None or not surface.size:
         return None
-    prices = np.where(np.isfinite(surface) & (surface > 0), surface, np.nan).astype(np.float64)
-    if np.isnan(prices).all():
-        return None
-    free = max(1.05 * np.nanmin(prices), np.nanmax(prices) / COLOUR_RANGE)
-    moved = np.flatnonzero(np.where(np.isnan(prices), 0.0, prices).max(axis=0) > free)
+    lowest, tops = np.inf, np.zeros(surface.shape[1])  # what is free or sold out does not count
+    for begin in range(0, len(surface), ROWS_AT_ONCE):
+        part = surface[begin : begin + ROWS_AT_ONCE]
+        legal = np.isfinite(part) & (part > 0)
+        lowest = min(lowest, float(part.min(where=legal, initial=np.inf)))
+        np.maximum(tops, part.max(axis=0, where=legal, initial=0), out=tops)
+    moved = np.flatnonzero(tops > max(1.05 * lowest, tops.max() / COLOUR_RANGE))
     if not moved.size:
         return None
-    return prices[:, : moved[-1] + 1]
+    shown = surface[:, : moved[-1] + 1]
+    return np.where(np.isfinite(shown) & (shown > 0), shown, np.float32(np.nan))
 
 
 def _closed(values: Any) -> NDArray[np.float64]:

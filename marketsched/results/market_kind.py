@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.tables import columns_of
 from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
@@ -39,15 +40,24 @@ class _Market(Kind):
         return Group(*found.renderables, *(Text(f"- {remark}") for remark in workload_remarks(result.meta)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        from marketsched.results.market_figure import run_figure
+        from marketsched.results.market_figure import DRAWN, run_figure
 
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
-        return {"figure": run_figure(result, prices, round_seconds=result.meta.get("round_seconds"), title=title)}
+        drawn = _Drawn(columns_of(result.tables, "jobs", DRAWN), result.rounds, result.summary)
+        return {"figure": run_figure(drawn, prices, round_seconds=result.meta.get("round_seconds"), title=title)}
 
     def details(self, result: Result) -> Mapping[str, Any]:
         leaves = {name: value for name, value in flat(result.summary) if name != "proven"}  # a remark says it
         return {"All figures of the run": leaves}
+
+
+class _Drawn(NamedTuple):
+    """What the figure shows of a result."""
+
+    jobs: pd.DataFrame
+    rounds: pd.DataFrame
+    summary: dict[str, Any]
 
 
 def prices_table(surface: NDArray[np.float32] | None) -> dict[str, pd.DataFrame]:
@@ -63,7 +73,7 @@ def prices_table(surface: NDArray[np.float32] | None) -> dict[str, pd.DataFrame]
     if shown is None:
         return {}
     columns = [str(ahead) for ahead in range(shown.shape[1])]
-    return {"prices": pd.DataFrame(shown.astype(np.float32), columns=columns)}
+    return {"prices": pd.DataFrame(shown, columns=columns)}
 
 
 def summary_view(summary: Mapping[str, Any], expected: Expected | None = None) -> Group:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -65,3 +65,11 @@ def parts_of(tables: Mapping[str, pd.DataFrame], name: str) -> Iterator[pd.DataF
         return
     for begin in range(0, max(len(table), 1), PART_ROWS):
         yield part(begin, begin + PART_ROWS)
+
+
+def columns_of(tables: Mapping[str, pd.DataFrame], name: str, wanted: Sequence[str]) -> pd.DataFrame:
+    """Return those of the ``wanted`` columns that a table has; of a long one no more is ever made."""
+    import pandas as pd
+
+    parts = (part[[column for column in wanted if column in part]] for part in parts_of(tables, name))
+    return pd.concat(list(parts), ignore_index=True)

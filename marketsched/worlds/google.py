@@ -264,7 +264,7 @@ def _notes(jobs: tuple[Job, ...], n_groups: int, n_borrowed: int, too_late: int)
         "recurring jobs": n_groups,
         "recurring jobs with borrowed demand": n_borrowed,
         "statements": len(jobs),
-        "points per statement, mean": sum(job.truth.law.arrivals.size for job in jobs) / len(jobs),
+        "points per statement, mean": sum(job.truth.durations.size for job in jobs) / len(jobs),
         "what happened is in the law, share": sum(job.tags["covered"] for job in jobs) / len(jobs),
         "runs that came before they were announced": sum(job.tags["early"] for job in jobs),
         "deadlines cut to max_delay": sum(job.tags["deadline_cut"] for job in jobs),

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.job import Job
+from marketsched.agents.job import Job, TagsButOne
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
@@ -40,7 +40,7 @@ LEAST_FREE_RUN_S, LONGEST_PRODUCTION_RUN_S = 1200.0, 1440.0
 VARIATION, VARIATION_SPREAD = 0.3, 0.5
 JITTER_S = 60.0
 
-BYTES_PER_JOB = 3000.0  # a statement of work with up to 49 points
+BYTES_PER_JOB = 1500.0  # as a job, and what a run keeps of it
 
 BAND_DENSITY = np.array([1.5, 6.0, 36.0])  # credits per node-round
 LOWEST_DENSITY, HIGHEST_DENSITY, DENSITY_SPREAD = 1.0, 40.0, 0.5
@@ -232,7 +232,7 @@ def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = No
             "source": "no data: periods, leads, runs and values are chosen",
             "recurring jobs": parameters.recurring_jobs,
             "statements": len(jobs),
-            "points per statement, mean": sum(job.truth.law.arrivals.size for job in jobs) / len(jobs),
+            "points per statement, mean": sum(job.truth.durations.size for job in jobs) / len(jobs),
             "capacity that follows from the expected work": followed,
         },
     )
@@ -260,17 +260,13 @@ def _runs(
     drawn = np.searchsorted(np.cumsum(points[2]), reality_rng.random(len(announced)), side="right")
     happens = np.minimum(drawn, points[2].size - 1)  # the sum may end a little below 1
     arrivals, durations = points[0][happens] - birth, points[1][happens].tolist()
+    shared = {"group": name, "band": BANDS[band], "period": period, "deadline": 0, "value_density": density}
+    shared |= {"covered": True}  # drawn from the law
     runs: list[Job] = []
     for run, (born, wait, run_rounds) in enumerate(zip(announced, arrivals.tolist(), durations, strict=True), first):
-        tags = {
-            "group": name,
-            "band": BANDS[band],
-            "period": period,
-            "deadline": deadline + born - birth,
-            "value_density": density,
-            "covered": True,  # drawn from the law
-        }
-        truth = one.moved(born, DeadlineValue(value, deadline + born - birth))
+        until = deadline + born - birth
+        truth = one.moved(born, DeadlineValue(value, until))
         signal = run_rounds if parameters.revealed else None
+        tags = TagsButOne(shared, "deadline", until)
         runs.append(Job(f"{name}-r{run}", name, truth, born + wait, run_rounds, signal, tags))
     return runs

@@ -20,7 +20,7 @@ from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, ch
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
-from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.sow import Law, StatementOfWork
 
 
 class Planner:
@@ -62,21 +62,21 @@ class Planner:
 
         Returns the choice, and the quote that the job will be charged by (None: it never runs).
         """
-        choice = self._choose(sow, now)
+        law = sow.law
+        choice = self._choose(sow, law, now)
         launched = choice.starts[choice.starts >= 0]
         quote = None
         if launched.size:
             quote = self.relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
-        point_starts = sow.law.spread(choice.starts)
-        self.relaxed.commit(sow.concurrency, point_starts, sow.law.durations, sow.law.probabilities)
+        self.relaxed.commit(sow.concurrency, law.spread(choice.starts), law.durations, law.probabilities)
         return choice, quote
 
-    def _choose(self, sow: StatementOfWork, now: int) -> Choice:
-        choice, failures = self.preview(sow, now)
-        self._oracle.probe(sow.concurrency, sow.law, choice.starts, failures)
+    def _choose(self, sow: StatementOfWork, law: Law, now: int) -> Choice:
+        choice, failures = self.preview(sow, now, law=law)
+        self._oracle.probe(sow.concurrency, law, choice.starts, failures)
         last_value = self._limits.last_useful_completion(sow)
         lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
-        self._ledger.enter(sow, lowest, int(sow.law.durations.max()), choice)
+        self._ledger.enter(sow, lowest, int(law.durations.max()), choice)
         return choice
 
     def preview(
@@ -84,17 +84,19 @@ class Planner:
         sow: StatementOfWork,
         now: int,
         *,
+        law: Law | None = None,
         failures: NDArray[np.float64] | None = None,
         threshold: float | None = None,
         oracle: FailureOracle | None = None,
     ) -> tuple[Choice, NDArray[np.float64]]:
         """Choose the launch plan (3)-(4) at the menu of this moment; record nothing.
 
-        ``oracle`` is asked in place of the market's own. ``failures``, of shape (>= first start - now + starts of
-        value, longest duration), and ``threshold`` stand in for the oracle's estimates and the market's theta.
+        ``law`` is that of ``sow``, where it is at hand. ``oracle`` is asked in place of the market's own.
+        ``failures``, of shape (>= first start - now + starts of value, longest duration), and ``threshold`` stand in
+        for the oracle's estimates and the market's theta.
         Returns the choice, and the failure probabilities it was made with, before thresholding.
         """
-        law, limits = sow.law, self._limits
+        law, limits = sow.law if law is None else law, self._limits
         first_start = int(law.arrivals[0])
         shortest, longest = int(law.durations.min()), int(law.durations.max())
         last_value = limits.last_useful_completion(sow)

@@ -166,11 +166,11 @@ class PostedPriceMechanism(Rounds):
             round was already observed, or the market has closed.
         """
         self._check_submission(job, sow)
-        self._oracle.check(sow.law)
+        law = sow.law
+        self._oracle.check(law)
         choice, quote = self._planner.plan(sow, self._round)
         order = len(self._names)
         self._names.add(job)
-        law = sow.law
         self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
         return _launch_plan(job, law, choice)

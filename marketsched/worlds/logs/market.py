@@ -298,7 +298,7 @@ def _workload(
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     last = max(job.truth.value.last for job in jobs)
-    longest = max(max(int(job.truth.law.durations.max()), job.duration) for job in jobs)
+    longest = max(max(int(job.truth.durations.max()), job.duration) for job in jobs)
     return Workload(
         name,
         tuple(sorted(jobs, key=lambda job: job.truth.birth)),
