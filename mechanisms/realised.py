@@ -111,10 +111,12 @@ class RealisedJobs:
             if count:
                 values[filled : filled + count] = value.table(a + d, count)
                 filled += count
-        columns = (*(np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency)), offsets)
-        for column in (*columns, values):
+        born, ready, ran, nodes = (
+            np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency)
+        )
+        for column in (born, ready, ran, nodes, offsets, values):
             column.flags.writeable = False
-        return cls(*columns, values, horizon)
+        return cls(born, ready, ran, nodes, offsets, values, horizon)
 
     def check_horizon(self, horizon: int) -> None:
         """Raise InvalidParameterError if ``horizon`` is not the one the jobs were built for."""
