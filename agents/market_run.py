@@ -103,12 +103,16 @@ class MarketRun:
         EventError
             If an earlier round was interrupted.
         """
+        self.play(progress)
+        return self.result()
+
+    def play(self, progress: Callable[[int], None] | None = None) -> None:
+        """Play all rounds that are left, as `run` does, and make no tables."""
         self._check_whole()
         while self.running:
             self.step()
             if progress is not None:
                 progress(self.round)
-        return self.result()
 
     def step(self) -> None:
         """Play one round.

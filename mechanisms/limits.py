@@ -105,7 +105,7 @@ def check_report(
         raise InvalidReportError(place="sow", value=sow, legal="a StatementOfWork", source=source)
     if sow.birth != now:
         raise EventError(place="birth", value=sow.birth, legal=f"the current round {now}", source=source)
-    longest, highest = int(sow.durations.max()), sow.value.highest
+    longest, highest = sow.span[1], sow.value.highest
     for name, size, largest in (("concurrency", sow.concurrency, max_concurrency), ("duration", longest, max_duration)):
         if size > largest:
             raise InvalidReportError(place=name, value=size, legal=f"a whole number in [1, {largest}]", source=source)

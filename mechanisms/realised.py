@@ -148,7 +148,7 @@ def _each(jobs: Any) -> Iterator[Any]:
 
 def _one(index: int, job: Any) -> tuple[StatementOfWork, int | None, int]:
     """Return the three entries of a job, or say what it is."""
-    fields = tuple(job) if isinstance(job, Iterable) else ()
+    fields = job if type(job) is tuple else tuple(job) if isinstance(job, Iterable) else ()
     if len(fields) != 3 or not isinstance(fields[0], StatementOfWork):
         raise InvalidParameterError(place=f"jobs[{index}]", value=job, legal="(StatementOfWork, arrival, duration)")
     return fields

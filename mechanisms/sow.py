@@ -152,12 +152,13 @@ class StatementOfWork:
     """
 
     # Of a report that was moved only the one it comes from: a million runs of recurring jobs share few laws.
-    __slots__ = ("_law", "_moved_from", "birth", "concurrency", "value")
+    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "value")
     birth: int
     concurrency: int
     value: ValueCurve
     _law: Law | None
     _moved_from: StatementOfWork | None
+    _span: tuple[int, int] | None  # shortest and longest duration, once they were asked for
 
     def __init__(
         self,
@@ -307,6 +308,16 @@ class StatementOfWork:
         return self._shared_law.durations
 
     @property
+    def span(self) -> tuple[int, int]:
+        """Shortest and longest duration, rounds."""
+        first = self if self._moved_from is None else self._moved_from
+        if first._span is None:
+            durations = first.durations
+            object.__setattr__(first, "_span", (int(durations.min()), int(durations.max())))
+        assert first._span is not None
+        return first._span
+
+    @property
     def _shared_law(self) -> Law:
         """The law of the report that this one is moved from: all but the arrivals are the same."""
         law = (self if self._moved_from is None else self._moved_from)._law
@@ -338,6 +349,7 @@ class StatementOfWork:
         store(self, "value", value)
         store(self, "_law", law)
         store(self, "_moved_from", moved_from)
+        store(self, "_span", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a StatementOfWork is never changed: build a new one instead of setting {name}")

@@ -193,6 +193,12 @@ class DeadlineValue(_Curve):
             return self.value if completion <= self.deadline else 0.0
         return _Curve.__call__(self, completion)  # a class with slots is made anew: super() would not find it
 
+    def table(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the values of completion times ``first .. first + count - 1``."""
+        values = np.zeros(count)
+        values[: max(0, self.deadline - first + 1)] = self.value
+        return values
+
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(completion <= self.deadline, self.value, 0.0)
 

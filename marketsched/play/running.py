@@ -114,13 +114,15 @@ def _run_market(
     interrupted = False
     try:
         with clock.of("market"):
-            result = market.run(told)
+            market.play(told)
         with clock.of("bounds"):
             best = bounds_of(market)
     except KeyboardInterrupt:
         if not keep_interrupted:
             raise
-        interrupted, best, result = True, {}, market.result()
+        interrupted, best = True, {}
+    with clock.of("tables"):  # after the bounds, which take the most memory
+        result = market.result()
     complete = bool(result.summary["complete"]) and not interrupted
     summary = {
         **result.summary,

@@ -108,10 +108,13 @@ def best_flat(
     low = max(float(densities.min()), 1e-4 * high)
     for _ in range(rounds + 1):
         prices = np.geomspace(low, high, grid)
-        tried = [served_at(price) for price in prices.tolist()]
-        top = max(range(grid), key=lambda i: tried[i].welfare)
-        if tried[top].welfare > best.welfare:
-            best = tried[top]
+        top, most = 0, -np.inf
+        for i, price in enumerate(prices.tolist()):
+            tried = served_at(price)  # one at a time: each holds a start for every job
+            if tried.welfare > most:
+                top, most = i, tried.welfare
+            if tried.welfare > best.welfare:
+                best = tried
         low, high = float(prices[max(top - 1, 0)]), float(prices[min(top + 1, grid - 1)])
     return best
 

@@ -205,8 +205,11 @@ class SlotPricing:
         weights: NDArray[np.float64],
     ) -> None:
         """Record tasks; ``starts`` of -1 are not run."""
-        self._reach(int(starts.max(initial=-1) + durations.max(initial=0)) + 1)
-        _commit_kernel(self._usage, self._prices, self.base, *self._curve, concurrency, starts, durations, weights)
+        tasks = concurrency, starts, durations, weights
+        end = _commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, self._size)
+        if end > 0:
+            self._reach(end)
+            _commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, 0)
 
     def usage(self, first: int, count: int) -> NDArray[np.float64]:
         """Return Y_t of rounds ``first .. first + count - 1``; 0 beyond what is kept."""
@@ -259,8 +262,16 @@ def _price_table_kernel(slot_prices, usage, first_start, concurrency, room, pric
 
 
 @njit(cache=True)
-def _commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durations, weights):  # type: ignore[no-untyped-def]
-    """Add the tasks' expected usage, and set the prices of the slots touched."""
+def _commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durations, weights, most):  # type: ignore[no-untyped-def]
+    """Add the tasks' expected usage, and set the prices of the slots touched; return 0.
+
+    If the arrays are too short, and may have ``most`` entries, nothing is done: what is wanted is returned.
+    """
+    wanted = 0
+    for i in range(starts.size):
+        wanted = max(wanted, starts[i] + durations[i] + 1)
+    if usage.size < min(wanted, most):
+        return wanted
     low, high = usage.size, 0
     for i in range(starts.size):
         if starts[i] < 0 or weights[i] <= 0.0:
@@ -272,3 +283,4 @@ def _commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durati
     if ratio > 1.0:
         for t in range(low, high):
             prices[t] = base[t] * ratio ** (usage[t] / room)
+    return 0

@@ -139,8 +139,7 @@ def failure_counts(
     """
     window = loads.shape[1]
     n_rows = min(n_rows, window)
-    rounds = np.arange(n_rows)
-    dirty = rounds[row_tops[(first_row + rounds) % window] > soft]
+    dirty = _dirty(row_tops, first_row, n_rows, soft)
     counts = np.zeros((n_starts, n_durations), dtype=np.int64)
     if dirty.size:
         gaps = np.zeros((n_rows, n_durations + 2), dtype=np.int64)
@@ -150,6 +149,15 @@ def failure_counts(
         _hits_kernel(loads.reshape(-1), window, first_row, dirty, low, high, gaps, lost)
         _counts_kernel(gaps, lost, counts)
     return counts
+
+
+def _dirty(row_tops: NDArray[np.int64], first_row: int, n_rows: int, soft: int) -> NDArray[np.int64]:
+    """Return which of the next rounds, counted from the current one, have a load above ``soft`` on some path."""
+    end, window = first_row + n_rows, row_tops.size
+    tops = row_tops[first_row:end]
+    if end > window:
+        tops = np.concatenate((tops, row_tops[: end - window]))
+    return (tops > soft).nonzero()[0]
 
 
 def joint_failures(
@@ -192,8 +200,7 @@ def joint_failures(
     """
     window = loads.shape[1]
     n_rows = first_ahead + n_starts + int(durations[-1]) - 1
-    rounds = np.arange(min(n_rows, window))
-    dirty = rounds[row_tops[(first_row + rounds) % window] > softs.min()]
+    dirty = _dirty(row_tops, first_row, min(n_rows, window), int(softs.min()))
     failing = np.zeros((softs.size, durations.size, n_starts), dtype=np.int64)
     together = np.zeros((softs.size, anchors.size, n_starts), dtype=np.int64)
     if dirty.size:

@@ -57,17 +57,15 @@ class Planner:
         table = self.relaxed.price_table(concurrency, now, limits.max_delay, limits.max_duration)
         return Menu(concurrency, now, announced_prices(*table), failures)
 
-    def plan(self, sow: StatementOfWork, now: int) -> tuple[Choice, Quote | None]:
+    def plan(self, sow: StatementOfWork, law: Law, now: int) -> tuple[Choice, Quote | None]:
         """Choose the launch plan (3)-(4) at the menu of this moment, and force it on the relaxed algorithm.
 
-        Returns the choice, and the quote that the job will be charged by (None: it never runs).
+        ``law`` is that of ``sow``. Returns the choice, and the quote that the job will be charged by (None: it never
+        runs).
         """
-        law = sow.law
         choice = self._choose(sow, law, now)
-        launched = choice.starts[choice.starts >= 0]
-        quote = None
-        if launched.size:
-            quote = self.relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
+        launched = [start for start in choice.starts.tolist() if start >= 0]
+        quote = self.relaxed.quote(sow.concurrency, min(launched), max(launched)) if launched else None
         self.relaxed.commit(sow.concurrency, law.spread(choice.starts), law.durations, law.probabilities)
         return choice, quote
 
@@ -76,7 +74,7 @@ class Planner:
         self._oracle.probe(sow.concurrency, law, choice.starts, failures)
         last_value = self._limits.last_useful_completion(sow)
         lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
-        self._ledger.enter(sow, lowest, int(law.durations.max()), choice)
+        self._ledger.enter(sow, lowest, sow.span[1], choice)
         return choice
 
     def preview(
@@ -98,7 +96,7 @@ class Planner:
         """
         law, limits = sow.law if law is None else law, self._limits
         first_start = int(law.arrivals[0])
-        shortest, longest = int(law.durations.min()), int(law.durations.max())
+        shortest, longest = sow.span
         last_value = limits.last_useful_completion(sow)
         n_starts = max(0, last_value - shortest - first_start + 1)
         # A job that is worth nothing when it can first start is looked at in no round, however far ahead it lies.

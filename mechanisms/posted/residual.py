@@ -192,13 +192,16 @@ class ResidualTracker:
         self._schedule(residual)
         self._on_submitted(residual)
 
-    def arrived(self, job: JobId, group: int, start: int) -> None:
-        """Observe the case of an arrival."""
+    def arrived(self, arrivals: Iterable[tuple[JobId, int, int]]) -> None:
+        """Observe the arrivals of a round, in order of submission: of each its job, its case, its launch."""
         self._rested = None
-        residual = self._jobs[job]
-        residual.arrived(group, start)
-        self._schedule(residual)
-        self._on_narrowed([residual], ARRIVE)
+        narrowed = []
+        for job, group, start in arrivals:
+            residual = self._jobs[job]
+            residual.arrived(group, start)
+            self._schedule(residual)
+            narrowed.append(residual)
+        self._on_narrowed(narrowed, ARRIVE)
 
     def removed(self, job: JobId) -> None:
         """Forget a job that was dropped, cancelled, evicted or completed."""

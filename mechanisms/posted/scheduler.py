@@ -168,7 +168,7 @@ class PostedPriceMechanism(Rounds):
         self._check_submission(job, sow)
         law = sow.law
         self._oracle.check(law)
-        choice, quote = self._planner.plan(sow, self._round)
+        choice, quote = self._planner.plan(sow, law, self._round)
         order = len(self._names)
         self._names.add(job)
         self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
@@ -314,7 +314,7 @@ class PostedPriceMechanism(Rounds):
 
     def _settle_arrivals(self) -> list[Event]:
         """Step 4: fix the start of every job that arrived in this round, or drop it."""
-        events = []
+        events, ready = [], []
         for active in sorted(self._arriving, key=_order):
             start = -1 if active.case is None else int(active.starts[active.case])
             if active.case is None or start < 0:
@@ -323,7 +323,9 @@ class PostedPriceMechanism(Rounds):
             else:
                 active.start = start
                 self._starting[start].append(active)
-                self._oracle.arrived(active.job, active.case, start)
+                ready.append((active.job, active.case, start))
+        if ready:
+            self._oracle.arrived(ready)
         self._arriving.clear()
         return events
 

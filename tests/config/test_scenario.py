@@ -394,7 +394,7 @@ def test_equal_seeds_give_equal_runs_and_others_do_not():
         assert 0 < found["welfare"] <= bound * (1 + 1e-9)
         assert found["first_come"]["welfare_at_zero"] <= found["first_come"]["welfare_at_best"] <= bound * (1 + 1e-9)
         assert found["share_of_best"] == pytest.approx(found["welfare"] / bound)
-        assert result.meta["seed"] in (1, 2) and set(result.meta["seconds"]) == {"setup", "market", "bounds"}
+        assert result.meta["seed"] in (1, 2) and set(result.meta["seconds"]) == {"setup", "market", "bounds", "tables"}
 
 
 def test_progress_is_told_round_by_round():
