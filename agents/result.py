@@ -6,7 +6,7 @@ interrupted run gives the tables of everything that was finished.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,14 +111,14 @@ class EventRows:
     def __len__(self) -> int:
         return self._rows.size
 
-    def frame(self, begin: int = 0, end: int | None = None) -> pd.DataFrame:
-        """Return rows ``begin .. end - 1`` as the table has them; None: all that follow."""
+    def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
+        """Return rows ``begin .. end - 1`` as the table has them; None: all that follow. ``columns``: see `JobRows`."""
         rows = self._rows[begin:end]
         words = np.array([kind.name.lower() for kind in Kind], dtype=object)
         statements = self._names[rows["job"]]
         names = _words(statements)
         statements[rows["again"]] += "+"
-        return pd.DataFrame(
+        whole = pd.DataFrame(
             {
                 "round": rows["round"].astype(np.int64),
                 "event": _words(words[rows["kind"]]),
@@ -131,6 +131,7 @@ class EventRows:
             },
             index=pd.RangeIndex(begin, begin + rows.size),
         )
+        return whole if columns is None else whole[[name for name in whole if name in columns]]
 
 
 class JobRows:
@@ -181,32 +182,40 @@ class JobRows:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def frame(self, begin: int = 0, end: int | None = None) -> pd.DataFrame:
-        """Return rows ``begin .. end - 1`` as the table has them; None: all that follow."""
+    def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
+        """Return rows ``begin .. end - 1`` as the table has them; None: all that follow; and all ``columns``."""
         part = slice(begin, len(self) if end is None else min(end, len(self)))
         jobs = self._jobs[part]
-        words: NDArray[Any] = np.array(OUTCOMES, dtype=object)
-        own: dict[str, Any] = {
-            "birth": np.array([job.truth.birth for job in jobs], dtype=np.int64),
-            "submitted": _rounds_or_missing(self.submitted[part]),
-            "resubmitted": self.resubmitted[part],
-            "concurrency": np.array([job.truth.concurrency for job in jobs], dtype=np.int64),
-            "declared_concurrency": _rounds_or_missing(self.declared[part]),
-            "arrival": _rounds_or_missing(np.array([job.arrival or 0 for job in jobs], dtype=np.int64)),
-            "duration": np.array([job.duration for job in jobs], dtype=np.int64),
-            "planned_start": _rounds_or_missing(self.planned[part]),
-            "start": _rounds_or_missing(self.start[part]),
-            "completion": _rounds_or_missing(self.completion[part]),
-            "removed": _rounds_or_missing(self.removed[part]),
-            "outcome": _words(words[self.outcome[part]]),
-            "value": self.value[part],
-            "payment": self.payment[part],
-            "utility": self.value[part] - self.payment[part],
-            "estimated_utility": self.estimate[part],
+        own = self._columns(part, jobs)
+        names = {
+            "name": lambda: _words([job.name for job in jobs]),
+            "owner": lambda: _words([job.owner for job in jobs]),
         }
-        names = {"name": _words([job.name for job in jobs]), "owner": _words([job.owner for job in jobs])}
         tags = _tag_columns(jobs, self._tags, taken={*names, *own})
-        return pd.DataFrame(names | tags | own, index=pd.RangeIndex(part.start, part.start + len(jobs)))
+        made = {name: make() for name, make in (names | tags | own).items() if columns is None or name in columns}
+        return pd.DataFrame(made, index=pd.RangeIndex(part.start, part.start + len(jobs)))
+
+    def _columns(self, part: slice, jobs: Sequence[Job]) -> dict[str, Callable[[], Any]]:
+        """Return how each column that is neither a name nor a tag is made."""
+        words: NDArray[Any] = np.array(OUTCOMES, dtype=object)
+        return {
+            "birth": lambda: np.array([job.truth.birth for job in jobs], dtype=np.int64),
+            "submitted": lambda: _rounds_or_missing(self.submitted[part]),
+            "resubmitted": lambda: self.resubmitted[part],
+            "concurrency": lambda: np.array([job.truth.concurrency for job in jobs], dtype=np.int64),
+            "declared_concurrency": lambda: _rounds_or_missing(self.declared[part]),
+            "arrival": lambda: _rounds_or_missing(np.array([job.arrival or 0 for job in jobs], dtype=np.int64)),
+            "duration": lambda: np.array([job.duration for job in jobs], dtype=np.int64),
+            "planned_start": lambda: _rounds_or_missing(self.planned[part]),
+            "start": lambda: _rounds_or_missing(self.start[part]),
+            "completion": lambda: _rounds_or_missing(self.completion[part]),
+            "removed": lambda: _rounds_or_missing(self.removed[part]),
+            "outcome": lambda: _words(words[self.outcome[part]]),
+            "value": lambda: self.value[part],
+            "payment": lambda: self.payment[part],
+            "utility": lambda: self.value[part] - self.payment[part],
+            "estimated_utility": lambda: self.estimate[part],
+        }
 
     def summary(self) -> dict[str, Any]:
         """Return what the summary says of all jobs, as plain Python numbers."""
@@ -255,9 +264,13 @@ def build_result(
     return RunResult(EventRows(events, jobs), job_rows, rounds, summary, surface)
 
 
-def _tag_columns(jobs: Sequence[Job], tags: Sequence[str], taken: set[str]) -> dict[str, Any]:
+def _tag_columns(jobs: Sequence[Job], tags: Sequence[str], taken: set[str]) -> dict[str, Callable[[], list[Any]]]:
     """One column per tag that any job has, None where a job has it not; ``tag_`` before a taken name."""
-    return {"tag_" + tag if tag in taken else tag: [job.tags.get(tag) for job in jobs] for tag in tags}
+
+    def column(tag: str) -> Callable[[], list[Any]]:
+        return lambda: [job.tags.get(tag) for job in jobs]
+
+    return {"tag_" + tag if tag in taken else tag: column(tag) for tag in tags}
 
 
 def _round_table(events: NDArray[np.void], rounds: NDArray[np.void], jobs: Sequence[Job]) -> pd.DataFrame:

@@ -81,8 +81,10 @@ class Rounds:
     def update(self, _: None = None) -> None:
         """Play one round: arrivals, the clearing, completions, and what did not happen."""
         oracle = self.oracle
-        for job, group, start, end in self.cases.pop(oracle.now, ()):
-            oracle.arrived(job, group, start)
+        due = self.cases.pop(oracle.now, ())
+        if due:
+            oracle.arrived([(job, group, start) for job, group, start, _ in due])
+        for job, _, _, end in due:
             self.ends.setdefault(end, []).append(job)
         oracle.advanced(oracle.now + 1)
         for job in self.ends.pop(oracle.now, ()):

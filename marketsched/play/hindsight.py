@@ -26,6 +26,7 @@ OptimumKind = Literal["exact", "milp", "lp", "dual"]
 MOST_EXACT = 400_000  # node-rounds of all starts together up to which the exact optimum is tried
 MOST_LP = 4_000_000  # the same for the linear program
 MOST_LOOKS = 600_000_000  # starts that a dual bound looks at, over all its steps
+MOST_SERVED = 50_000_000  # jobs that first come, first served goes through, over all prices tried
 FEWEST_STEPS = 100  # of it, however many starts there are: .2 % above 600 of them in an overloaded market
 
 
@@ -121,7 +122,10 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
             "certificate_of": found.n_jobs,
         }
     free = first_come_welfare(jobs, setup.capacity, setup.horizon, 0.0)
-    best = best_first_come(jobs, setup.capacity, setup.horizon)
+    # Of 400,000 jobs the best price is looked for less closely: it is a search in any case.
+    close = jobs.n_jobs * 130 <= MOST_SERVED
+    search = {} if close else {"grid": 16, "rounds": 2}
+    best = best_first_come(jobs, setup.capacity, setup.horizon, **search)
     first_come = {
         "welfare_at_zero": free.welfare,
         "welfare_at_best": best.welfare,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ class LongTable(Protocol):
         """Return its number of rows."""
         ...
 
-    def frame(self, begin: int = 0, end: int | None = None) -> pd.DataFrame:
-        """Return rows ``begin .. end - 1``; None: all that follow."""
+    def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
+        """Return rows ``begin .. end - 1``; None: all that follow. Only ``columns``, if they are given."""
         ...
 
 
@@ -56,20 +56,24 @@ class Tables(Mapping[str, "pd.DataFrame"]):
         return Tables, (dict(self),)  # another process has no use for the log behind a long table
 
 
-def parts_of(tables: Mapping[str, pd.DataFrame], name: str) -> Iterator[pd.DataFrame]:
-    """Yield a table in parts, one after the other; one part if it is a data frame, or short."""
+def parts_of(
+    tables: Mapping[str, pd.DataFrame], name: str, columns: Sequence[str] | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield a table in parts, one after the other; one part if it is a data frame, or short.
+
+    ``columns``: of them alone those that it has, in the order of the table; None: all.
+    """
     table: Any = tables._tables[name] if isinstance(tables, Tables) else tables[name]
     part = getattr(table, "frame", None)
     if part is None:
-        yield table
+        yield table if columns is None else table[[each for each in table if each in columns]]
         return
     for begin in range(0, max(len(table), 1), PART_ROWS):
-        yield part(begin, begin + PART_ROWS)
+        yield part(begin, begin + PART_ROWS, columns)
 
 
 def columns_of(tables: Mapping[str, pd.DataFrame], name: str, wanted: Sequence[str]) -> pd.DataFrame:
-    """Return those of the ``wanted`` columns that a table has; of a long one no more is ever made."""
+    """Return those of the ``wanted`` columns that a table has; of a long one no others are made."""
     import pandas as pd
 
-    parts = (part[[column for column in wanted if column in part]] for part in parts_of(tables, name))
-    return pd.concat(list(parts), ignore_index=True)
+    return pd.concat(list(parts_of(tables, name, wanted)), ignore_index=True)

@@ -97,6 +97,7 @@ class RandomHistory:
             self.tell("submitted", self.names, self.names, sow.concurrency, sow.law, starts)
             self.waiting[self.names] = (sow.law, starts)
             self.names += 1
+        ready = []
         for job, (law, starts) in list(self.waiting.items()):
             cases = np.flatnonzero(law.group_arrivals == self.now)
             if not cases.size or rng.random() < 0.5:
@@ -107,9 +108,11 @@ class RandomHistory:
             if starts[group] < 0:
                 self.tell("removed", job)
             else:
-                self.tell("arrived", job, group, int(starts[group]))
+                ready.append((job, group, int(starts[group])))
                 end = starts[group] + int(rng.choice(law.durations[points])) + (rng.random() < 0.1)
                 self.started[job] = min(int(end), int(starts[group]) + 5)
+        if ready:
+            self.tell("arrived", ready)
         if self.waiting and rng.random() < 0.2:
             job = int(rng.choice(list(self.waiting)))
             del self.waiting[job]
