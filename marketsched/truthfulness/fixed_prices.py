@@ -4,7 +4,7 @@ A planner asks a relaxed algorithm for the prices of as many starts and duration
 algorithm that makes its prices from these sizes lets a report move the prices it faces, and a certificate that
 reads one table would be about another market. So prices are asked for in sizes that no report decides (all starts
 before birth + S, all durations), and compared with those that reports of other deadlines, arrivals and durations
-would be given.
+would be given. The slot prices of the library need no look: there a price is the sum over the rounds of a run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.posted.exponential import SlotPricing
 from marketsched.mechanisms.posted.inspection import Inspection
+from marketsched.mechanisms.posted.relaxed import RelaxedAlgorithm
 from marketsched.mechanisms.sow import StatementOfWork
 
 ROUNDING = 1e-9  # of V_max: two ways of adding up the same prices
@@ -39,6 +41,8 @@ def require_fixed_prices(view: Inspection, truth: StatementOfWork) -> None:
     InvalidParameterError
         If a price, or the longest duration on sale, changes with how many starts or durations are asked for.
     """
+    if _are_slot_prices(view.relaxed):
+        return
     limits, now = view.limits, view.now
     tolerance = ROUNDING * max(1.0, view.max_value)
     for width in range(truth.concurrency, limits.max_concurrency + 1):
@@ -47,10 +51,13 @@ def require_fixed_prices(view: Inspection, truth: StatementOfWork) -> None:
             rows = slice(first - now, first - now + n_starts)
             part, sold = view.prices(width, first, n_starts, n_durations)
             whole, on_sale = prices[rows, :n_durations], np.minimum(longest[rows], n_durations)
+            on_offer = sold == on_sale
+            if on_offer.all() and (part == whole).all():
+                continue  # as it mostly is, to the last bit: nothing else is asked
             same = np.isclose(part, whole, rtol=0.0, atol=tolerance, equal_nan=True)
-            if same.all() and (sold == on_sale).all():
+            if same.all() and on_offer.all():
                 continue
-            row = int(np.argmin(same.all(axis=1) & (sold == on_sale)))
+            row = int(np.argmin(same.all(axis=1) & on_offer))
             column = int(np.argmin(same[row]))
             raise InvalidParameterError(
                 f"{type(view.relaxed).__name__}: its prices depend on the report: {width} nodes for {column + 1} "
@@ -58,6 +65,11 @@ def require_fixed_prices(view: Inspection, truth: StatementOfWork) -> None:
                 f"{n_durations} durations are asked for, and {whole[row, column]:g} where {limits.max_delay} and "
                 f"{limits.max_duration} are: expected one table for all; truthfulness.search takes any mechanism"
             )
+
+
+def _are_slot_prices(relaxed: RelaxedAlgorithm) -> bool:
+    """Tell whether prices are made by `SlotPricing` as it stands, where no size of a table changes a price."""
+    return type(relaxed) is SlotPricing and getattr(relaxed.price_table, "__func__", None) is SlotPricing.price_table
 
 
 def _sizes(view: Inspection, truth: StatementOfWork, *, own: bool) -> Iterator[Size]:

@@ -85,9 +85,9 @@ def split(
     on_sale[0, cases, options.chosen] = True
     best_on_sale = truthful + best_responses(own._replace(open=on_sale), utilities[:1])[0].gain
     best_own = truthful + best_responses(own, utilities[:1])[0].gain
-    best = truthful + best_responses(options, utilities)[0].gain
-    monotone = best
+    monotone = best = best_own
     if options.concurrencies.size > 1:
+        best = truthful + best_responses(options, utilities)[0].gain
         lowered = options.utilities(failures, np.minimum.accumulate(options.net, axis=0))
         monotone = min(best, truthful + best_responses(options, lowered)[0].gain)
     return Parts(

@@ -290,7 +290,7 @@ def draw_few_kernel(  # type: ignore[no-untyped-def]
     ``fresh``: on all of them, on which the jobs have no rounds yet; else where the outcome is no longer possible.
     """
     window = loads.shape[1]
-    row, stride = now % window, draws.shape[1]
+    row, stride, last = now % window, draws.shape[1], draws.shape[0] - 1
     edges, heads, drawn = np.empty((FEW, 3)), np.empty(FEW, np.int64), np.empty(LANES, np.uint16)
     rounds = np.zeros((2, FEW + 2), np.int64)
     leaving, coming = np.zeros(window + 1, np.uint64), np.zeros(window + 1, np.uint64)
@@ -306,7 +306,7 @@ def draw_few_kernel(  # type: ignore[no-untyped-def]
                 low, high = min(low, rounds[0, k]), max(high, rounds[1, k])
         for block in range(blocks[0], blocks[1]):
             path = block * LANES
-            at = slot * stride + path
+            at = min(slot, last) * stride + path  # a twin has one row, for all jobs in turn
             word = _ALL if path + LANES <= n_paths else (_ONE << np.uint64(n_paths - path)) - _ONE
             if not fresh:
                 word &= ~_at_least(draws, at, possible) | _at_least(draws, at, beyond)

@@ -317,7 +317,7 @@ def _place_kernel(  # type: ignore[no-untyped-def]
         _rounds_of(points, slots[slot, OFFSET], slots[slot, POINTS] + 2, now, window, rounds)
         for block in range(blocks[0], blocks[1]):
             path = block * LANES
-            drawn = draws[slot, path : path + LANES]
+            drawn = draws[min(slot, draws.shape[0] - 1), path : path + LANES]  # a twin has one row for all jobs
             if stamp >= 0:
                 _choose_all(chosen, n_paths - path)
                 _draw_block(drawn, chosen, path, stream, slot, slots, cumulated, guides, targets, drafts)

@@ -12,7 +12,7 @@ from marketsched.mechanisms import (
     PostedPricing,
     StatementOfWork,
 )
-from marketsched.truthfulness import CertificateError, certify
+from marketsched.truthfulness import CertificateError, certify, fixed_prices
 from marketsched.truthfulness import certificate as module
 
 LIMITS = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0, "max_delay": 8}
@@ -53,7 +53,12 @@ def test_prices_that_depend_on_the_deadline_reported_are_refused(most):
 
 @pytest.mark.parametrize("pricing", [ExponentialPricing(), PostedPricing([2.0, 1.0, 3.0])])
 @pytest.mark.parametrize("deadline", [2, 3, 5, 8])
-def test_prices_that_do_not_are_certified(pricing, deadline):
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_prices_that_do_not_are_certified(pricing, deadline, looked_at, monkeypatch):
+    """Slot prices are taken on trust; they would also pass."""
+    assert fixed_prices._are_slot_prices(market(pricing)._planner.relaxed)
+    if looked_at:
+        monkeypatch.setattr(fixed_prices, "_are_slot_prices", lambda relaxed: False)
     mechanism = market(pricing)
     mechanism.submit("earlier", truth(4, (3,)))
     assert certify(mechanism, truth(deadline)).regret_upper <= 1e-9
