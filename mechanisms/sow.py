@@ -338,10 +338,15 @@ class StatementOfWork:
             raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")
         for array in law[:5]:
             array.flags.writeable = False
-        self._store(birth, concurrency, value, law, None)
+        self._store(birth, concurrency, value, law)
 
     def _store(
-        self, birth: int, concurrency: int, value: ValueCurve, law: Law | None, moved_from: StatementOfWork | None
+        self,
+        birth: int,
+        concurrency: int,
+        value: ValueCurve,
+        law: Law | None,
+        moved_from: StatementOfWork | None = None,
     ) -> None:
         store = object.__setattr__
         store(self, "birth", birth)

@@ -15,11 +15,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_validator
+from pydantic_core import PydanticCustomError
 
-from marketsched.config.clusters.esdp import EsdpCluster
-from marketsched.config.clusters.ogasched import OgaSchedCluster
-from marketsched.config.clusters.opm import OpmCluster
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import read_scenario, without_none
@@ -31,6 +29,9 @@ from marketsched.mechanisms.ranges import Finite
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
+    from marketsched.config.clusters.esdp import EsdpCluster
+    from marketsched.config.clusters.ogasched import OgaSchedCluster
+    from marketsched.config.clusters.opm import OpmCluster
     from marketsched.worlds.workload import Workload
 
 Kind = Literal["market", "ogasched", "esdp", "opm"]
@@ -45,11 +46,32 @@ def _expected(x: object) -> tuple[float, float]:
 
 
 def _with_core(x: object) -> object:
-    """Name the core where the section does not: pydantic must know it before it reads the rest."""
+    """Name the core where the section does not: it must be known before the rest is read."""
     return {"core": "ogasched", **x} if isinstance(x, Mapping) else x
 
 
-AnyCore = Annotated[OgaSchedCluster | EsdpCluster | OpmCluster, Field(discriminator="core")]
+def _read_cluster(x: object) -> Any:
+    """Return the section ``cluster`` that a mapping describes; the classes of its core alone are imported."""
+    x = _with_core(x)
+    core = x["core"] if isinstance(x, Mapping) else getattr(x, "core", None)
+    if core == "ogasched":
+        from marketsched.config.clusters.ogasched import OgaSchedCluster as Cluster
+    elif core == "esdp":
+        from marketsched.config.clusters.esdp import EsdpCluster as Cluster  # type: ignore[assignment]
+    elif core == "opm":
+        from marketsched.config.clusters.opm import OpmCluster as Cluster  # type: ignore[assignment]
+    elif isinstance(x, Mapping):
+        legal = {"discriminator": "core", "tag": core, "expected_tags": "'ogasched', 'esdp', 'opm'"}
+        raise PydanticCustomError("union_tag_invalid", "which", legal)
+    else:
+        raise PydanticCustomError("model_type", "a table of keys")
+    return Cluster.model_validate(x)
+
+
+if TYPE_CHECKING:
+    AnyCore = OgaSchedCluster | EsdpCluster | OpmCluster
+else:
+    AnyCore = Annotated[Any, PlainValidator(_read_cluster)]
 
 _OF_MARKETS = ("workload", "mechanism", "owners", "resubmit", "expected")
 
@@ -80,7 +102,7 @@ class Scenario(Strict):
     resubmit: StrictBool = False
     expected: dict[str, Annotated[tuple[float, float], BeforeValidator(_expected)]] = Field(default_factory=dict)
     # Of a cluster.
-    cluster: Annotated[AnyCore, BeforeValidator(_with_core)] = Field(default=None)  # type: ignore[assignment]
+    cluster: AnyCore = Field(default=None)  # type: ignore[assignment]
 
     @model_validator(mode="before")
     @classmethod

@@ -54,7 +54,6 @@ class ResidualJob:
         "law",
         "low",
         "may_never",
-        "missing",
         "order",
         "start",
         "width",
@@ -68,13 +67,17 @@ class ResidualJob:
         self.firsts = law.spread(starts)
         self.lasts = np.where(self.firsts >= 0, self.firsts + law.durations - 1, -1)
         self.firsts.flags.writeable = self.lasts.flags.writeable = False  # copies of a market share them
-        self.missing = max(0.0, 1.0 - float(law.probabilities.sum()))
         self.low, self.high = 0, law.arrivals.size
         self.may_never = True
         self.exhausted = False
         self.start: int | None = None  # known once arrived
         self._arrivals: list[int] = law.arrivals.tolist()
         self._durations: list[int] = law.durations.tolist()
+
+    @property
+    def missing(self) -> float:
+        """Probability that the job never arrives, as it was reported."""
+        return max(0.0, 1.0 - float(self.law.probabilities.sum()))
 
     def next_check(self) -> int | None:
         """Return the round whose clearing can contradict the range next; None: no more."""
