@@ -83,8 +83,8 @@ class Rounds:
         oracle = self.oracle
         due = self.cases.pop(oracle.now, ())
         if due:
-            oracle.arrived([(job, group, start) for job, group, start, _ in due])
-        for job, _, _, end in due:
+            oracle.arrived([(job, group, start) for job, group, start, _end in due])
+        for job, _group, _start, end in due:
             self.ends.setdefault(end, []).append(job)
         oracle.advanced(oracle.now + 1)
         for job in self.ends.pop(oracle.now, ()):

@@ -21,7 +21,7 @@ from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.draws import FRESH, REFRESH, SUBMIT, root_key, stamp_of
-from marketsched.mechanisms.posted.residual import ARRIVE, Eviction, ResidualJob, ResidualTracker
+from marketsched.mechanisms.posted.residual import Eviction, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import Law
@@ -330,7 +330,7 @@ class MonteCarloOracle(FailureOracle):
         self._stale = True
 
     def _on_narrowed(self, residuals: Iterable[ResidualJob], kind: int) -> None:
-        self._paths.narrow(residuals, stamp_of(self.now, kind), wait=kind == ARRIVE)
+        self._paths.narrow(residuals, stamp_of(self.now, kind))
         self._stale = True
 
     def _on_removed(self, residual: ResidualJob) -> None:

@@ -94,8 +94,6 @@ class SamplePaths:
         self._slot_of: dict[JobId, int] = {}  # in order of submission
         self._free = list(range(15, -1, -1))
         self._total_width = 0
-        self._waiting: list[int] = []  # slots whose narrowing in this round is still to be followed
-        self._waiting_stamp = 0
 
     # -- what happens to jobs --------------------------------------------------------------------
 
@@ -109,28 +107,13 @@ class SamplePaths:
             self.loads = self.loads.astype(np.int32)
         self._place([slot], stamp, 0, self.n_blocks)
 
-    def narrow(self, residuals: Iterable[ResidualJob], stamp: int, *, wait: bool = False) -> None:
-        """Follow the narrowed ranges of some jobs.
-
-        ``wait``: not before something else happens or is asked. A round's arrivals come one by one, and are then
-        followed in one call of a kernel.
-        """
-        if stamp != self._waiting_stamp:
-            self._follow()
-        self._waiting_stamp = stamp
+    def narrow(self, residuals: Iterable[ResidualJob], stamp: int) -> None:
+        """Follow the narrowed ranges of some jobs."""
+        chosen = []
         for residual in residuals:
             slot = self._slot_of[residual.job]
             self._store_range(slot, residual)
-            self._waiting.append(slot)
-        if not wait:
-            self._follow()
-
-    def _follow(self) -> None:
-        """Draw anew what the narrowed ranges of waiting jobs exclude, under one stamp."""
-        if not self._waiting:
-            return
-        chosen, stamp = self._waiting, self._waiting_stamp
-        self._waiting = []
+            chosen.append(slot)
         few, many = self._split(chosen)
         if few.size:
             self._draw_few(few, stamp, 0, self.n_blocks, fresh=False)
@@ -142,7 +125,6 @@ class SamplePaths:
 
     def remove(self, residual: ResidualJob) -> None:
         """Take a job off all paths."""
-        self._follow()
         slot = self.forget(residual)
         if residual.is_past(self.now):
             return  # as after every completion with a known duration: its rows are cleared already
@@ -156,7 +138,6 @@ class SamplePaths:
 
     def forget(self, residual: ResidualJob) -> int:
         """Let go of the slot of a job that occupies nothing on any path from now on; return the slot."""
-        self._follow()
         slot = self._slot_of.pop(residual.job)
         self._free.append(slot)
         self._total_width -= residual.width
@@ -164,7 +145,6 @@ class SamplePaths:
 
     def advance(self, now: int) -> None:
         """Move to round ``now``: the rows of past rounds become those of rounds to come."""
-        self._follow()
         for past in range(max(self.now, now - self.window), now):
             self.loads[:, past % self.window, :] = 0
             self.row_tops[past % self.window] = 0
@@ -172,7 +152,6 @@ class SamplePaths:
 
     def redraw(self, stamp: int, first_block: int, end_block: int) -> None:
         """Draw the paths of some blocks afresh from the conditional laws."""
-        self._follow()
         self.loads[first_block:end_block] = 0
         self.cut[first_block * LANES : end_block * LANES] = 0
         if first_block == 0 and end_block == self.n_blocks:
@@ -199,7 +178,6 @@ class SamplePaths:
 
     def copied(self) -> SamplePaths:
         """Return the same paths, which can be changed while ``self`` stays as it is."""
-        self._follow()
         other = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, (np.ndarray, dict, list)):
@@ -210,7 +188,6 @@ class SamplePaths:
 
     def counts(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.int64]:
         """Return the failing paths of starts ``now + i`` and durations ``k + 1``, see (6')."""
-        self._follow()
         return failure_counts(
             self.loads,
             self.row_tops,
@@ -232,7 +209,6 @@ class SamplePaths:
         lengths: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the failing paths of starts ``first_start + i``, alone and with an anchor: `joint_failures`."""
-        self._follow()
         return joint_failures(
             self.loads,
             self.row_tops,
