@@ -34,7 +34,7 @@ MOST_BANDS = len(OKABE_ITO)
 LEFT = 0.078  # left edge of the panels, as a share of the width
 COLOUR_RANGE = 2000.0  # range of the colours; cheaper slots are all as good as free
 ROWS_AT_ONCE = 4096  # of a price surface that is looked through: one of a million jobs takes tens of megabytes
-MOST_COLUMNS = 4096  # of the prices drawn, more than there are pixels
+MOST_COLUMNS = 4096  # across a figure, more than there are pixels
 MOST_BARS = 160  # bars across the figure; more would be thinner than a line
 
 
@@ -125,6 +125,18 @@ class Clock:
             self.unit, seconds = "hours", 3600.0
         self.step = (round_seconds or 1.0) / seconds
         self.edges = np.arange(n_rounds + 1) * self.step  # round t lasts from edge t - 1 to edge t
+        self._columns = np.arange(0, n_rounds, max(1, -(-n_rounds // MOST_COLUMNS)))  # their first rounds
+
+    @property
+    def corners(self) -> NDArray[np.float64]:
+        """The edges between which a line has steps: those of all rounds, or of several where there are many."""
+        return np.append(self.edges[self._columns], self.edges[-1])
+
+    def steps(self, values: Any) -> NDArray[np.float64]:
+        """Return the heights of a line at the corners, the last one twice; of several rounds the highest."""
+        array = np.asarray(values, dtype=np.float64)
+        heights = np.maximum.reduceat(array, self._columns) if array.size else array
+        return np.append(heights, heights[-1:])
 
     def span(self, rounds: int) -> str:
         """Say how long some rounds are."""
@@ -149,7 +161,9 @@ def _draw_load(axes: Axes, result: _Market, capacity: int, clock: Clock) -> None
     floor = np.zeros(clock.n_rounds)
     for band, colour, load in load_by_band(result.jobs, clock.n_rounds):
         top = floor + load
-        axes.fill_between(clock.edges, _closed(floor), _closed(top), step="post", color=colour, linewidth=0, label=band)
+        axes.fill_between(
+            clock.corners, clock.steps(floor), clock.steps(top), step="post", color=colour, linewidth=0, label=band
+        )
         handles.append(Patch(facecolor=colour, label=band))
         floor = top
     demand = rounds["demand"].to_numpy()
@@ -160,7 +174,7 @@ def _draw_load(axes: Axes, result: _Market, capacity: int, clock: Clock) -> None
     ]
     for label, values, look in lines:
         if not np.isnan(np.asarray(values, dtype=float)).all():
-            axes.step(clock.edges, _closed(values), where="post", **look)
+            axes.step(clock.corners, clock.steps(values), where="post", **look)
             handles.append(Line2D([], [], label=label, **look))
     axes.axhline(capacity, color=INK, linewidth=2.8, zorder=4)
     axes.set_ylim(0, max(1.15 * capacity, 1.04 * min(asked, 2.2 * capacity)))
@@ -330,9 +344,3 @@ def worth_drawing(surface: NDArray[np.float32] | None) -> NDArray[np.float32] | 
         return None
     shown = surface[:, : moved[-1] + 1]
     return np.where(np.isfinite(shown) & (shown > 0), shown, np.float32(np.nan))
-
-
-def _closed(values: Any) -> NDArray[np.float64]:
-    """Repeat the last value, so that a step drawn from edge to edge shows it."""
-    array = np.asarray(values, dtype=np.float64)
-    return np.append(array, array[-1:])

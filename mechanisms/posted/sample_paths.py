@@ -240,6 +240,9 @@ class SamplePaths:
         Loads are sums but for that rule, and so it does not matter which jobs come first.
         """
         slots = np.array(chosen, dtype=np.int64)
+        if len(chosen) == 1:  # as of every submission
+            is_few = self.capacity < 0 and self._slots[chosen[0], POINTS] <= FEW
+            return (slots, slots[:0]) if is_few else (slots[:0], slots)
         few = (self._slots[slots, POINTS] <= FEW) & (self.capacity < 0)
         return slots[few], slots[~few]
 
