@@ -297,6 +297,17 @@ def test_report_bound_of_certain_jobs_is_the_dual_value():
     assert found == pytest.approx(dual_value(jobs, capacity, 40, prices - 1.0), rel=1e-12)
 
 
+def test_a_table_with_a_gap_is_worth_nothing_in_it():
+    sow = StatementOfWork(1, 2, TableValue({2: 8.0, 4: 5.0}), [(1, 1, 0.5)])  # a completion at 3 is worth nothing
+    for prices, expected in (
+        ([9.0, 0.0, 1.0, 0.0], 5.0 - 2.0),
+        ([0.0, 0.0, 0.0, 0.0], 8.0),
+        ([9.0, 0.0, 9.0, 0.0], 0.0),
+    ):
+        found = report_bound([sow, sow], 3, 4, prices, base_price=0.0, max_delay=9, scales=[1.0])
+        assert found == pytest.approx(3 * sum(prices) + 2 * 0.5 * expected)
+
+
 def test_report_bound_refuses_bad_scales_and_base_price():
     with pytest.raises(InvalidParameterError, match="scales"):
         report_bound([], 1, 2, [0.0, 0.0], base_price=0.0, max_delay=2, scales=[-1.0])

@@ -16,7 +16,15 @@ from marketsched.agents.market_log import Kind, MarketLog
 from marketsched.agents.result import build_result
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
-from marketsched.results.market_figure import BLUES, CANCELLED, EVICTED, load_by_band, run_figure, worth_drawing
+from marketsched.results.market_figure import (
+    BLUES,
+    CANCELLED,
+    EVICTED,
+    MOST_COLUMNS,
+    load_by_band,
+    run_figure,
+    worth_drawing,
+)
 from marketsched.results.panels import OKABE_ITO, save_figure
 
 ROUNDS, CAPACITY, LOOKAHEAD = 96, 60, 30
@@ -95,6 +103,17 @@ def test_many_unknown_bands_are_gathered_and_still_add_up():
     found = load_by_band(run.jobs, ROUNDS)
     assert [name for name, _, _ in found] == [f"team {i:02d}" for i in range(len(OKABE_ITO) - 1)] + ["other"]
     np.testing.assert_array_equal(sum(load for _, _, load in found), run.rounds["load"])
+
+
+def test_of_many_rounds_no_peak_is_lost():
+    long = a_run(bands=(), removals=False, n_jobs=50, rounds=3 * MOST_COLUMNS + 5)
+    load, prices, _ = drawn(long, title="long").axes
+    demand = next(line for line in load.lines if line.get_linewidth() < 1)
+    heights = demand.get_ydata()
+    assert heights.max() == long.rounds["demand"].max() and MOST_COLUMNS // 2 < heights.size <= MOST_COLUMNS + 1
+    assert demand.get_xdata()[[0, -1]].tolist() == [0, 3 * MOST_COLUMNS + 5]
+    (image,) = prices.images
+    assert image.get_array().shape[1] == MOST_COLUMNS
 
 
 def test_panels_show_the_tables(run):
