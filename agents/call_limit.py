@@ -15,6 +15,7 @@ from typing import Any
 
 from marketsched.mechanisms.errors import MarketschedError
 
+RINGS = 8  # of the alarm within the time of a call
 LATER = 0.1  # of the time: what calls are given once one has not ended
 
 
@@ -27,32 +28,40 @@ class _Alarm(BaseException):
 
 
 class _Limit:
-    """The limit that is in force; entered for each call."""
+    """The limit that is in force; entered for each call.
+
+    One alarm rings all the time, and asks how long the call has taken: to set it anew for each takes longer than many
+    a call.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._whole = seconds, True
-        self._inside, self.call = False, ""
+        self._inside, self._begin = False, 0.0
+        self.call, self.now = "", 0  # what is called, in which round
+
+    def start(self) -> None:
+        """Let the alarm ring."""
+        signal.setitimer(signal.ITIMER_REAL, self._seconds / RINGS, self._seconds / RINGS)
 
     def __enter__(self) -> None:
+        self._begin = time.monotonic()
         self._inside = True
-        signal.setitimer(signal.ITIMER_REAL, self._seconds, self._seconds)  # again, should the first one be caught
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self._inside = False
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
         except _Alarm:  # it rang on the way out
-            kind = _Alarm
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            kind, self._inside = _Alarm, False
         if kind is _Alarm:
             seconds = self._seconds
             if self._whole:  # who waited once has learnt enough: the calls that follow are not waited for as long
                 self._seconds, self._whole = seconds * LATER, False
-            raise CallDidNotEnd(f"{self.call}: did not end within {seconds:g} s") from None
+                self.start()
+            raise CallDidNotEnd(f"{self.call} in round {self.now}: did not end within {seconds:g} s") from None
 
     def ring(self, *_: Any) -> None:
-        """Interrupt the call, if there is one."""
-        if self._inside:
+        """Interrupt the call, if there is one and it has had its time; again and again, should it catch that."""
+        if self._inside and time.monotonic() - self._begin >= self._seconds:
             raise _Alarm
 
 
@@ -80,10 +89,12 @@ def calls_end_within(seconds: float | None) -> Iterator[None]:
     handler, begin = signal.signal(signal.SIGALRM, limit.ring), time.monotonic()
     left, again = signal.setitimer(signal.ITIMER_REAL, 0.0)  # of somebody else's alarm, which waits meanwhile
     _limit = limit
+    limit.start()
     try:
         yield
     finally:
         _limit = None
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - begin)), again)
@@ -103,5 +114,5 @@ def timed(call: str, now: int) -> AbstractContextManager[None]:
     """
     if _limit is None:
         return _UNLIMITED
-    _limit.call = f"{call} in round {now}"
+    _limit.call, _limit.now = call, now
     return _limit

@@ -20,6 +20,7 @@ from marketsched.agents.call_limit import CallDidNotEnd, timed
 from marketsched.agents.loop import Entry, Fate, Happens, MarketLoop
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
+from marketsched.mechanisms.posted.oracle_in_use import KeptOracle
 from marketsched.mechanisms.sow import Law, StatementOfWork
 
 Factory = Callable[[np.random.Generator], Mechanism]
@@ -168,22 +169,28 @@ class _Sharing(pickle.Pickler):
     def __init__(self, buffer: io.BytesIO) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self.shared: list[object] = []
+        self.size_shared = 0  # bytes
 
     def reducer_override(self, part: object) -> Any:
-        if not _never_changes(part):
+        if type(part) is KeptOracle and part.share():
+            self.size_shared += part.size
+        elif not _never_changes(part):
             return NotImplemented
         self.shared.append(part)  # once: the pickler knows it from now on
         return _shared_part, (len(self.shared) - 1,)
 
 
 def _never_changes(part: object) -> bool:
-    """Tell whether copies can share a part: a statement, its law, a fate, or an array that nobody can write to."""
+    """Tell whether copies can share a part: a statement, its law, a fate, an array that nobody can write to.
+
+    A class of a mechanism says so itself by ``never_changes = True``.
+    """
     kind = type(part)
     if kind is np.ndarray:
         array: Any = part
         base: Any = array if array.base is None else array.base
         return not array.flags.writeable and type(base) is np.ndarray and base.base is None and not base.flags.writeable
-    return kind in (Law, Fate) or isinstance(part, StatementOfWork)
+    return kind in (Law, Fate) or isinstance(part, StatementOfWork) or vars(kind).get("never_changes") is True
 
 
 def _shared_part(number: int) -> object:
@@ -216,11 +223,7 @@ class Snapshot:
         pickler = _Sharing(buffer)
         pickler.dump(market)
         self._shared, self._bytes = pickler.shared, buffer.getvalue()
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return len(self._bytes)
+        self.size = len(self._bytes) + pickler.size_shared  # bytes
 
     def copy(self, instead: Mapping[int, object] | None = None) -> GuardedMarket:
         """Return a market that can be played on; ``instead`` says, by id, what stands in for a shared part."""

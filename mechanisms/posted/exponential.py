@@ -33,6 +33,8 @@ CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 class _SlotQuote(NamedTuple):
     """The slot prices of one moment, kept for a job until it is charged; nobody can write to them."""
 
+    never_changes = True  # copies of a market share it
+
     concurrency: int  # nodes
     first_round: int
     slot_prices: NDArray[np.float64]  # (n_rounds,) from first_round on, credits per node-round

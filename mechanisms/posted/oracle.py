@@ -61,7 +61,7 @@ class FailureOracle(ResidualTracker):
 
     def table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         """Return the upper left part of :meth:`failure_table`."""
-        self._settle()
+        self.prepare()
         table = self._fractions(concurrency, n_starts, n_durations)
         beyond = self.limits.horizon - self.now + 1  # rounds left, the current one included
         if n_starts + n_durations - 1 > beyond:
@@ -69,8 +69,17 @@ class FailureOracle(ResidualTracker):
             table[ends > beyond] = 1.0
         return table
 
+    def prepare(self) -> None:
+        """Do what an estimate asks for before it: condition on what did not happen; draw what is due."""
+        self._settle()
+
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Bytes, of what is large."""
+        return 0
 
     def at_rest(self) -> FailureOracle:
         """Return an oracle that answers `table` as this one would now, and leaves this one as it is.
@@ -297,8 +306,24 @@ class MonteCarloOracle(FailureOracle):
         if law.arrivals.size > MAX_POINTS:
             raise InvalidReportError(f"requirements: {law.arrivals.size} points: expected at most {MAX_POINTS}")
 
-    def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+    def prepare(self) -> None:
+        """Do what an estimate asks for before it: condition on what did not happen; draw what is due."""
+        super().prepare()
         self._draw_afresh()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the paths."""
+        return int(self._paths.draws.nbytes + self._paths.loads.nbytes)
+
+    def branched(self) -> MonteCarloOracle:
+        """Return a copy that can go on while this one stays as it is."""
+        twin = super().branched()
+        assert isinstance(twin, MonteCarloOracle)
+        twin._paths, twin._differences = self._paths.copied(), list(self._differences)
+        return twin
+
+    def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         return self._paths.counts(concurrency, n_starts, n_durations) / self.samples
 
     def _draws_before_estimate(self) -> bool:

@@ -19,6 +19,7 @@ from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
 from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
+from marketsched.mechanisms.posted.oracle_in_use import OracleInUse
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
 from marketsched.mechanisms.sow import Law, StatementOfWork
 
@@ -30,7 +31,7 @@ class Planner:
     ----------
     relaxed : RelaxedAlgorithm
         Prices, and takes the plans.
-    oracle : FailureOracle
+    oracle : OracleInUse
         Estimates; it is told about jobs by the mechanism, not here.
     limits : MarketLimits
         The announced limits.
@@ -39,7 +40,7 @@ class Planner:
     """
 
     def __init__(
-        self, relaxed: RelaxedAlgorithm, oracle: FailureOracle, limits: MarketLimits, threshold: float
+        self, relaxed: RelaxedAlgorithm, oracle: OracleInUse, limits: MarketLimits, threshold: float
     ) -> None:
         self.relaxed = relaxed
         self._oracle = oracle

@@ -187,6 +187,16 @@ class ResidualTracker:
         twin._checks = defaultdict(list, {self.now - 1: list(due.values())})
         return twin
 
+    def branched(self) -> Self:
+        """Return a copy that can go on while this one stays as it is."""
+        twin = copy(self)
+        twin._rested = None
+        twin._jobs = {job: copy(residual) for job, residual in self._jobs.items()}
+        there = {id(residual): twin._jobs[job] for job, residual in self._jobs.items()}
+        checks = {now: [there[id(r)] for r in due if id(r) in there] for now, due in self._checks.items()}
+        twin._checks = defaultdict(list, checks)
+        return twin
+
     def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
         """Follow a job whose launch plan starts case ``g`` in round ``starts[g]`` (-1: not run)."""
         self._rested = None

@@ -34,6 +34,7 @@ from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.launch_plan import Choice
 from marketsched.mechanisms.posted.oracle import FailureOracle
+from marketsched.mechanisms.posted.oracle_in_use import OracleInUse
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.relaxed import Pricing, Quote
 from marketsched.mechanisms.posted.residual import Eviction
@@ -138,9 +139,9 @@ class PostedPriceMechanism(Rounds):
             raise InvalidParameterError(place="eviction", value=eviction, legal="'all' or 'running'")
         self._only_counted = eviction == "running"
         relaxed = pricing.open((1 - self.epsilon) * self.capacity, self.limits)
-        self._oracle = oracle
         oracle.attach(self.limits, generator_of(rng), eviction)
-        self._planner = Planner(relaxed, oracle, self.limits, self.threshold)
+        self._oracle = OracleInUse(oracle)
+        self._planner = Planner(relaxed, self._oracle, self.limits, self.threshold)
         self._active: dict[JobId, _ActiveJob] = {}  # in order of submission
         self._arriving: list[_ActiveJob] = []  # arrived in this round
         self._starting: dict[int, list[_ActiveJob]] = defaultdict(list)  # by round of launch
@@ -169,6 +170,7 @@ class PostedPriceMechanism(Rounds):
         law = sow.law
         self._oracle.check(law)
         choice, quote = self._planner.plan(sow, law, self._round)
+        choice.starts.flags.writeable = False  # copies of the market share them
         order = len(self._names)
         self._names.add(job)
         self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
@@ -287,7 +289,7 @@ class PostedPriceMechanism(Rounds):
         self._check_open("inspect")
         if self._any_arrival:
             raise EventError(f"inspect after an arrival of round {self._round}", legal="a moment of submissions")
-        return Inspection(self._planner, self._oracle, self.limits, self._round, self.threshold)
+        return Inspection(self._planner, self._oracle.own(), self.limits, self._round, self.threshold)
 
     @property
     def load(self) -> int:

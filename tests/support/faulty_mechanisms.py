@@ -116,7 +116,7 @@ class SeedByReport(PostedPriceMechanism):
 
     def submit(self, job: Any, sow: StatementOfWork) -> Any:
         """Seed the oracle from what is declared."""
-        self._oracle.report = seed_of(sow)  # type: ignore[attr-defined]
+        self._oracle.own().report = seed_of(sow)  # type: ignore[attr-defined]
         return super().submit(job, sow)
 
 

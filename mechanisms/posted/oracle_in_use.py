@@ -1,0 +1,141 @@
+"""The oracle of a market whose copies are played on: they share it until one of them has to change it.
+
+A copy of a market is made for each lie that a search tries. What most of them ask of the oracle is one table of
+failure probabilities; that it follows the jobs from then on serves estimates that are never made. So a copy shares the
+oracle, reads from it what it can, and lists what it would have to be told. Only when an estimate needs it does the copy
+take an oracle of its own, and tells it all of that in the same order: estimates are the same ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle, MonteCarloOracle
+from marketsched.mechanisms.sow import Law
+
+
+class KeptOracle:
+    """An oracle, and whether copies of a market share it (``shared``); nobody changes it then.
+
+    Parameters
+    ----------
+    oracle : FailureOracle
+        An ordinary pickle holds it; `marketsched.truthfulness.guarded_market.Snapshot` holds this object itself.
+    """
+
+    def __init__(self, oracle: FailureOracle) -> None:
+        self.oracle = oracle
+        self.shared = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeptOracle, (self.oracle,)
+
+    def share(self) -> bool:
+        """Let copies share it, and return True; False: what they would have to copy later on is not known."""
+        self.shared = self.shared or type(self.oracle) in (ExactOracle, MonteCarloOracle)
+        return self.shared
+
+    @property
+    def size(self) -> int:
+        """Bytes, of what is large."""
+        return self.oracle.size
+
+
+class OracleInUse:
+    """What a mechanism asks and tells its oracle.
+
+    Parameters
+    ----------
+    oracle : FailureOracle
+        Attached to the mechanism.
+    """
+
+    def __init__(self, oracle: FailureOracle) -> None:
+        self._kept = KeptOracle(oracle)
+        self._untold: list[tuple[str, tuple[Any, ...]]] = []  # what was not yet told to an oracle that is shared
+
+    # -- what changes nothing ----------------------------------------------------------------------
+
+    @property
+    def exact(self) -> bool:
+        """Whether estimates are exact."""
+        return self._kept.oracle.exact
+
+    @property
+    def limits(self) -> MarketLimits:
+        """The announced limits."""
+        return self._kept.oracle.limits
+
+    def check(self, law: Law) -> None:
+        """As `FailureOracle.check`."""
+        self._kept.oracle.check(law)
+
+    # -- estimates ---------------------------------------------------------------------------------
+
+    def table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
+        """As `FailureOracle.table`."""
+        return self._prepared().table(concurrency, n_starts, n_durations)
+
+    def failure_table(self, concurrency: int) -> NDArray[np.float64]:
+        """As `FailureOracle.failure_table`."""
+        return self._prepared().failure_table(concurrency)
+
+    def at_rest(self) -> FailureOracle:
+        """As `FailureOracle.at_rest`."""
+        return (self.own() if self._untold else self._kept.oracle).at_rest()
+
+    def _prepared(self) -> FailureOracle:
+        """Return an oracle that is ready to estimate; what that takes of the market's own one is not forgotten."""
+        if not self._kept.shared:
+            return self._kept.oracle
+        if self._untold:
+            return self.own()
+        self._untold.append(("prepare", ()))
+        return self._kept.oracle.at_rest()
+
+    def own(self) -> FailureOracle:
+        """Return the oracle, up to date, to do with it what one likes."""
+        if self._kept.shared:
+            self._kept = KeptOracle(self._kept.oracle.branched())
+        oracle = self._kept.oracle
+        for event, arguments in self._untold:
+            getattr(oracle, event)(*arguments)
+        self._untold = []
+        return oracle
+
+    def statistics(self) -> dict[str, Any]:
+        """As `FailureOracle.statistics`."""
+        return (self.own() if self._untold else self._kept.oracle).statistics()
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
+        """As `FailureOracle.submitted`."""
+        self._tell("submitted", job, order, width, law, starts)
+
+    def arrived(self, job: JobId, group: int, start: int) -> None:
+        """As `FailureOracle.arrived`."""
+        self._tell("arrived", job, group, start)
+
+    def removed(self, job: JobId) -> None:
+        """As `FailureOracle.removed`."""
+        self._tell("removed", job)
+
+    def advanced(self, now: int) -> None:
+        """As `FailureOracle.advanced`."""
+        self._tell("advanced", now)
+
+    def probe(self, concurrency: int, law: Law, starts: NDArray[np.int64], table: NDArray[np.float64]) -> None:
+        """As `FailureOracle.probe`."""
+        self._tell("probe", concurrency, law, starts, table)
+
+    def _tell(self, event: str, *arguments: Any) -> None:
+        if self._kept.shared:
+            self._untold.append((event, arguments))
+        else:
+            getattr(self._kept.oracle, event)(*arguments)
