@@ -187,16 +187,17 @@ class Attempt:
         self._to_submit = []
 
     def settle(self, market: MarketLoop, last: int) -> None:
-        """Take what is booked as done, if nothing is left open but what will complete by round ``last`` for sure."""
+        """Take all that is still awaited as it will be by round ``last``, if that is sure."""
         if self._to_submit:
             return
-        sure: list[tuple[int, int, str, float]] = []
+        coming: list[tuple[int, int, str, float]] = []
         for name in self._awaited:
             found = market.booked(self._job_name + name)
-            if found is None or found[0] - 1 > last:
+            if found is None:
                 return
-            sure.append((found[0], market.entries[self._job_name + name].order, name, found[1]))
-        for completion, _, name, payment in sorted(sure):  # as they would be charged
+            if found[0] is not None and found[0] - 1 <= last:
+                coming.append((found[0], market.entries[self._job_name + name].order, name, found[1]))
+        for completion, _, name, payment in sorted(coming):  # as they will be charged
             self.payment += payment
             self._done[name] = completion
         self._awaited.clear()

@@ -216,17 +216,20 @@ class MarketLoop:
         events += self.completions()
         return events
 
-    def booked(self, name: Any) -> tuple[int, float] | None:
-        """Return when a job will complete, and what it pays, if its mechanism says that nothing can change them.
+    def booked(self, name: Any) -> tuple[int | None, float] | None:
+        """Return when a job completes (None: never) and what it pays, if its mechanism says that this is sure.
 
         Only where the mechanism has ``booked``, see `Mechanism`.
         """
         entry = self.entries.get(name)
-        if entry is None or not entry.arrived or entry.fate.duration is None or entry.sow.concurrency < entry.nodes:
+        if entry is None or not entry.arrived:
             return None
+        duration = entry.fate.duration if entry.sow.concurrency >= entry.nodes else None
         mechanism: Any = self.mechanism
-        found = mechanism.booked(name, entry.fate.duration)
-        return None if found is None else (found[0] + entry.fate.duration, found[1])
+        found = mechanism.booked(name, duration)
+        if found is None or found[1] is None or duration is None:
+            return None if found is None else (None, 0.0)
+        return found[0] + duration, found[1]
 
     def close(self) -> list[Event]:
         """After the last round: a mechanism that can close removes every job it still has."""

@@ -163,11 +163,12 @@ class Mechanism(Protocol):
     run summary), ``close()``, which removes every job left after the last round, and ``quote(job, sow)``, the `Offer`
     that a submission would get now, with the errors that it would get: it changes nothing and draws nothing (a
     live market asks a copy of a mechanism that has none). ``booked(job, duration)`` is the start of a job that has
-    arrived, and what it pays if it runs so long, once nothing that others do can change either; None before: a search
-    for lies then need not play on (it asks the class that defines it alone, and plays some jobs to the end first, to
-    see that it comes true). What it offers can be
-    looked at, too: ``menu(concurrency)``, the `Menu` of a job that submits now; or, where prices are made at
-    arrival, ``keep_menus(jobs)`` before the market begins and ``menu_at_arrival(job)`` once the job was served.
+    arrived, and what it pays if it runs so long (None: it will not complete, and pays nothing; a duration of None: its
+    work never ends), once nothing that others do can change that; None before. A search for lies then need not play on
+    (it asks the class that defines it alone, and plays some jobs to the end first, to see that it comes true).
+    What it offers can be looked at, too: ``menu(concurrency)``, the `Menu` of a job that submits now; or, where prices
+    are made at arrival, ``keep_menus(jobs)`` before the market begins and ``menu_at_arrival(job)`` once the job was
+    served.
 
     Examples
     --------

@@ -262,14 +262,15 @@ class ArrivalMarket(Rounds, ABC):
             self._leave(x)
         return [Event(self.horizon, kind, x.job) for kind, x in zip(kinds, left, strict=True)]
 
-    def _kept_booking(self, job: JobId, duration: int) -> WaitingJob | None:
-        """Return a job that has its start and may run so long; None: of any other.
+    def _kept_booking(self, job: JobId, duration: int | None) -> tuple[WaitingJob, bool] | None:
+        """Return a job that has its start, and whether it will complete if it runs so long; None: of any other.
 
         What `booked` of a mechanism is made of that never takes a start back.
         """
         x = self._jobs.get(job)
-        sure = x is not None and x.start != NOT_YET and duration <= x.limit and x.start + duration - 1 <= self.horizon
-        return x if sure else None
+        if x is None or x.start == NOT_YET:
+            return None
+        return x, duration is not None and duration <= min(x.limit, self.horizon - x.start + 1)
 
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""

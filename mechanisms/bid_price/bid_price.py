@@ -259,10 +259,13 @@ class BidPrice(ArrivalMarket):
         self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
         return self._owed(x, self.round - x.start)
 
-    def booked(self, job: JobId, duration: int) -> tuple[int, float] | None:
-        """Return start and payment of a job that runs for ``duration`` rounds, once it has its start; None before."""
-        x = self._kept_booking(job, duration)
-        return None if x is None else (x.start, self._owed(x, duration))
+    def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
+        """Return start and payment of a job that runs so long, once it has its start; None before. See `Mechanism`."""
+        found = self._kept_booking(job, duration)
+        if found is None:
+            return None
+        x, completes = found
+        return x.start, self._owed(x, duration) if completes and duration else None
 
     def _owed(self, x: WaitingJob, used: int) -> float:
         width = x.sow.concurrency

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -30,10 +30,11 @@ from marketsched.mechanisms.posted.guarantees import price_ends
 CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 
 
-class _SlotQuote(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _SlotQuote:
     """The slot prices of one moment, kept for a job until it is charged; nobody can write to them."""
 
-    never_changes = True  # copies of a market share it
+    never_changes: ClassVar[bool] = True  # copies of a market share it
 
     concurrency: int  # nodes
     first_round: int

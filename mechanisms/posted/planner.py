@@ -39,9 +39,7 @@ class Planner:
         theta of (13).
     """
 
-    def __init__(
-        self, relaxed: RelaxedAlgorithm, oracle: OracleInUse, limits: MarketLimits, threshold: float
-    ) -> None:
+    def __init__(self, relaxed: RelaxedAlgorithm, oracle: OracleInUse, limits: MarketLimits, threshold: float) -> None:
         self.relaxed = relaxed
         self._oracle = oracle
         self._limits = limits

@@ -128,7 +128,7 @@ class BooksWrongly(FirstCome):
 
     def booked(self, job, duration):
         found = super().booked(job, duration)
-        return found and (found[0], found[1] + 0.5)
+        return found and (found[0], None if found[1] is None else found[1] + 0.5)
 
 
 class Moves(FirstCome):
