@@ -8,6 +8,7 @@ take an oracle of its own, and tells it all of that in the same order: estimates
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,9 @@ class OracleInUse:
         """As `FailureOracle.submitted`."""
         self._tell("submitted", job, order, width, law, starts)
 
-    def arrived(self, job: JobId, group: int, start: int) -> None:
+    def arrived(self, arrivals: Iterable[tuple[JobId, int, int]]) -> None:
         """As `FailureOracle.arrived`."""
-        self._tell("arrived", job, group, start)
+        self._tell("arrived", list(arrivals))
 
     def removed(self, job: JobId) -> None:
         """As `FailureOracle.removed`."""
