@@ -244,7 +244,8 @@ def test_the_view_is_the_state_and_cannot_be_written():
 
 def test_copies_go_their_own_way():
     rng = np.random.default_rng(12)
-    policy = OgaSched(random_cluster(rng, n_instances=2500), 10, threads=2)
+    policy = OgaSched(random_cluster(rng, n_instances=5000), 10, threads=2)
+    assert policy.n_blocks > 1  # else no thread is asked
     policy.update([1, 1, 0, 1, 0])
     before = policy.allocate()
     for other in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
