@@ -1,22 +1,27 @@
-"""Certificates: the cost of one, against what the submission it speaks of costs the mechanism itself.
+"""Audits: certificates, and the plays of a search.
 
-Size: 250 active jobs over 122 rounds ahead, runs of up to 48 rounds on up to 4 nodes, 1,000 paths. A
-submission with ``refresh="submission"`` draws as many fresh paths as a certificate does. Both are timed
-on a copy of the market just after an earlier submission: the certificate then asks for the mechanism's
-own estimates first, which draws the paths the submission would have drawn (and finds drawn later), and
-for its own paths beside them. ``..._alone`` leaves the former out: a certificate in a market whose
-estimates are there.
+Certificates: the cost of one, against what the submission it speaks of costs the mechanism itself. Size: 250
+active jobs over 122 rounds ahead, runs of up to 48 rounds on up to 4 nodes, 1,000 paths. A submission with
+``refresh="submission"`` draws as many fresh paths as a certificate does. Both are timed on a copy of the market
+just after an earlier submission: the certificate then asks for the mechanism's own estimates first, which draws
+the paths the submission would have drawn (and finds drawn later), and for its own paths beside them.
+``..._alone`` leaves the former out: a certificate in a market whose estimates are there.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice, product
 
 import numpy as np
 
 from harness import Row, Timed, benchmark, time_interleaved
+from marketsched.agents.conduct import Conduct
+from marketsched.config.named_mechanisms import named_mechanisms
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import (
     DeadlineValue,
     ExponentialPricing,
@@ -24,7 +29,10 @@ from marketsched.mechanisms import (
     PostedPriceMechanism,
     StatementOfWork,
 )
-from marketsched.truthfulness import certify
+from marketsched.truthfulness import Situation, certify, situation_of
+from marketsched.truthfulness.evaluation import Candidate, prepared
+from marketsched.truthfulness.families import default_families, interleaved
+from marketsched.truthfulness.plays import Played, World
 
 JOBS, PATHS = 250, 1_000
 DELAY, LONGEST, WIDEST = 122, 48, 4
@@ -107,3 +115,35 @@ def certificates() -> Iterator[Row]:
             yield Row(f"certificate.over_submit_{regime}", totals[0] / totals[1], "x")
             yield Row(f"certificate.over_submit_{regime}_alone", totals[2] / totals[1], "x")
     yield Row("certificate.over_submit", worst, "x", at_most=3)
+
+
+LIES, WORLDS = 40, 5
+SEARCHED = {"first-come": False, "bid-price": False, "posted-price": True}  # whether nobody submits after the owner
+
+
+@benchmark
+def plays() -> Iterator[Row]:
+    """Plays a second of a search for the lies of one owner: 40 lies of all families, in 5 worlds each.
+
+    Whole plays, from a copy of the market at the owner's turn to the end of its job, stand beside them.
+    """
+    for mechanism, alone in SEARCHED.items():
+        scenario = named_mechanisms(Scenario.load("stochastic-mix"), [mechanism])[0].scenario
+        situation = situation_of(scenario, 250, nobody_later=alone)
+        situation.stage.warm_up()
+        short, whole = (_each(situation, play) for play in (situation.short_plays.play, situation.stage.play))
+        assert short[1] == whole[1], "short plays end otherwise"
+        yield Row(f"audit.plays_per_second_stochastic-mix_{mechanism}", len(short[1]) / short[0], "1/s")
+        if not alone:  # with posted prices a report is planned at submission, and nothing is sure before the end
+            yield Row(f"audit.whole_over_short_play_{mechanism}", whole[0] / short[0], "x", at_least=1.5)
+
+
+def _each(situation: Situation, play: Callable[[Conduct, World], Played]) -> tuple[float, list[Played]]:
+    """Return the processor time of all plays, in seconds, and how each of them ended."""
+    families = interleaved(default_families(situation.truth, situation.public))
+    made = (prepared(situation, family.name, lie) for family, lie in families)
+    lies = list(islice((each.conduct for each in made if isinstance(each, Candidate)), LIES))
+    worlds = [world for world in map(situation.stage.world, range(4 * WORLDS)) if world.owner.arrival is not None]
+    begin = time.process_time()
+    ended = [play(conduct, world) for world, conduct in product(worlds[:WORLDS], lies)]
+    return time.process_time() - begin, ended
