@@ -123,7 +123,8 @@ class GuardedMarket(MarketLoop):
                 raise MechanismFault(f"{event!r}: expected a completion with a finite payment, of {name!r}")
         except Exception as error:
             raise self._fault(f"complete of {name!r}", error) from error
-        return Event(event.round, event.kind, name, self.now, payment)
+        same = event.completion == self.now and type(event.payment) is float  # as a rule
+        return event if same else Event(event.round, event.kind, name, self.now, payment)
 
     def _hear(self, event: Event) -> None:
         """Check one event of ``advance`` before noting it."""

@@ -110,6 +110,7 @@ class Stage:
         self._owner = of_statement(situation.truth)
         self._turns: OrderedDict[tuple[object, int], _Turn] = OrderedDict()
         self._kept = 0
+        self._open_in: tuple[World, int, Mapping[str, Fate]] | None = None
         self._warm = False
         self._past = None if situation.history is None else self._draw(situation.history, NEVER)
 
@@ -248,11 +249,18 @@ class Stage:
         turn = self._turn(past, first)
         market = self._played_until(past, first) if turn.market is None else turn.market.copy()
         if self._past is not None:
-            left = turn.lotteries.items()
-            market.foretell({name: world.outcome(self._number_of(name), lottery)[1] for name, lottery in left})
+            market.foretell(self._left_open(world, first, turn))
             # Else a lie that makes the mechanism draw once more or less would pay, or not, by the luck of one stream.
             market.redraw(stream(world.seed, MECHANISM))
         return market
+
+    def _left_open(self, world: World, first: int, turn: _Turn) -> Mapping[str, Fate]:
+        """Return what a world makes of those in the market; that of the last world is kept, for many lies share it."""
+        if self._open_in is None or self._open_in[0] is not world or self._open_in[1] != first:
+            left = turn.lotteries.items()
+            fates = {name: world.outcome(self._number_of(name), lottery)[1] for name, lottery in left}
+            self._open_in = world, first, fates
+        return self._open_in[2]
 
     def _turn(self, past: World, first: int) -> _Turn:
         key = (past.seed if past.picks is None else past.key, first)
