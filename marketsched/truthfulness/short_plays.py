@@ -125,7 +125,7 @@ class ShortPlays:
         self._arrivals: OrderedDict[int, _Arrival] = OrderedDict()
         self._kept = self._read_early = 0
         self._alike: dict[Hashable, bool] = {}
-        self._any_alike = False
+        self._any_alike = self._asked = False  # the latter: since the truth was played last
 
     @property
     def _stage(self) -> Stage:
@@ -178,8 +178,9 @@ class ShortPlays:
 
     def _is_alike(self, conduct: Conduct) -> bool:
         """Tell whether submitting the report leaves the mechanism as submitting the truth does, but for the report."""
-        if conduct.key == self._truth.key:
-            return self._any_alike
+        if conduct.key == self._truth.key:  # a copy at its arrival is worth making if lies will go on from it, too
+            asked, self._asked = self._asked, False
+            return asked and self._any_alike
         if not self._any_alike and len(self._alike) >= ASKED:
             return False
         if conduct.key not in self._alike:
@@ -191,6 +192,7 @@ class ShortPlays:
                 and mine.same_but_for(self._after_truth, report, self.situation.truth)
             )
             self._any_alike |= self._alike[conduct.key]
+        self._asked |= self._alike[conduct.key]
         return self._alike[conduct.key]
 
     @cached_property
