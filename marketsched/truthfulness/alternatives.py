@@ -214,14 +214,13 @@ def _worth_declaring(law: Law, net: NDArray[np.float64], launched: NDArray[np.bo
     all that may be ``launched``, (n_widths, n_cases, n_starts), c' is left out.
     """
     kept = np.ones(net.shape[0], dtype=np.bool_)
-    for w in range(1, net.shape[0]):
-        like_truth = _all_of_case(law, (net[w] <= net[0]) & (net[0] >= 0))
-        like_nothing = _all_of_case(law, net[w] <= 0)
-        kept[w] = bool((launched[w] & ~like_truth & ~like_nothing).any())
+    like_truth = _all_of_case(law, (net[1:] <= net[0]) & (net[0] >= 0))
+    like_nothing = _all_of_case(law, net[1:] <= 0)
+    kept[1:] = (launched[1:] & ~like_truth & ~like_nothing).any(axis=(1, 2))
     return kept
 
 
 def _all_of_case(law: Law, of_points: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return whether something holds for every possible point of each case, (n_cases, n_starts)."""
+    """Return whether something holds for every possible point of each case, (..., n_cases, n_starts)."""
     impossible = (law.probabilities == 0)[:, np.newaxis]
-    return np.logical_and.reduceat(of_points | impossible, law.offsets[:-1], axis=0)
+    return np.logical_and.reduceat(of_points | impossible, law.offsets[:-1], axis=-2)

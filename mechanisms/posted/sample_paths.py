@@ -161,19 +161,22 @@ class SamplePaths:
     def twin(self, n_paths: int, root: np.uint64, stamp: int) -> SamplePaths:
         """Return ``n_paths`` new paths of the same jobs, drawn under another root key; ``self`` stays as it is.
 
-        They answer questions about this moment, and hear of no event: which outcomes were drawn is not kept.
+        They answer questions about this moment, and hear of no event: which outcomes were drawn is not kept, and
+        laws are shared.
         """
         twin = SamplePaths(n_paths, self.limits, root, self.eviction)
         twin.now = self.now
         if self.loads.dtype == np.int32:
             twin.loads = twin.loads.astype(np.int32)
         twin.draws = np.zeros((1, twin.n_blocks * LANES), np.uint16)
-        twin._slots, twin._points = self._slots.copy(), self._points.copy()
-        twin._cumulated, twin._guides = self._cumulated.copy(), self._guides.copy()
-        twin._used, twin._guides_used = self._used, self._guides_used
-        twin._slot_of, twin._free = dict(self._slot_of), list(self._free)
-        twin._total_width = self._total_width
-        twin.redraw(stamp, 0, twin.n_blocks)
+        twin._slots, twin._points, twin._cumulated, twin._guides = (
+            self._slots,
+            self._points,
+            self._cumulated,
+            self._guides,
+        )
+        twin._slot_of, twin._total_width = self._slot_of, self._total_width
+        twin._place(list(self._slot_of.values()), stamp, 0, twin.n_blocks)
         return twin
 
     def copied(self) -> SamplePaths:
