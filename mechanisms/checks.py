@@ -48,6 +48,8 @@ def whole_number(
     3
     """
     top = LARGEST if highest is None else highest
+    if type(x) is int and lowest <= x <= top:  # as nearly always
+        return x
     if not (_is_number(x) and lowest <= x <= top and int(x) == x):  # NaN is in no range
         too_large = _is_number(x) and top < x < math.inf
         ends = f">= {lowest}" if highest is None and not too_large else f"in [{lowest}, {top}]"
@@ -89,6 +91,8 @@ def finite_number(
     8.0
     """
     low, high, legal = _read(interval)
+    if type(x) is float and low < x < high and x != math.inf:  # as nearly always
+        return x
     inside = _is_number(x) and low <= x <= high and _has_float(x)
     if not inside or (x == low and interval[0] == "(") or (x == high and interval[-1] == ")"):
         raise error(place=name, value=x, legal=legal + hint)
