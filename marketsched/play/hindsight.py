@@ -122,7 +122,7 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
             "certificate_of": found.n_jobs,
         }
     free = first_come_welfare(jobs, setup.capacity, setup.horizon, 0.0)
-    # Of 400,000 jobs the best price is looked for less closely: it is a search in any case.
+    # Above 384,000 jobs the best price is looked for less closely: it is a search in any case.
     close = jobs.n_jobs * 130 <= MOST_SERVED
     search = {} if close else {"grid": 16, "rounds": 2}
     best = best_first_come(jobs, setup.capacity, setup.horizon, **search)

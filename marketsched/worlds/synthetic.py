@@ -164,7 +164,7 @@ def start_law(expected: int, jitter_s: float, birth: int, parameters: SyntheticP
 def _merged(rounds: NDArray[np.int64]) -> Law:
     """Return the law with the seven weights at these values, which do not fall."""
     new = np.concatenate(([True], rounds[1:] != rounds[:-1]))
-    return Law(rounds[new], np.bincount(new.cumsum() - 1, weights=WEIGHTS))
+    return Law(rounds[new], np.bincount(new.cumsum() - 1, weights=WEIGHTS).astype(np.float64))
 
 
 def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = None) -> Workload:
