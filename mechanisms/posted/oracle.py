@@ -76,11 +76,6 @@ class FailureOracle(ResidualTracker):
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         raise NotImplementedError
 
-    @property
-    def size(self) -> int:
-        """Bytes, of what is large."""
-        return 0
-
     def at_rest(self) -> FailureOracle:
         """Return an oracle that answers `table` as this one would now, and leaves this one as it is.
 
@@ -311,29 +306,15 @@ class MonteCarloOracle(FailureOracle):
         super().prepare()
         self._draw_afresh()
 
-    @property
-    def size(self) -> int:
-        """Bytes of the paths."""
-        return int(self._paths.draws.nbytes + self._paths.loads.nbytes)
-
-    def branched(self) -> MonteCarloOracle:
-        """Return a copy that can go on while this one stays as it is."""
-        twin = super().branched()
-        assert isinstance(twin, MonteCarloOracle)
-        twin._paths, twin._differences = self._paths.copied(), list(self._differences)
-        return twin
-
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         return self._paths.counts(concurrency, n_starts, n_durations) / self.samples
 
     def _draws_before_estimate(self) -> bool:
         return self._stale if self.refresh == "submission" else self._owed >= 1
 
-    def _copied(self) -> MonteCarloOracle:
-        twin = super()._copied()
-        assert isinstance(twin, MonteCarloOracle)
-        twin._paths = self._paths.copied()
-        return twin
+    def _on_copied(self, twin: Any) -> None:
+        """Give a copy paths, and measured differences, of its own."""
+        twin._paths, twin._differences = self._paths.copied(), list(self._differences)
 
     def _draw_afresh(self) -> None:
         """Redraw what is due, before an estimate and so before the report is read."""

@@ -43,8 +43,9 @@ class KeptOracle:
 
     @property
     def size(self) -> int:
-        """Bytes, of what is large."""
-        return self.oracle.size
+        """Bytes, of the paths if there are any."""
+        paths = getattr(self.oracle, "_paths", None)
+        return 0 if paths is None else int(paths.draws.nbytes + paths.loads.nbytes)
 
 
 class OracleInUse:

@@ -185,6 +185,7 @@ class ResidualTracker:
         due = {r.job: copy(r) for r in self._checks.get(self.now - 1, ()) if self._jobs.get(r.job) is r}
         twin._jobs = self._jobs | due  # the others are not narrowed before the next event
         twin._checks = defaultdict(list, {self.now - 1: list(due.values())})
+        self._on_copied(twin)
         return twin
 
     def branched(self) -> Self:
@@ -195,6 +196,7 @@ class ResidualTracker:
         there = {id(residual): twin._jobs[job] for job, residual in self._jobs.items()}
         checks = {now: [there[id(r)] for r in due if id(r) in there] for now, due in self._checks.items()}
         twin._checks = defaultdict(list, checks)
+        self._on_copied(twin)
         return twin
 
     def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
@@ -261,6 +263,9 @@ class ResidualTracker:
         check = residual.next_check()
         if check is not None:
             self._checks[max(check, self.now)].append(residual)
+
+    def _on_copied(self, twin: Any) -> None:
+        """Give a copy what it must not share (hook)."""
 
     def _on_submitted(self, residual: ResidualJob) -> None:
         """Take in a new job (hook)."""
