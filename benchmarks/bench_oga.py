@@ -132,7 +132,7 @@ def oga_slot() -> Iterator[Row]:
     yield Row("oga.large_slot_ms", 1e3 * one, "ms")
     yield Row("oga.slot_over_pass", one / over, "x", at_most=30.0)
     enough = (os.cpu_count() or 1) > 1
-    yield Row("oga.one_over_two_threads", one / two, "x", at_least=1.7 if enough else None)
+    yield Row("oga.one_over_two_threads", one / two, "x", at_least=1.85 if enough else None)
 
     cluster = default_cluster()
     _check_agreement(cluster)

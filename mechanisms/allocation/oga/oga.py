@@ -31,7 +31,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -288,19 +289,30 @@ class OgaSched:
         self.last_step = step
 
     def _share_pass(self) -> None:
-        """Run the pass on several threads: each takes the next block until none is left."""
+        """Run the pass on several threads: each its own blocks, then what others have not begun.
+
+        A thread that passes the same blocks in every slot finds them in its core's cache; one that takes the lock for
+        every block waits for others that do. So there are two spans of blocks for each, and it takes its own first.
+        """
         if self._executor is None or self._process != os.getpid():  # threads do not survive a fork
             self._executor, self._process = ThreadPoolExecutor(len(self._scratch) - 1, "ogasched"), os.getpid()
-        blocks = iter(range(self.n_blocks))  # shared: the interpreter's lock guards each step of it
-        mine, *rest = self._scratch
-        others = [self._executor.submit(self._take_blocks, blocks, scratch) for scratch in rest]
-        self._take_blocks(blocks, mine)
+        n = len(self._scratch)
+        ends = [self.n_blocks * i // (2 * n) for i in range(2 * n + 1)]
+        spans = [deque([(ends[2 * i], ends[2 * i + 1]), (ends[2 * i + 1], ends[2 * i + 2])]) for i in range(n)]
+        others = [self._executor.submit(self._take_spans, spans, thread) for thread in range(1, n)]
+        self._take_spans(spans, 0)
         for other in others:
             other.result()
 
-    def _take_blocks(self, blocks: Iterator[int], scratch: NDArray[np.float64]) -> None:
-        for block in blocks:
-            pass_kernel(block, block + 1, scratch, *self._read)
+    def _take_spans(self, spans: list[deque[tuple[int, int]]], thread: int) -> None:
+        for turn in range(len(spans)):
+            share = spans[(thread + turn) % len(spans)]
+            while share:
+                try:
+                    begin, end = share.popleft()
+                except IndexError:  # another thread was faster
+                    break
+                pass_kernel(begin, end, self._scratch[thread], *self._read)
 
     def _pass(self) -> None:
         """Take the step that the tables say, on one thread."""
