@@ -135,4 +135,4 @@ def submissions_and_quotes() -> Iterator[Row]:
     yield Row("live: quotes asked", len(waits) / SECONDS, "/s")
     yield Row("live: quotes, 99 %", float(np.quantile(waits, 0.99)) * 1e3, "ms", at_most=50)
     yield Row("live: quotes, half", float(np.median(waits)) * 1e3, "ms")
-    yield Row(f"live: restart with {sum(load.submitted)} submissions", restart, "s", at_most=10)
+    yield Row("live: restart after them", restart, "s", at_most=10)

@@ -30,7 +30,7 @@ def discover(folder: Path) -> list[Benchmark]:
 
 
 def run(
-    benchmarks: list[Benchmark], only: str, log: Console, seconds: float = 300.0, repeats: int = 5
+    benchmarks: list[Benchmark], only: str, log: Console, seconds: float = 285.0, repeats: int = 5
 ) -> tuple[list[Row], list[str]]:
     """Run the benchmarks whose ``file.function`` contains ``only``; return rows and the names that failed.
 
@@ -107,7 +107,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="JSON file (default: %(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only benchmarks whose file.function contains TEXT")
     parser.add_argument("--folder", type=Path, default=HERE, help="where to look for bench_*.py (default: beside this)")
-    parser.add_argument("--seconds", type=float, default=300.0, help="no repeat that ends later (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=285.0, help="no repeat that ends later (default: %(default)s)")
     parser.add_argument("--against", type=Path, default=HERE / "last.json", help="kept figures (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep these figures there, for the next comparison")
     chosen = parser.parse_args()

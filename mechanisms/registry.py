@@ -20,11 +20,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.mechanism import Mechanism
-from marketsched.mechanisms.ranges import takes_anything
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from marketsched.mechanisms.mechanism import Mechanism
 
 F = TypeVar("F")
 
@@ -207,6 +207,8 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     >>> get_mechanism("first-come", capacity=2, horizon=10, price=0.5, **limits).round
     1
     """
+    from marketsched.mechanisms.ranges import takes_anything  # needs numpy, which the names alone do not
+
     maker = get("mechanism", name)
     if "rng" in parameters and not takes_anything(maker) and "rng" not in inspect.signature(maker).parameters:
         parameters.pop("rng")

@@ -19,12 +19,12 @@ PACKAGES = (
 HEAVY = {"mesa", "cvxpy", "numba", "pandas", "matplotlib", "scipy"}
 
 
-def heavy_modules(code: str) -> set[str]:
+def heavy_modules(code: str, heavy: set[str] = HEAVY) -> set[str]:
     """Return which heavy packages a fresh interpreter has loaded after ``code``."""
     report = "\nimport sys; sys.stderr.write('loaded ' + ' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    return HEAVY & set(done.stderr.rpartition("loaded ")[2].split())
+    return heavy & set(done.stderr.rpartition("loaded ")[2].split())
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -39,12 +39,12 @@ def test_describing_a_market_needs_no_engine(name):
     assert heavy_modules(f"import {name}").isdisjoint({"mesa", "cvxpy", "numba"})
 
 
-def loaded_by(*arguments: str, status: int = 0) -> set[str]:
+def loaded_by(*arguments: str, status: int = 0, heavy: set[str] = HEAVY) -> set[str]:
     """Return which heavy packages the command has loaded when it leaves with ``status``."""
     run = f"import runpy, sys; sys.argv = {['marketsched', *arguments]!r}"
     run += "\ntry: runpy.run_module('marketsched', run_name='__main__', alter_sys=False)"
     run += f"\nexcept SystemExit as stop: assert (stop.code or 0) == {status}, stop.code"
-    return heavy_modules(run)
+    return heavy_modules(run, heavy)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,13 @@ def loaded_by(*arguments: str, status: int = 0) -> set[str]:
 )
 def test_commands_that_only_read_load_nothing_heavy(arguments):
     assert loaded_by(*arguments) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["report", "--help"], ["scenarios"], ["scenarios", "stochastic-mix"]]
+)
+def test_commands_that_list_do_not_even_load_numpy(arguments):
+    assert loaded_by(*arguments, heavy=HEAVY | {"numpy"}) == set()
 
 
 @pytest.mark.parametrize("command", ["run", "audit", "compare", "sweep", "report"])
