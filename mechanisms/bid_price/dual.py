@@ -125,9 +125,10 @@ def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best,
 def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops):  # type: ignore[no-untyped-def]
     """Lay the tasks that fit into ``n`` rounds side by side, those of one duration together.
 
-    Returns for each: place, last start of the first value, last start, where its values begin; and nodes, weighted
-    nodes, first value. ``kinds[d]`` receives where those of duration d begin, and ``tops[d]`` the logarithm of the
-    longest stretch of starts that one of them asks about.
+    Returns for each: place, last start of the first value, last start; nodes, weighted nodes, first value; and where
+    its values begin. With many jobs all of it comes from memory in every step: columns of their own, as short as
+    they can be, so that nothing is fetched that is not used. ``kinds[d]`` receives where those of duration d begin,
+    and ``tops[d]`` the logarithm of the longest stretch of starts that one of them asks about.
     """
     counts = np.zeros(n + 2, np.int64)
     for q in range(rows.size):
@@ -140,7 +141,8 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
     for d in range(n + 2):  # as a slice it takes a second longer to compile: its error has a text
         kinds[d] = counts[d]
     m = counts[n + 1]
-    whole, real = np.empty((m, 4), np.int64), np.empty((m, 3))
+    begins, flat_lasts, lasts = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32)
+    nodes, weighted, firsts, tables = np.empty(m), np.empty(m), np.empty(m), np.empty(m, np.int64)
     for q in range(rows.size):
         j = rows[q]
         place, gone, d = max(0, places[q]), max(0, -places[q]), durations[j]
@@ -148,11 +150,11 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
             x, begin = counts[d], offsets[j] + gone
             counts[d] += 1
             last = min(place + offsets[j + 1] - begin, n - d + 1) - 1
-            whole[x, 0], whole[x, 2], whole[x, 3] = place, last, begin
-            whole[x, 1] = min(place + max(1, flats[j] - gone) - 1, last)
+            begins[x], lasts[x], tables[x] = place, last, begin
+            flat_lasts[x] = min(place + max(1, flats[j] - gone) - 1, last)
             tops[d] = max(tops[d], logs[last - place + 1])
-            real[x, 0], real[x, 1], real[x, 2] = widths[j], widths[j] * weights[q], values[begin]
-    return whole, real
+            nodes[x], weighted[x], firsts[x] = widths[j], widths[j] * weights[q], values[begin]
+    return begins, flat_lasts, lasts, nodes, weighted, firsts, tables
 
 
 @njit(cache=True)
@@ -168,7 +170,9 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
         logs[i] = logs[i // 2] + 1
     costs, lowest = np.zeros(n), np.zeros((logs[n] + 1, n), np.int32)
     kinds, tops = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
-    whole, real = _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops)
+    begins, flat_lasts, lasts, nodes, weighted, firsts, tables = _sorted_kernel(
+        rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops
+    )
     counted = 0
     for i in range(steps):
         for t in range(n):
@@ -179,24 +183,26 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                 continue
             _window_kernel(prefix, d, tops[d], costs, lowest)
             for x in range(kinds[d], kinds[d + 1]):
-                place, flat, last, width = whole[x, 0], whole[x, 1], whole[x, 2], real[x, 0]
+                place = np.int64(begins[x])
                 if costs[place] == 0.0:  # nothing is cheaper, and nothing is worth more
-                    if real[x, 2] > 0.0:
-                        change[place] += real[x, 1]
-                        change[place + d] -= real[x, 1]
+                    if firsts[x] > 0.0:
+                        change[place] += weighted[x]
+                        change[place + d] -= weighted[x]
                     continue
+                flat, width = np.int64(flat_lasts[x]), nodes[x]
                 k = logs[flat - place + 1]
                 a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
                 s = a if costs[a] <= costs[b] else b
-                best = real[x, 2] - width * costs[s]
+                best = firsts[x] - width * costs[s]
                 if best <= 0.0:
                     best, s = 0.0, -1
+                last = np.int64(lasts[x])
                 if flat < last:
-                    later = values[whole[x, 3] + flat + 1 - place :]
+                    later = values[tables[x] + flat + 1 - place :]
                     s = _waiting_start_kernel(costs, lowest, logs, flat + 1, last, width, later, best, s)
                 if s >= 0:
-                    change[s] += real[x, 1]
-                    change[s + d] -= real[x, 1]
+                    change[s] += weighted[x]
+                    change[s + d] -= weighted[x]
         demand, length, highest = 0.0, step / np.sqrt(1.0 + i), 0.0
         for t in range(n):
             demand += change[t]
