@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -262,15 +262,19 @@ class ArrivalMarket(Rounds, ABC):
             self._leave(x)
         return [Event(self.horizon, kind, x.job) for kind, x in zip(kinds, left, strict=True)]
 
-    def _kept_booking(self, job: JobId, duration: int | None) -> tuple[WaitingJob, bool] | None:
-        """Return a job that has its start, and whether it will complete if it runs so long; None: of any other.
+    def _kept_booking(
+        self, job: JobId, duration: int | None, owed: Callable[[WaitingJob, int], float]
+    ) -> tuple[int, float | None] | None:
+        """Return what `booked` of `Mechanism` does, for a mechanism that never takes a start back.
 
-        What `booked` of a mechanism is made of that never takes a start back.
+        ``owed(x, used)`` is what the job ``x`` pays for so many rounds.
         """
         x = self._jobs.get(job)
         if x is None or x.start == NOT_YET:
             return None
-        return x, duration is not None and duration <= min(x.limit, self.horizon - x.start + 1)
+        if not duration or duration > min(x.limit, self.horizon - x.start + 1):
+            return x.start, None
+        return x.start, owed(x, duration)
 
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""

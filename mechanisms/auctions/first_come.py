@@ -102,11 +102,7 @@ class FirstCome(ArrivalMarket):
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before. See `Mechanism`."""
-        found = self._kept_booking(job, duration)
-        if found is None:
-            return None
-        x, completes = found
-        return x.start, self._owed(x, duration) if completes and duration else None
+        return self._kept_booking(job, duration, self._owed)
 
     def _owed(self, x: WaitingJob, used: int) -> float:
         return self.price * x.sow.concurrency * used
