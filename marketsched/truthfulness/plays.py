@@ -8,7 +8,7 @@ played from round 1 each time.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.guarded_market import GuardedMarket, MechanismFault, Snapshot, no_collection, snapshot
+from marketsched.truthfulness.kept_markets import FromMarket, KeptMarkets
 from marketsched.truthfulness.lotteries import (
     Lottery,
     Outcome,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from marketsched.truthfulness.situation import Situation
 
 OTHERS, OWNER, MECHANISM = range(3)  # streams of a seed
-KEPT_BYTES = 64_000_000  # of markets at the owner's turn
 REPEATED = 3  # worlds that are played twice
 WARMING = 32  # worlds among which one is looked for in which the owner arrives
 TOLD_APART = 4096  # worlds: if there are more, nobody asks whether two of them are the same
@@ -80,15 +80,11 @@ class World:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _Turn(FromMarket):
     """A market at the beginning of a round, or at the owner's turn in it."""
 
     market: Snapshot | None  # None: it cannot be pickled
     lotteries: Mapping[str, Lottery]  # what may still happen to those in it; empty where there is no history
-
-    @property
-    def size(self) -> int:
-        return 0 if self.market is None else self.market.size
 
 
 class Stage:
@@ -108,8 +104,7 @@ class Stage:
             self.born[other.law.birth].append(i)
         self._known: dict[int, Lottery] = {}
         self._owner = of_statement(situation.truth)
-        self._turns: OrderedDict[tuple[object, int], _Turn] = OrderedDict()
-        self._kept = 0
+        self._turns: KeptMarkets[tuple[object, int], _Turn] = KeptMarkets()
         self._open_in: tuple[World, int, Mapping[str, Fate]] | None = None
         self._warm = False
         self._past = None if situation.history is None else self._draw(situation.history, NEVER)
@@ -264,16 +259,10 @@ class Stage:
 
     def _turn(self, past: World, first: int) -> _Turn:
         key = (past.seed if past.picks is None else past.key, first)
-        if key in self._turns:
-            self._turns.move_to_end(key)
-            return self._turns[key]
-        market = self._played_until(past, first)
-        turn = _Turn(snapshot(market), {} if self._past is None else self._left(market))
-        self._turns[key] = turn
-        self._kept += turn.size
-        while self._kept > KEPT_BYTES and len(self._turns) > 1:
-            _, oldest = self._turns.popitem(last=False)
-            self._kept -= oldest.size
+        turn = self._turns.get(key)
+        if turn is None:
+            market = self._played_until(past, first)
+            turn = self._turns.keep(key, _Turn(snapshot(market), {} if self._past is None else self._left(market)))
         return turn
 
     def _played_until(self, world: World, first: int) -> GuardedMarket:

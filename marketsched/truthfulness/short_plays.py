@@ -16,7 +16,6 @@ What does not hold these conditions is played whole.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,12 +36,12 @@ from marketsched.truthfulness.guarded_market import (
     parts_of,
     snapshot,
 )
+from marketsched.truthfulness.kept_markets import FromMarket, KeptMarkets
 from marketsched.truthfulness.plays import Everybody, Played, Stage, World
 
 if TYPE_CHECKING:
     from marketsched.truthfulness.situation import Situation
 
-KEPT_BYTES = 64_000_000  # of markets at the owner's arrival
 COMPARED = 3  # worlds in which the truth is played to the end as well
 AMONG = 32  # worlds among which they are looked for
 GIVEN_UP = 3  # worlds in which the report was read before the arrival: no other is tried
@@ -99,15 +98,11 @@ class _UntilBooked(Everybody):
 
 
 @dataclass(frozen=True)
-class _Arrival:
+class _Arrival(FromMarket):
     """A market in the owner's round of arrival, all submissions made; None: it cannot be played from here."""
 
     market: Snapshot | None
     truth: tuple[int, int] = (0, 0)  # the watched statement and its law, by id; the snapshot holds them
-
-    @property
-    def size(self) -> int:
-        return 0 if self.market is None else self.market.size
 
 
 class ShortPlays:
@@ -122,8 +117,8 @@ class ShortPlays:
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
         self._truth = plain(situation.truth, situation.truth.concurrency)
-        self._arrivals: OrderedDict[int, _Arrival] = OrderedDict()
-        self._kept = self._read_early = 0
+        self._arrivals: KeptMarkets[int, _Arrival] = KeptMarkets()
+        self._read_early = 0
         self._alike: dict[Hashable, bool] = {}
         self._any_alike = self._asked = False  # the latter: since the truth was played last
 
@@ -212,18 +207,9 @@ class ShortPlays:
     def _arrival(self, world: World) -> _Arrival | None:
         if self._read_early >= GIVEN_UP:
             return None
-        if world.seed in self._arrivals and world.picks is None:
-            self._arrivals.move_to_end(world.seed)
-            return self._arrivals[world.seed]
         if world.picks is not None:
             return None  # worlds that are enumerated are few, and have no seed
-        found = self._played_to_arrival(world)
-        self._arrivals[world.seed] = found
-        self._kept += found.size
-        while self._kept > KEPT_BYTES and len(self._arrivals) > 1:
-            _, oldest = self._arrivals.popitem(last=False)
-            self._kept -= oldest.size
-        return found
+        return self._arrivals.get(world.seed) or self._arrivals.keep(world.seed, self._played_to_arrival(world))
 
     def _played_to_arrival(self, world: World) -> _Arrival:
         s, watched = self.situation, WatchedStatement.of(self.situation.truth)
