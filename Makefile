@@ -35,11 +35,11 @@ thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of t
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
 
 browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
-	$(PYTEST) tests/browser tests/show/test_dashboard_server.py
+	$(PYTEST) tests/dashboard/test_dashboard_browser.py tests/dashboard/test_dashboard_server.py
 
 # The tests of the rooms that hold kernels, and of replay, which drives those of the mechanisms; a test of imports
 # holds that no room with a kernel is missing.
-KERNELS := tests/mechanisms tests/relaxed_lp tests/play $(wildcard tests/truthfulness/test_certificate_*.py)
+KERNELS := tests/mechanisms tests/relaxed_lp tests/play tests/truthfulness/certificates tests/cores
 
 kernels: $(VENV)/.test ## tests that reach kernels once more: kernels as plain Python, and compiled with bounds checks
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" $(SHARED) $(KERNELS)

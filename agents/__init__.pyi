@@ -1,9 +1,3 @@
-from .cluster_channels import ChannelGame as ChannelGame
-from .cluster_games import play_out as play_out
-from .cluster_jobs import JobGame as JobGame
-from .cluster_market import ClusterMarket as ClusterMarket
-from .cluster_market import ClusterResult as ClusterResult
-from .cluster_ports import PortGame as PortGame
 from .collected import reporters as reporters
 from .job import Job as Job
 from .learning import Learning as Learning

@@ -30,9 +30,9 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.truthfulness import Situation, certify, situation_of
-from marketsched.truthfulness.evaluation import Candidate, prepared
-from marketsched.truthfulness.families import default_families, interleaved
-from marketsched.truthfulness.plays import Played, World
+from marketsched.truthfulness.searches.evaluation import Candidate, prepared
+from marketsched.truthfulness.searches.families import default_families, interleaved
+from marketsched.truthfulness.situations.plays import Played, World
 
 JOBS, PATHS = 250, 1_000
 DELAY, LONGEST, WIDEST = 122, 48, 4

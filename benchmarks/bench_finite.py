@@ -14,8 +14,8 @@ from harness import Row, Timed, benchmark, time_interleaved
 
 def _ours(n_owners: int, n_values: int, *, pairs: bool) -> Callable[[], Any]:
     """Return the audit of the first-price auction, mechanism included, in the questions that mechaudit answers, too."""
+    from marketsched.finite import audit_finite
     from marketsched.mechanisms.finite import first_price
-    from marketsched.truthfulness import audit_finite
 
     return lambda: audit_finite(first_price([range(n_values)] * n_owners), "uniform", pairs=pairs)
 

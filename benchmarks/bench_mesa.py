@@ -22,13 +22,10 @@ import mesa
 import numpy as np
 
 from harness import Row, benchmark
-from marketsched.agents.cluster_market import ClusterMarket
-from marketsched.agents.cluster_ports import PortGame
 from marketsched.agents.job import Job
 from marketsched.agents.market import Market
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
-from marketsched.mechanisms.allocation import BernoulliArrivals, BipartiteCluster, OgaSched
 
 OWNERS, ROUNDS = 1000, 1000
 EVERY = 20  # rounds between two jobs of an owner of ``first-come``
@@ -60,28 +57,6 @@ class Watched:
                 self.seconds += time.perf_counter() - begin
 
         return timed
-
-
-class WatchedGame:
-    """The game of an allocation core, and the seconds spent inside it."""
-
-    def __init__(self, game: PortGame) -> None:
-        self._game = game
-        self.seconds = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._game, name)
-
-    def play(self, reports: Mapping[int, Any]) -> Iterator[Any]:
-        """Play slot by slot."""
-        slots = self._game.play(reports)
-        while True:
-            begin = time.perf_counter()
-            slot = next(slots, None)
-            self.seconds += time.perf_counter() - begin
-            if slot is None:
-                return
-            yield slot
 
 
 class BareModel(mesa.Model):
@@ -157,25 +132,6 @@ def market_seconds(name: str, made: Sequence[Job], capacity: int) -> Measured:
     return Measured(total, watched.seconds, bare.seconds(ROUNDS))
 
 
-def cluster_seconds() -> Measured:
-    """Play OgaSched with 1,000 owners of ports for 1,000 slots, tables included."""
-    rng = np.random.default_rng(0)
-    edges = np.zeros((OWNERS, 40), dtype=bool)
-    for port in range(OWNERS):
-        edges[port, rng.choice(40, size=3, replace=False)] = True
-    requirements, capacities = rng.uniform(1, 4, (OWNERS, 2)), rng.uniform(20, 80, (40, 2))
-    cluster = BipartiteCluster(requirements, capacities, edges, "log", rng.uniform(1, 1.5, (40, 2)), 0.3)
-    arrivals = BernoulliArrivals(np.full(OWNERS, 0.7), rng=np.random.default_rng(1))
-    watched = WatchedGame(PortGame(cluster, arrivals, ROUNDS, lambda believed, slots: OgaSched(believed, slots)))
-    begin = time.perf_counter()
-    market = ClusterMarket(watched)
-    result = market.run()
-    total = time.perf_counter() - begin
-    if result.summary["slots"] != ROUNDS:
-        raise RuntimeError(f"{result.summary['slots']} slots were played: expected {ROUNDS}")
-    return Measured(total, watched.seconds, BareModel({1: OWNERS}, {}).seconds(ROUNDS))
-
-
 def rows(name: str, play: Callable[[], Measured]) -> Iterator[Row]:
     """Yield what a market takes, medians of a few plays, and how its time is shared out."""
     if name not in PLAYED:
@@ -198,7 +154,6 @@ def thousand_owners() -> Iterator[Row]:
     single, recurring = renamed(one_job_each(rng)), jobs(OWNERS, range(1, ROUNDS - 2 * EVERY, EVERY), 15, rng)
     yield from rows("exponential", lambda: market_seconds("exponential", single, 4))
     yield from rows("first-come", lambda: market_seconds("first-come", recurring, 60))
-    yield from rows("ogasched", cluster_seconds)
 
 
 def idle_seconds(n_owners: int) -> float:

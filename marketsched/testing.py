@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from marketsched.cores.audit.checking import policy_checks
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.truthfulness.checks import CALL_SECONDS, mechanism_checks
-from marketsched.truthfulness.cores.checking import policy_checks
-from marketsched.truthfulness.truth_tests import raising, truthful_checks
+from marketsched.truthfulness.checks.checks import CALL_SECONDS, mechanism_checks
+from marketsched.truthfulness.checks.truth_tests import raising, truthful_checks
 
 
 def mechanism_tests(

@@ -29,9 +29,9 @@ from marketsched.mechanisms.ranges import Finite
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
-    from marketsched.config.clusters.esdp import EsdpCluster
-    from marketsched.config.clusters.ogasched import OgaSchedCluster
-    from marketsched.config.clusters.opm import OpmCluster
+    from marketsched.cores.sections.esdp import EsdpCluster
+    from marketsched.cores.sections.ogasched import OgaSchedCluster
+    from marketsched.cores.sections.opm import OpmCluster
     from marketsched.worlds.workload import Workload
 
 Kind = Literal["market", "ogasched", "esdp", "opm"]
@@ -55,11 +55,11 @@ def _read_cluster(x: object) -> Any:
     x = _with_core(x)
     core = x["core"] if isinstance(x, Mapping) else getattr(x, "core", None)
     if core == "ogasched":
-        from marketsched.config.clusters.ogasched import OgaSchedCluster as Cluster
+        from marketsched.cores.sections.ogasched import OgaSchedCluster as Cluster
     elif core == "esdp":
-        from marketsched.config.clusters.esdp import EsdpCluster as Cluster  # type: ignore[assignment]
+        from marketsched.cores.sections.esdp import EsdpCluster as Cluster  # type: ignore[assignment]
     elif core == "opm":
-        from marketsched.config.clusters.opm import OpmCluster as Cluster  # type: ignore[assignment]
+        from marketsched.cores.sections.opm import OpmCluster as Cluster  # type: ignore[assignment]
     elif isinstance(x, Mapping):
         legal = {"discriminator": "core", "tag": core, "expected_tags": "'ogasched', 'esdp', 'opm'"}
         raise PydanticCustomError("union_tag_invalid", "which", legal)

@@ -200,6 +200,6 @@ def _again(base: type[Section], named: tuple[str, str], values: dict[str, Any]) 
     maker = get(*named)
     if base is _RegisteredWorkload:
         return _workload_class(named[1], maker).model_validate(values)
-    from marketsched.config.policies import policy_section
+    from marketsched.cores.sections.policies import policy_section
 
     return policy_section(named[1]).model_validate(values)

@@ -88,7 +88,7 @@ def run(
         if policies is not None:
             raise InvalidParameterError(place="policies", value=policies, legal=f"none: {base.name} is a market")
         return _run_market(base, first, data, progress, keep_interrupted)
-    from marketsched.play.policies import run_policies
+    from marketsched.cores.playing import run_policies
 
     return run_policies(base, first, policies, data, optimum, progress, keep_interrupted)
 

@@ -87,21 +87,21 @@ def kind_names() -> tuple[str, ...]:
 
 
 _BUILT_IN = {
-    "market": "market_kind",
-    "audit": "audit_kind",
-    "conduct": "conduct_kind",
-    "learning": "learning_kind",
-    "hard": "hard_kind",
-    "experiment": "experiment_kind",
-    "reproduced": "experiment_kind",
-    "core-lies": "core_lies_kind",
-    "sweep": "sweep_kind",
-    "mechanisms": "mechanisms_kind",
-    "loads": "loads_kind",
-    "cluster": "policies_kind",
-    "policies": "policies_kind",
-    "over": "policies_kind",
-}  # module of this room that registers it
+    "market": "marketsched.results.market_kind",
+    "audit": "marketsched.results.audit_kind",
+    "conduct": "marketsched.results.conduct_kind",
+    "learning": "marketsched.results.learning_kind",
+    "hard": "marketsched.results.hard_kind",
+    "experiment": "marketsched.papers.experiment_kind",
+    "reproduced": "marketsched.papers.experiment_kind",
+    "core-lies": "marketsched.cores.results.core_lies_kind",
+    "sweep": "marketsched.results.sweep_kind",
+    "mechanisms": "marketsched.results.mechanisms_kind",
+    "loads": "marketsched.results.loads_kind",
+    "cluster": "marketsched.cores.results.policies_kind",
+    "policies": "marketsched.cores.results.policies_kind",
+    "over": "marketsched.cores.results.policies_kind",
+}  # module that registers it
 _KINDS: dict[str, Kind] = {}
 
 
@@ -128,5 +128,5 @@ def register_kind(name: str) -> Callable[[type[Kind]], type[Kind]]:
 def kind_of(name: str) -> Kind:
     """Return the look of a kind; of one that is not known, the plain one."""
     if name not in _KINDS and name in _BUILT_IN:
-        importlib.import_module(f"marketsched.results.{_BUILT_IN[name]}")
+        importlib.import_module(_BUILT_IN[name])
     return _KINDS.get(name) or Kind()

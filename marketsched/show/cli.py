@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-import marketsched.show.commands.live_slurm  # noqa: F401  (adds its commands to those of `live`)
+import marketsched.live.slurm_command  # noqa: F401  (adds its commands to those of `live`)
+from marketsched.dashboard.command import dashboard
+from marketsched.live.command import live_app
+from marketsched.papers.command import reproduce
 from marketsched.show.commands.audit import audit
 from marketsched.show.commands.compare import compare
-from marketsched.show.commands.dashboard import dashboard
 from marketsched.show.commands.learn import learn
-from marketsched.show.commands.live import live_app
 from marketsched.show.commands.report import report
-from marketsched.show.commands.reproduce import reproduce
 from marketsched.show.commands.sweep import sweep
 from marketsched.show.commands.tools import (
     INTERRUPTED,

@@ -1,4 +1,3 @@
-from .papers.reproducing import reproduce as reproduce
 from .sweeps.runs import Case as Case
 from .sweeps.runs import SweepRun as SweepRun
 from .sweeps.runs import SweepSpec as SweepSpec

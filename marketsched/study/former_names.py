@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from marketsched.comparisons.comparing import Comparison as ClusterComparison
+from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario as ClusterScenario
 from marketsched.play.running import run as run_cluster
-from marketsched.study.comparisons.comparing import Comparison as ClusterComparison
-from marketsched.study.comparisons.comparing import compare
 
 __all__ = ["ClusterComparison", "ClusterScenario", "compare_cluster", "run_cluster"]
 

@@ -34,17 +34,17 @@ from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.running import versions
 from marketsched.results.views import at_least, at_most
-from marketsched.truthfulness.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
-from marketsched.truthfulness.certificate import NEGLIGIBLE, Certificate
-from marketsched.truthfulness.checks import CALL_SECONDS
-from marketsched.truthfulness.own_lies import FixedReport
-from marketsched.truthfulness.owners import certify_owners
-from marketsched.truthfulness.population import certify_population
-from marketsched.truthfulness.scoring import score
-from marketsched.truthfulness.searching import search
-from marketsched.truthfulness.shrinking import shrink
-from marketsched.truthfulness.situation import Situation, situations_of
+from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
+from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE, Certificate
+from marketsched.truthfulness.certificates.owners import certify_owners
+from marketsched.truthfulness.certificates.population import certify_population
+from marketsched.truthfulness.checks.checks import CALL_SECONDS
+from marketsched.truthfulness.searches.own_lies import FixedReport
+from marketsched.truthfulness.searches.scoring import score
+from marketsched.truthfulness.searches.searching import search
+from marketsched.truthfulness.searches.shrinking import shrink
+from marketsched.truthfulness.situations.situation import Situation, situations_of
 
 SEARCHED = 4  # owners per mechanism that the search is run for
 FOR_SHRINKING = 0.2  # share of an owner's budget

@@ -13,10 +13,10 @@ from marketsched.config.scenario import Scenario
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
 from marketsched.results.views import at_least, exact_amount, shown_whole
-from marketsched.truthfulness.evaluation import ROUNDING
-from marketsched.truthfulness.findings import Deviation, Deviations
-from marketsched.truthfulness.situation import Situation
-from marketsched.truthfulness.witness_file import witness_text
+from marketsched.truthfulness.searches.evaluation import ROUNDING
+from marketsched.truthfulness.searches.findings import Deviation, Deviations
+from marketsched.truthfulness.searches.witness_file import witness_text
+from marketsched.truthfulness.situations.situation import Situation
 
 # Columns of the table of confirmed lies.
 CONFIRMED = [

@@ -26,7 +26,8 @@ class KeptOracle:
     Parameters
     ----------
     oracle : FailureOracle
-        An ordinary pickle holds it; `marketsched.truthfulness.guarded_market.Snapshot` holds this object itself.
+        An ordinary pickle holds it; a `Snapshot` (`marketsched.truthfulness.situations.guarded_market`) holds this
+        object itself.
     """
 
     def __init__(self, oracle: FailureOracle) -> None:

@@ -12,7 +12,7 @@ import pytest
 # walk_packages over marketsched alone would miss the three rooms that are mapped into it.
 ROOTS = ("marketsched", "marketsched.agents", "marketsched.mechanisms", "marketsched.relaxed_lp")
 ROOT = Path(__file__).resolve().parents[2]
-OF_AN_EXTRA = {"marketsched.show.dashboard.page": "solara"}  # modules that cannot be imported without it
+OF_AN_EXTRA = {"marketsched.dashboard.page": "solara"}  # modules that cannot be imported without it
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

@@ -105,7 +105,7 @@ def test_wheel_works_on_its_own(wheel, tmp_path):
         for inside in modules_on_disk()
         if inside.endswith(".py") and not inside.endswith("__main__.py")
     )
-    names = [name for name in names if name != "marketsched.show.dashboard.page" or find_spec("solara")]  # of an extra
+    names = [name for name in names if name != "marketsched.dashboard.page" or find_spec("solara")]  # of an extra
     # Without the finder of an editable install, which would supply what the wheel lacks.
     code = f"""
 import sys

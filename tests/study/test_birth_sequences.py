@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from marketsched import Scenario, run
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import promised_ratio
-from marketsched.study.comparisons.birth_sequences import (
+from marketsched.study.hard.birth_sequences import (
     JobSketch,
     MarketLimits,
     entries,
@@ -22,8 +22,8 @@ from marketsched.study.comparisons.birth_sequences import (
     sketched,
     statement,
 )
-from marketsched.study.comparisons.instance_trial import Trial
-from marketsched.study.comparisons.sequence_changes import MOST_RANDOM, Changes
+from marketsched.study.hard.instance_trial import Trial
+from marketsched.study.hard.sequence_changes import MOST_RANDOM, Changes
 
 LIMITS = MarketLimits()
 OVERBOOKED = {

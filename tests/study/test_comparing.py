@@ -10,6 +10,8 @@ from rich.console import Console
 from scipy import optimize, stats
 from typer.testing import CliRunner
 
+from marketsched.comparisons.comparing import compare
+from marketsched.comparisons.mechanisms import summary_table
 from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
@@ -18,8 +20,6 @@ from marketsched.play import hindsight
 from marketsched.results.paired_statistics import losses_seen, ratio_of_means
 from marketsched.results.views import parts_of_view, ratio_text
 from marketsched.show.cli import app
-from marketsched.study.comparisons.comparing import compare
-from marketsched.study.comparisons.mechanisms import summary_table
 
 JOB = {
     "birth": 1,

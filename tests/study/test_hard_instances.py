@@ -12,9 +12,9 @@ from marketsched import Scenario, run
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.mechanisms import InvalidParameterError, UnknownNameError, registry
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.study.comparisons.adversary import search_hard_instance
-from marketsched.study.comparisons.birth_sequences import MarketLimits
-from marketsched.study.comparisons.instance_trial import Outcome
+from marketsched.study.hard.adversary import search_hard_instance
+from marketsched.study.hard.birth_sequences import MarketLimits
+from marketsched.study.hard.instance_trial import Outcome
 
 LIMITS = MarketLimits()
 TIGHT = MarketLimits(capacity=3, horizon=8, max_delay=6)

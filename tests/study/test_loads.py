@@ -8,6 +8,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from marketsched.comparisons.comparing import _play_one, compare
+from marketsched.comparisons.flat_prices import paired_differences
+from marketsched.comparisons.loads import LoadContest, load_table
 from marketsched.config.scenario import Scenario
 from marketsched.config.sections import WorkloadSection
 from marketsched.config.strict_yaml import dump_yaml
@@ -16,9 +19,6 @@ from marketsched.play.hindsight import load_asked
 from marketsched.results.result import load as load_result
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
-from marketsched.study.comparisons.comparing import _play_one, compare
-from marketsched.study.comparisons.flat_prices import paired_differences
-from marketsched.study.comparisons.loads import LoadContest, load_table
 
 
 def one(name, value, birth=1, duration=1, nodes=1, deadline=None, **point):

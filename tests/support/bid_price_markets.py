@@ -9,7 +9,7 @@ from marketsched.mechanisms import DeadlineValue, EventKind, LinearValue, Statem
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.truthfulness.guarded_market import Snapshot
+from marketsched.truthfulness.situations.guarded_market import Snapshot
 from naive_bid_prices import NaiveBidPrices
 
 SIZES = {"max_concurrency": 3, "max_duration": 5, "max_value": 60.0, "max_delay": 14}

@@ -26,8 +26,8 @@ DATA = (  # beside modules: what the commands read, one of each kind
     "marketsched/live/job_submit.lua",
     "marketsched/show/reports/report.jinja",
     "marketsched/show/reports/report.css",
-    "marketsched/show/dashboard/assets/page.css",
-    "marketsched/show/dashboard/assets/theme.js",
+    "marketsched/dashboard/assets/page.css",
+    "marketsched/dashboard/assets/theme.js",
 )
 
 

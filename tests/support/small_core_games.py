@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from marketsched.agents.cluster_channels import ChannelGame
-from marketsched.agents.cluster_jobs import JobGame
-from marketsched.agents.cluster_ports import PortGame
+from marketsched.cores.agents.channels import ChannelGame
+from marketsched.cores.agents.jobs import JobGame
+from marketsched.cores.agents.ports import PortGame
 from marketsched.mechanisms.allocation import (
     BipartiteCluster,
     Fairness,

@@ -4,12 +4,12 @@ import math
 
 import pandas as pd
 
+from marketsched.papers.claims import Claim, exact_row, mean_row
+from marketsched.papers.experiment_kind import verdict_counts
+from marketsched.papers.folder import write_overview
+from marketsched.papers.runs import Line, Panel, lines_table
 from marketsched.play.running import versions
-from marketsched.results.experiment_kind import verdict_counts
 from marketsched.results.result import Result
-from marketsched.study.papers.claims import Claim, exact_row, mean_row
-from marketsched.study.papers.folder import write_overview
-from marketsched.study.papers.runs import Line, Panel, lines_table
 
 
 def write_reproduction(folder, missing=()):

@@ -16,8 +16,8 @@ from marketsched.mechanisms.mechanism import Event
 from marketsched.show.cli import app
 from marketsched.truthfulness import replay_witness, situation_of
 from marketsched.truthfulness.audit import audit
-from marketsched.truthfulness.evaluation import prepared
-from marketsched.truthfulness.findings import Deviation
+from marketsched.truthfulness.searches.evaluation import prepared
+from marketsched.truthfulness.searches.findings import Deviation
 
 VALUES = (10.0, 7.0, 4.0, 2.0)
 

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from draws import many
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.truthfulness.betting import mean_interval
+from marketsched.truthfulness.searches.betting import mean_interval
 
 
 @pytest.mark.parametrize(

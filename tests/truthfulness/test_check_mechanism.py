@@ -15,8 +15,8 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.truthfulness import MechanismCheckError, check_mechanism, mechanism_checks
-from marketsched.truthfulness.check_markets import check_market, play
-from marketsched.truthfulness.checks import CHECKS
+from marketsched.truthfulness.checks.check_markets import check_market, play
+from marketsched.truthfulness.checks.checks import CHECKS
 
 AUCTION = "later jobs change nothing"  # auctions decide by comparing bids
 NOT_CLAIMED = {

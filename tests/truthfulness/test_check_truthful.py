@@ -6,12 +6,13 @@ import pytest
 
 from draws import many
 from faulty_mechanisms import FAULTS, UNFAIR
+from marketsched.cores import check_policy
+from marketsched.cores.audit.worlds import PortWorld
 from marketsched.mechanisms import InvalidParameterError, get_mechanism
 from marketsched.testing import mechanism_tests, policy_tests
-from marketsched.truthfulness import check_policy, check_truthful
-from marketsched.truthfulness.cores.worlds import PortWorld
-from marketsched.truthfulness.tiny_domains import tiny_domains
-from marketsched.truthfulness.truth_tests import DRAWN, replay_drawn, replay_tiny, truthful_checks
+from marketsched.truthfulness import check_truthful
+from marketsched.truthfulness.checks.tiny_domains import tiny_domains
+from marketsched.truthfulness.checks.truth_tests import DRAWN, replay_drawn, replay_tiny, truthful_checks
 
 RULES = {"pricing": {"kind": "posted", "prices": [0.3]}, "oracle": {"kind": "exact"}}
 

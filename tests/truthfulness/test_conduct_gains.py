@@ -15,10 +15,10 @@ from marketsched.mechanisms.registry import get_mechanism
 from marketsched.results.result import load
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
-from marketsched.truthfulness import conduct_gains
-from marketsched.truthfulness.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
-from marketsched.truthfulness.conduct_gains import play_conducts
-from marketsched.truthfulness.conducts import BELIEFS, arriving_ghost, identities
+from marketsched.truthfulness.conduct import conduct_gains
+from marketsched.truthfulness.conduct.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
+from marketsched.truthfulness.conduct.conduct_gains import play_conducts
+from marketsched.truthfulness.conduct.conducts import BELIEFS, arriving_ghost, identities
 
 SIZES = {"capacity": 2, "horizon": 16, "max_concurrency": 2, "max_duration": 3, "max_value": 20.0, "max_delay": 12}
 

@@ -34,8 +34,8 @@ from marketsched.agents.loop import Fate
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import DeadlineValue, LinearValue, Requirement, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.truthfulness.families import Family, default_families, interleaved, paired
-from marketsched.truthfulness.own_lies import FixedReport, OwnLie, misreport_of
+from marketsched.truthfulness.searches.families import Family, default_families, interleaved, paired
+from marketsched.truthfulness.searches.own_lies import FixedReport, OwnLie, misreport_of
 
 PUBLIC = PublicInformation(8, 40, 12, max_concurrency=4, max_duration=6, max_value=20.0)
 LAW = [(3, 2, 0.5), (4, 4, 0.25), (6, 1, 0.125)]

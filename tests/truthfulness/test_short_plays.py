@@ -9,9 +9,9 @@ from marketsched.mechanisms import BidPrice, DeadlineValue, FirstCome, LinearVal
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.truthfulness import Situation
-from marketsched.truthfulness.families import default_families, interleaved
-from marketsched.truthfulness.guarded_market import MechanismFault
-from marketsched.truthfulness.short_plays import ShortPlays, WatchedStatement
+from marketsched.truthfulness.searches.families import default_families, interleaved
+from marketsched.truthfulness.situations.guarded_market import MechanismFault
+from marketsched.truthfulness.situations.short_plays import ShortPlays, WatchedStatement
 from strict_mechanism import StrictMechanism
 
 SIZES = {"capacity": 5, "horizon": 16, "max_concurrency": 3, "max_duration": 4, "max_value": 12.0, "max_delay": 9}

@@ -24,8 +24,8 @@ from marketsched.truthfulness import (
     shrink,
     situation_of,
 )
-from marketsched.truthfulness.own_lies import misreport_of
-from marketsched.truthfulness.witness_file import read_witness
+from marketsched.truthfulness.searches.own_lies import misreport_of
+from marketsched.truthfulness.searches.witness_file import read_witness
 from small_mechanisms import BIDDER, UNIFORM, HighestBid, OpenMarket, auction
 
 

@@ -19,8 +19,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportEr
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness import Other, Situation, situation_of
-from marketsched.truthfulness.lotteries import as_job, of_arrived, of_statement, of_waiting
-from marketsched.truthfulness.plays import MECHANISM, stream
+from marketsched.truthfulness.situations.lotteries import as_job, of_arrived, of_statement, of_waiting
+from marketsched.truthfulness.situations.plays import MECHANISM, stream
 from small_mechanisms import OpenMarket
 from strict_mechanism import StrictMechanism
 

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from marketsched.config.scenario import Scenario
+from marketsched.cores.worlds.records import series_availability
 from marketsched.mechanisms import ExactOracle, PostedPriceMechanism, PostedPricing
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.play.running import run
 from marketsched.show.cli import app
-from marketsched.worlds.clusters.records import series_availability
 from marketsched.worlds.logs.formats import format_of, spot_gpu_log
 from marketsched.worlds.traces import get_trace, verify
 from marketsched.worlds.traces.spot_series import read_spot_series, spot_prices, spot_statistics

@@ -101,7 +101,7 @@ def audit(
             _conduct(base, mechanism, owners, past_owners, runs, families, seed, out, force, data, as_json)
             return
         if base.kind != "market":
-            from marketsched.truthfulness.cores.auditing import audit_cores
+            from marketsched.cores.audit.auditing import audit_cores
 
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
@@ -157,8 +157,8 @@ def _conduct(
     as_json: bool,
 ) -> None:
     """Measure conduct outside the model; that it pays breaks no promise."""
-    from marketsched.truthfulness.conduct_audit import audit_conduct
-    from marketsched.truthfulness.conducts import FAMILIES
+    from marketsched.truthfulness.conduct.conduct_audit import audit_conduct
+    from marketsched.truthfulness.conduct.conducts import FAMILIES
 
     folder = target_folder(out, f"{file_name(base.name)}-conduct", force)
     with progress_bar() as tell:
@@ -188,8 +188,8 @@ def _published(
     as_json: bool,
 ) -> NoReturn:
     """Audit the policies of all cores in the worlds of docs/allocation.md, and leave."""
+    from marketsched.cores.audit.auditing import audit_published
     from marketsched.mechanisms.errors import InvalidParameterError
-    from marketsched.truthfulness.cores.auditing import audit_published
 
     if scenario is not None:
         raise InvalidParameterError(place="SCENARIO", value=scenario, legal="none beside --published")

@@ -26,7 +26,7 @@ RUNS, LOG_RUNS = 20, 3  # paired runs, where nothing is said
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
-    from marketsched.study.comparisons.adversary import HardInstance
+    from marketsched.study.hard.adversary import HardInstance
 
 
 def compare(
@@ -139,8 +139,8 @@ def _compare(
     as_json: bool,
     options: dict[str, Any],
 ) -> None:
-    from marketsched.study.comparisons.comparing import compare as compare_all
-    from marketsched.study.comparisons.over import compare_over, values_over
+    from marketsched.comparisons.comparing import compare as compare_all
+    from marketsched.comparisons.over import compare_over, values_over
 
     folder = target_folder(out, f"{file_name(base.name)}-compared", force)
     with progress_bar() as tell:
@@ -175,7 +175,7 @@ def _search(
     """Search for each mechanism in turn; one scenario file each."""
     from marketsched.config.named_mechanisms import named_mechanisms
     from marketsched.config.scenario import Scenario
-    from marketsched.study.comparisons.adversary import hard_instances, search_hard_instance
+    from marketsched.study.hard.adversary import hard_instances, search_hard_instance
 
     starts: list[tuple[str, Any, Any]] = []
     if base is None:

@@ -291,7 +291,7 @@ def _files(path: Path) -> Iterable[tuple[str, str, str]]:
 def overview(experiments: Sequence[Result]) -> list[Shown]:
     """Return the counts of verdicts: of every paper and of all, then of every experiment."""
     # Its kind draws, too: loaded for a folder that holds experiments alone.
-    from marketsched.results.experiment_kind import COLOURS as VERDICTS
+    from marketsched.papers.experiment_kind import COLOURS as VERDICTS
 
     papers: dict[str, list[int]] = {}
     lines = []

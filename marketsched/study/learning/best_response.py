@@ -1,7 +1,7 @@
 """An owner that looks for its best lie with the audit's own search, against what the others did last.
 
 Every so many days it takes the others' last reports for true, as the audit does, searches for the
-misreport that pays most (:func:`marketsched.truthfulness.searching.search`), and keeps it until the
+misreport that pays most (:func:`marketsched.truthfulness.searches.searching.search`), and keeps it until the
 next search. Where all owners do so in turn that is iterated best response. Under a mechanism that is
 truthful a search confirms nothing, and the owner goes on telling the truth.
 """
@@ -20,10 +20,10 @@ from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.study.learning.repeated_market import Played, RepeatedMarket
-from marketsched.truthfulness.findings import Deviation, Deviations
-from marketsched.truthfulness.own_lies import OwnLie
-from marketsched.truthfulness.searching import search
-from marketsched.truthfulness.situation import Other, Situation
+from marketsched.truthfulness.searches.findings import Deviation, Deviations
+from marketsched.truthfulness.searches.own_lies import OwnLie
+from marketsched.truthfulness.searches.searching import search
+from marketsched.truthfulness.situations.situation import Other, Situation
 
 LOOKS, MORE = 3, 4  # searches, each with so many times the plays of the one before, if there were too few
 

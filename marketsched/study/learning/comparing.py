@@ -12,11 +12,11 @@ from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
+from marketsched.play.workers import cores
 from marketsched.results.result import Result
 from marketsched.study.learning.curves import Progress, learning_curves
 from marketsched.study.learning.markets import BIRTHS, PATIENCE, contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
-from marketsched.study.workers import cores
 
 LEARNERS = ("adahedge", "hedge", "exp3", "ucb1", "best-responding")
 SHORT = {"ucb": "ucb1", "best-response": "best-responding"}

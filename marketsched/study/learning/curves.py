@@ -22,11 +22,11 @@ from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import LARGEST_SEED
 from marketsched.play.running import versions
+from marketsched.play.workers import run_in_processes
 from marketsched.results.result import Result
 from marketsched.study.learning.markets import contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.learning.runs import LearningRun, learn
-from marketsched.study.workers import run_in_processes
 
 Progress = Callable[[str, int, int], None]  # what was run, runs done, runs in all
 

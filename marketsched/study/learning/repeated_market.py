@@ -31,8 +31,8 @@ from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.hindsight import Bracket, optimum_bracket
-from marketsched.truthfulness.guarded_market import Factory, GuardedMarket, Snapshot, no_collection, snapshot
-from marketsched.truthfulness.lotteries import fate_of
+from marketsched.truthfulness.situations.guarded_market import Factory, GuardedMarket, Snapshot, no_collection, snapshot
+from marketsched.truthfulness.situations.lotteries import fate_of
 
 
 @dataclass(frozen=True)

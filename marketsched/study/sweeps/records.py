@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marketsched.play.workers import one_thread
 from marketsched.study.fingerprint import difference, fingerprint
-from marketsched.study.workers import one_thread
 
 DONE, FAILED, REFUSED = "done", "failed", "refused"
 LONGEST_ERROR = 500  # characters of an error that a table, a manifest and a terminal show

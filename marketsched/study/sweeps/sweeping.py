@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import SweepError
+from marketsched.play.workers import cores, run_in_processes
 from marketsched.results.result import Result, load
 from marketsched.study.fingerprint import fingerprint
 from marketsched.study.sweeps.folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
 from marketsched.study.sweeps.records import FAILED, REFUSED, Task, killed, perform
 from marketsched.study.sweeps.runs import SweepRun, SweepSpec, read_spec, runs_from, runs_of
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
-from marketsched.study.workers import cores, run_in_processes
 from marketsched.worlds.traces import data_folder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from draws import many
 from marketsched.mechanisms import DeadlineValue, MonteCarloOracle, StatementOfWork, get_mechanism
 from marketsched.mechanisms.posted.oracle_in_use import KeptOracle, OracleInUse
-from marketsched.truthfulness.guarded_market import GuardedMarket, Snapshot
+from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot
 
 SIZES = {"capacity": 6, "horizon": 40, "max_concurrency": 2, "max_duration": 4, "max_value": 12.0, "max_delay": 9}
 ORACLES = {

@@ -1,0 +1,249 @@
+"""Compare mechanisms on the same jobs, or policies in the same clusters, over many seeds.
+
+One instance says little: ratios differ by tens of per cent from seed to seed. Runs are paired: every
+seed draws a world of its own, everybody meets the same one, and beside what each earned stands the best
+there could be in that seed. Seeds share nothing, so they may be played in several processes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+
+from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import is_log
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import checked_seed
+from marketsched.play.running import Progress, versions
+from marketsched.results.paired_statistics import CONFIDENCE
+from marketsched.results.result import Result
+
+DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
+LOG_DEFAULT = (
+    "bid-price",
+    "first-come",
+    "posted-price",
+    "easy-backfill",
+    "fair-share",
+    "largest-value-first",
+)  # of a log
+OPTIMUM_SECONDS = 10.0
+Tell = Callable[[str], None]  # told what comes now
+Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
+
+
+Comparison = Result  # what `compare` returns
+
+
+class Contest(Protocol):
+    """Who is compared in which scenario: what the harness of paired runs needs of either kind."""
+
+    compared: ClassVar[str]
+    kind: ClassVar[str]  # of the result
+    summed_only: ClassVar[tuple[str, ...]]  # tables that the summary is made of, and that are not kept
+    labels: list[str]
+    steps: int
+
+    def play(self, seed: int, tell: Tell) -> Found:
+        """Play everybody in the world of one seed; ``runs`` holds one row each, ``steps`` steps are told."""
+        ...
+
+    def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """Return one row for each that is compared, over all finished seeds."""
+        ...
+
+    def about(self, found: Found) -> dict[str, Any]:
+        """Return what belongs into the manifest beside what every comparison says of itself."""
+        ...
+
+
+def compare(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    mechanisms: Sequence[str] | None = None,
+    runs: int = 20,
+    seed: int = 0,
+    *,
+    loads: Sequence[float] | None = None,
+    data: str | PathLike[str] | None = None,
+    optimum_seconds: float | None = None,
+    growth: bool = True,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    keep_interrupted: bool = False,
+) -> Result:
+    """Run every mechanism on the jobs, or every policy on the clusters, of the same seeds.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        Jobs, limits and rules; or a cluster, who arrives and slots.
+    mechanisms : sequence of str, optional
+        Names of the registry, each perhaps with rules of its own, as in
+        ``"reduction:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
+        cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
+        None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of a cluster the scenario's policies.
+    runs : int
+        Seeds ``seed .. seed + runs - 1``.
+    seed : int
+        The first one.
+    loads : sequence of float, optional
+        Of a market: compare at each of these loads, which the number of nodes makes
+        (`marketsched.comparisons.loads`). None: on the nodes of the scenario alone.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    optimum_seconds : float, optional
+        How long the exact optimum of one seed may take; 0: only the dual bound (29) is computed, and of
+        a cluster the best there could be is not looked for at all. None: 10, and 0 with ``loads`` and of a log.
+    growth : bool
+        Of a cluster: whether regret is measured at shorter horizons, too, to tell how it grows; needs
+        ``optimum_seconds`` above 0, and a core whose regret is a matter of horizons.
+    jobs : int
+        Processes that share the seeds; a script of yours then needs ``if __name__ == "__main__":``. What is
+        found does not depend on it.
+    progress : function of (int, int, str), optional
+        Called before each step with how many are done, how many there are, and what comes now; with several
+        processes after each seed.
+    keep_interrupted : bool
+        On Ctrl-C return the finished seeds instead of raising ``KeyboardInterrupt``.
+
+    Returns
+    -------
+    Result
+        Of kind ``mechanisms``, ``loads``, or ``policies`` of a cluster. ``runs``: one row per seed and mechanism
+        (and load) or policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward
+        so far, at most 400 slots of it; ``regrets``, the regret at every horizon, if growth was asked for; ``jobs``,
+        one row per seed, policy and job, of a core that tells jobs apart. Of a log ``waits``, per seed and mechanism
+        how long jobs waited (`marketsched.results.waits`), and, without ``loads``, ``schedules``, who ran when in the
+        first seed. ``meta`` says what is needed to do it again. If it was interrupted it holds the seeds that
+        everybody finished.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number, a mechanism, a policy or the scenario is at fault, or no load leaves as many nodes as the
+        widest job may need.
+    MissingDataError, TraceError, SolverError
+        If the scenario needs a trace that is not there or damaged, or a solver fails.
+
+    Examples
+    --------
+    >>> job = {"birth": 1, "concurrency": 1, "value": {"kind": "deadline", "value": 4, "deadline": 2},
+    ...     "requirements": [{"arrival": 1, "duration": 1, "probability": 1}]}
+    >>> market = {"name": "six for five", "workload": {"kind": "jobs", "capacity": 5, "horizon": 6,
+    ...     "max_concurrency": 1, "max_duration": 2, "max_value": 4, "max_delay": 6,
+    ...     "jobs": [{"name": str(i), **job} for i in range(6)]}}
+    >>> found = compare(market, ["exponential", "first-come"], runs=1).summary
+    >>> found[["mechanism", "welfare", "ratio_low", "ratio_high"]].values.tolist()
+    [['exponential', 16.0, 1.25, 1.25], ['first-come', 20.0, 1.0, 1.0]]
+    """
+    base = Scenario.of(scenario)
+    n_runs = whole_parameter("runs", runs, 1)
+    n_processes = whole_parameter("jobs", jobs, 1)
+    first = checked_seed(seed, n_runs)
+    seconds = finite_parameter("optimum_seconds", optimum_seconds) if optimum_seconds is not None else None
+    contest = _contest(base, mechanisms, loads, data, seconds, growth, first)
+    began = time.perf_counter()
+    found, complete = _played(contest, range(first, first + n_runs), n_processes, progress, keep_interrupted)
+    tables = {name: _below_each_other(parts) for name, parts in found.items()}
+    meta = {
+        "scenario": base.name,
+        "core": base.kind,
+        contest.compared: contest.labels,
+        "seed": first,
+        "runs": int(tables["runs"]["seed"].nunique()),
+        "runs_asked_for": n_runs,
+        "confidence": CONFIDENCE,
+        **contest.about(found),
+        "versions": versions(),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    meta["complete"] = complete
+    shown = {name: table for name, table in tables.items() if not table.empty and name not in contest.summed_only}
+    return Result(contest.kind, shown, contest.summary(tables), meta, {"scenario.yaml": base.to_yaml()})
+
+
+def _contest(
+    base: Scenario,
+    names: Sequence[str] | None,
+    loads: Sequence[float] | None,
+    data: str | PathLike[str] | None,
+    seconds: float | None,
+    growth: bool,
+    first: int,
+) -> Contest:
+    if base.kind != "market":
+        from marketsched.cores.comparing import PolicyContest
+
+        if loads is not None:
+            raise InvalidParameterError("loads", legal="a market: a cluster has no load that its nodes make")
+        return PolicyContest(base, names, data, optimum=seconds != 0, growth=growth)
+    from marketsched.comparisons.loads import LoadContest
+    from marketsched.comparisons.mechanisms import MechanismContest
+
+    log = is_log({"workload": {"kind": base.workload.kind}})
+    names = (LOG_DEFAULT if log else DEFAULT) if names is None else names
+    seconds = 0.0 if log and seconds is None else seconds
+    if loads is not None:
+        return LoadContest(base, names, loads, data, seconds or 0.0)
+    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first)
+
+
+def _played(
+    contest: Contest, seeds: range, n_processes: int, progress: Progress | None, keep_interrupted: bool
+) -> tuple[Found, bool]:
+    """Return what all finished seeds have left, in their order, and whether all were played."""
+    by_seed: dict[int, Found] = {}
+    complete = True
+    try:
+        for seed, found in _plays(contest, seeds, n_processes, progress):
+            by_seed[seed] = found
+    except KeyboardInterrupt:
+        if not keep_interrupted or not by_seed:
+            raise
+        complete = False
+    together: Found = {}
+    for seed in sorted(by_seed):
+        for name, parts in by_seed[seed].items():
+            together.setdefault(name, []).extend(parts)
+    return together, complete
+
+
+def _plays(contest: Contest, seeds: range, n_processes: int, progress: Progress | None) -> Iterator[tuple[int, Found]]:
+    """Yield each seed that is finished with what it has left."""
+    done, steps = 0, len(seeds) * contest.steps
+
+    def tell(what: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(done, steps, what)
+        done += 1
+
+    if min(n_processes, len(seeds)) == 1:
+        for seed in seeds:
+            yield seed, contest.play(seed, tell)
+        return
+    from marketsched.play.workers import run_in_processes
+
+    for place, ((_, seed), found) in enumerate(
+        run_in_processes(_play_one, [(contest, seed) for seed in seeds], n_processes), 1
+    ):
+        yield seed, found
+        if progress is not None:
+            progress(place * contest.steps, steps, f"seed {seed} is finished")
+
+
+def _play_one(task: tuple[Contest, int]) -> Found:
+    """Play one seed in a process of its own."""
+    contest, seed = task
+    return contest.play(seed, lambda what: None)
+
+
+def _below_each_other(parts: list[Any]) -> pd.DataFrame:
+    """Return one table of many rows, or of many tables."""
+    tables = parts and isinstance(parts[0], pd.DataFrame)
+    return pd.concat(parts, ignore_index=True) if tables else pd.DataFrame(parts)

@@ -1,0 +1,162 @@
+"""Mechanisms on the same jobs at several loads: the workload of a seed is built once, and the nodes vary.
+
+The load is the work that jobs really need over the nodes there are until the last birth; the capacity of a
+seed is the whole number of nodes that comes closest (`Workload.capacity_at`). What each mechanism earns is a share of
+the bound on the best schedule of that seed at that load; all differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from marketsched.comparisons.comparing import Found, Tell
+from marketsched.comparisons.flat_prices import flat_shares, paired_differences, shares
+from marketsched.comparisons.mechanisms import MechanismContest
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.paired_statistics import CONFIDENCE, spread
+from marketsched.worlds.workload import Workload
+
+
+class LoadContest:
+    """Mechanisms of one market at several loads; see `marketsched.comparisons.comparing.Contest`."""
+
+    compared: ClassVar[str] = "mechanisms"
+    kind: ClassVar[str] = "loads"
+    summed_only: ClassVar[tuple[str, ...]] = ("notes",)
+
+    def __init__(
+        self,
+        base: Scenario,
+        mechanisms: Sequence[str],
+        loads: Sequence[float],
+        data: str | PathLike[str] | None,
+        seconds: float,
+    ) -> None:
+        self._base, self._data = base, data
+        self._contest = MechanismContest(base, mechanisms, data, seconds)
+        self._loads = _checked_loads(loads)
+        self.labels = self._contest.labels
+        self.steps = len(self._loads) * self._contest.steps
+
+    def play(self, seed: int, tell: Tell) -> Found:
+        """Return one row per load and mechanism for the jobs of one seed; no figures where nodes are too few."""
+        workload = self._base.workload_of(seed, self._data)
+        widest = self._base.mechanism.max_concurrency or workload.max_concurrency
+        rows: list[dict[str, Any]] = []
+        waits: list[pd.DataFrame] = []
+        for load in self._loads:
+            capacity = workload.capacity_at(load)
+            about = {"load": load, "capacity": capacity, "refused": ""}
+            if capacity < widest:
+                named = {"scenario": self._base.name, "seed": seed}
+                why = f"{capacity} nodes, and jobs may be {widest} wide{_way_out(workload, widest, capacity)}"
+                rows += [
+                    {**about, **named, "mechanism": label, "welfare": np.nan, "refused": why} for label in self.labels
+                ]
+                continue
+            found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
+            rows += [{**about, **row} for row in found["runs"]]
+            waits += [table.assign(load=load) for table in found.get("waits", [])]
+        return {"runs": rows, "notes": [dict(workload.notes)], **({"waits": waits} if waits else {})}
+
+    def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """Return one row per load and mechanism.
+
+        Raises
+        ------
+        InvalidParameterError
+            If no load leaves as many nodes as the widest job may need.
+        """
+        runs = tables["runs"]
+        if runs["welfare"].isna().all():
+            row = runs.sort_values("capacity").iloc[-1]
+            raise InvalidParameterError(
+                f"loads = {', '.join(f'{load:g}' for load in self._loads)}: at {row['load']:g}, {row['mechanism']}: "
+                f"{row['refused']}: expected lower loads"
+            )
+        return load_table(runs, self.labels, CONFIDENCE)
+
+    def about(self, found: Found) -> dict[str, Any]:
+        """Return the loads, and how long the exact optimum of a seed was allowed to take."""
+        return {"loads": list(self._loads), **self._contest.about(found)}
+
+
+def _way_out(workload: Workload, widest: int, capacity: int) -> str:
+    """Say which loads leave nodes for the widest job, and how the jobs of a log can be made narrower."""
+    most = np.floor(100 * workload.load_at(widest)) / 100
+    ways = [f"loads up to {most:g} leave enough"] if most > 0 else []
+    if "rule" in workload.notes:
+        ways.append(f"--set workload.max_concurrency={capacity} leaves wider jobs out")
+    return f" ({'; '.join(ways)})" if ways else ""
+
+
+def _told(tell: Tell, load: float, what: str) -> None:
+    tell(f"load {load:g}, {what}")
+
+
+def _checked_loads(loads: Sequence[float]) -> tuple[float, ...]:
+    """Return loads as numbers, in order.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is none, one is not above 0, or two are equal.
+    """
+    listed = [loads] if isinstance(loads, (str, int, float)) else list(loads)
+    found = [finite_parameter(f"loads[{i}]", load, "(0, inf)") for i, load in enumerate(listed)]
+    if not found or len(set(found)) < len(found):
+        raise InvalidParameterError(place="loads", value=listed, legal="at least one number above 0, each once")
+    return tuple(sorted(found))
+
+
+def load_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float) -> pd.DataFrame:
+    """Return one row per load and mechanism.
+
+    ``share`` is the mean over seeds of welfare over the bound on OPT of that seed, ``share_low`` and
+    ``share_high`` Student's interval; ``over_first_come``, ``over_best_flat`` and, where durations are hidden,
+    ``over_best_flat_known`` are paired differences in the same unit, with intervals, and ``first_come_share``
+    and so on what those earn. ``refused`` counts the seeds at which there were fewer nodes than the widest job
+    may need, or than the mechanism takes: they are in no other figure, and ``why`` says it of one of them.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        One row per seed, load and mechanism.
+    mechanisms : sequence of str
+        In the order of the rows.
+    confidence : float
+        Of every interval.
+    """
+    rows = []
+    for load in sorted(runs["load"].unique().tolist()):
+        for name in mechanisms:
+            own = runs[(runs["load"] == load) & (runs["mechanism"] == name)].sort_values("seed")
+            rows.append({"load": load, "mechanism": name, **_row(own, confidence)})
+    return pd.DataFrame(rows)
+
+
+def _row(runs: pd.DataFrame, confidence: float) -> dict[str, Any]:
+    played = runs[runs["welfare"].notna()]
+    row: dict[str, Any] = {"runs": len(played), "refused": len(runs) - len(played), "nodes": runs["capacity"].mean()}
+    row["why"] = runs["refused"].max()
+    if played.empty:
+        return row
+    share = spread(shares(played["welfare"], played["opt_high"]), confidence)
+    row |= {"share": share.mean, "share_low": share.low, "share_high": share.high}
+    row |= paired_differences(played, confidence) | flat_shares(played, confidence)
+    row["best_flat_price"] = played["best_flat_price"].mean()
+    row["revenue_share"] = spread(shares(played["revenue"], played["opt_high"]), confidence).mean
+    row["completed_share"] = played["completed"].sum() / max(played["jobs"].sum(), 1)
+    row["utilisation"] = played["utilisation"].mean()
+    row["evicted"] = played["evicted"].mean()
+    row["exact_optima"] = int((played["opt_kind"] == "exact").sum())
+    row["seconds"] = played["seconds"].mean()
+    return row

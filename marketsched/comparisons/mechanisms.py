@@ -1,0 +1,225 @@
+"""Mechanisms on the same jobs: welfare, revenue, and E[OPT] / E[welfare] with intervals.
+
+For each seed the workload is built once, and every mechanism meets it. The best schedule in hindsight is
+known exactly where it can be found in time, and otherwise enclosed (`Bracket`); the ratio of means is
+enclosed accordingly, and its interval covers the sampling of the runs on top. Beside it stand paired
+differences to first-come at price 0 and at the best flat price in hindsight (`flat_prices`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from marketsched.comparisons.comparing import Found, Tell
+from marketsched.comparisons.flat_prices import FlatPrices, paired_differences
+from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.hindsight import Bracket, optimum_bracket
+from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
+from marketsched.results.schedules import schedule_table
+from marketsched.results.waits import waits_table
+
+if TYPE_CHECKING:
+    from marketsched.agents.result import RunResult
+    from marketsched.agents.setup import MarketSetup
+    from marketsched.worlds.workload import Workload
+
+COUNTED = (
+    "welfare",
+    "revenue",
+    "owners_utility",
+    "jobs",
+    "completed",
+    "dropped",
+    "cancelled",
+    "evicted",
+    "utilisation",
+)
+PROMISED = ("promised_ratio", "promise_holds", "promise_conditions")
+
+
+class MechanismContest:
+    """Mechanisms of one market; see `marketsched.comparisons.comparing.Contest`."""
+
+    compared: ClassVar[str] = "mechanisms"
+    kind: ClassVar[str] = "mechanisms"
+    summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes", "drawn")
+
+    def __init__(
+        self,
+        base: Scenario,
+        mechanisms: Sequence[str],
+        data: str | PathLike[str] | None,
+        seconds: float,
+        drawn_seed: int | None = None,
+    ) -> None:
+        """Of a log, who ran when in ``drawn_seed`` is kept for pictures."""
+        self._drawn_seed = drawn_seed
+        self._base, self._data, self._seconds = base, data, seconds
+        self._mechanisms = named_mechanisms(base, mechanisms)
+        self.labels = [each.label for each in self._mechanisms]
+        self.steps = len(self.labels) + 2
+
+    def play(self, seed: int, tell: Tell) -> Found:
+        """Return one row per mechanism for the jobs of one seed."""
+        return self.play_on(self._base.workload_of(seed, self._data), None, seed, tell)
+
+    def play_on(self, workload: Workload, capacity: int | None, seed: int, tell: Tell) -> Found:
+        """Play everybody on jobs that are built, on so many nodes; None: on those of the scenario.
+
+        A mechanism that does not take so many nodes has the reason in column ``refused``, and no figures.
+        """
+        world = _World(workload, capacity, seed, self._data)
+        flat = FlatPrices(self._base, world.setup, lambda setup: float(world.played(setup)["welfare"]))
+        rows: list[dict[str, Any]] = []
+        promises = []
+        waits: list[pd.DataFrame] = []
+        schedules: list[pd.DataFrame] = []
+        log = "rule" in workload.notes
+        for each in self._mechanisms:
+            tell(f"seed {seed}, {each.label}")
+            began = time.perf_counter()
+            try:
+                setup = world.setup(each.scenario)
+            except InvalidParameterError as error:
+                if capacity is None:
+                    raise
+                rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
+                continue
+            promises.append({"mechanism": each.label, **_promised(each, setup)})
+            result = world.result(setup)
+            summary = result.summary
+            if log:  # who waited how long is asked of it
+                table = waits_table(result.jobs, workload.round_seconds)
+                waits.append(table.assign(seed=seed, mechanism=each.label))
+            if log and seed == self._drawn_seed:
+                schedules.append(schedule_table(result.jobs, each.label, setup.horizon, workload.round_seconds))
+            row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
+            rows.append({**row, "seconds": time.perf_counter() - began})
+            flat.note(setup, row["welfare"])
+        tell(f"seed {seed}, first-come at flat prices")
+        flat_prices = flat.figures()
+        tell(f"seed {seed}, best schedule in hindsight")
+        best = max(row["welfare"] for row in [*rows, {"welfare": 0.0}] if np.isfinite(row["welfare"]))
+        bracket = optimum_bracket(flat.jobs, flat.capacity, seconds=self._seconds)
+        # Sums differ in the last digit.
+        bracket = Bracket(max(bracket.low, best), max(bracket.high, best), bracket.kind)
+        about = {"scenario": self._base.name, "seed": seed}
+        optimum = {"opt_low": bracket.low, "opt_high": bracket.high, "opt_kind": bracket.kind}
+        return {
+            "runs": [{**about, **row, **optimum, **flat_prices} for row in rows],
+            "promises": promises,
+            "notes": [dict(workload.notes)],
+            **({"waits": waits} if waits else {}),
+            **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
+        }
+
+    def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """Return one row per mechanism, with what is promised of it in the first seed."""
+        promises = tables["promises"].drop_duplicates("mechanism")
+        return summary_table(tables["runs"], self.labels, CONFIDENCE).merge(promises, on="mechanism")
+
+    def about(self, found: Found) -> dict[str, Any]:
+        """Return how long the exact optimum of a seed was allowed to take, and what the workload says of itself."""
+        drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
+        return {"optimum_seconds": self._seconds, "workload": dict(found["notes"][0]), **drawn}
+
+
+class _World:
+    """The jobs of one seed on so many nodes, for any mechanism."""
+
+    def __init__(self, workload: Workload, capacity: int | None, seed: int, data: str | PathLike[str] | None) -> None:
+        self._workload, self._capacity, self._seed, self._data = workload, capacity, seed, data
+
+    def setup(self, scenario: Scenario) -> MarketSetup:
+        """Return the setup that `Scenario.setup` makes of this seed."""
+        market = scenario if self._capacity is None else scenario.with_capacity(self._capacity)
+        return market.setup(self._rng(), data=self._data, workload=self._workload)
+
+    def played(self, setup: MarketSetup) -> dict[str, Any]:
+        """Play a setup to its end; return the summary."""
+        return self.result(setup).summary
+
+    def result(self, setup: MarketSetup) -> RunResult:
+        """Play a setup to its end."""
+        from marketsched.agents.market_run import MarketRun
+
+        return MarketRun(setup, lookahead=0).run()
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self._seed))
+
+
+def _drawn(workload: Workload, capacity: int, seed: int) -> dict[str, Any]:
+    """Return what pictures of schedules say of the market they are of."""
+    sizes = {"capacity": capacity, "rounds": workload.horizon, "last_birth": workload.birth_rounds}
+    return {"seed": seed, "round_seconds": workload.round_seconds, **sizes}
+
+
+def _promised(mechanism: NamedMechanism, setup: MarketSetup) -> dict[str, Any]:
+    promise = mechanism.promise(setup)
+    alpha = np.nan if promise.alpha is None else promise.alpha
+    return dict(zip(PROMISED, (alpha, promise.holds, promise.conditions), strict=True))
+
+
+def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float) -> pd.DataFrame:
+    """Return one row per mechanism.
+
+    ``ratio_low`` and ``ratio_high`` enclose E[OPT] / E[welfare] as far as OPT is known: equal where
+    every optimum is exact. ``interval_low`` and ``interval_high`` are the outer ends of the intervals of
+    the two: they cover the sampling of runs on top, and losses so rare that they may have been missed
+    (``losses_seen``: runs that earned less than the bound on OPT; see `ratio_of_means`). ``behind`` is one
+    minus the share of the winner's mean welfare, with its interval; the winner has the highest mean welfare here.
+    ``over_first_come``, ``over_best_flat`` and ``over_best_flat_known`` are the differences that
+    `paired_differences` makes.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        One row per seed and mechanism: ``seed, mechanism, welfare, revenue, jobs, completed, opt_low,
+        opt_high, opt_kind, ...``.
+    mechanisms : sequence of str
+        In the order of the rows.
+    confidence : float
+        Of every interval.
+    """
+    by_name = {name: runs[runs["mechanism"] == name].sort_values("seed") for name in mechanisms}
+    winner = max(mechanisms, key=lambda name: by_name[name]["welfare"].mean())
+    return pd.DataFrame([_row(name, by_name[name], by_name[winner], confidence) for name in mechanisms])
+
+
+def _row(name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float) -> dict[str, Any]:
+    welfare, revenue = runs["welfare"].to_numpy(), runs["revenue"].to_numpy()
+    best = runs["opt_low"].to_numpy(), runs["opt_high"].to_numpy()
+    low, high = (ratio_of_means(opt, welfare, confidence=confidence, least=1.0) for opt in best)
+    share = Estimate(1.0, 1.0, 1.0)
+    if runs is not winner:
+        share = ratio_of_means(welfare, winner["welfare"].to_numpy(), confidence=confidence)
+    top = runs["opt_high"].mean()
+    return {
+        "mechanism": name,
+        "runs": len(runs),
+        "welfare": welfare.mean(),
+        "revenue": revenue.mean(),
+        "completed_share": runs["completed"].sum() / max(runs["jobs"].sum(), 1),
+        "ratio_low": low.value,
+        "ratio_high": high.value,
+        "interval_low": low.low,
+        "interval_high": high.high,
+        "losses_seen": losses_seen(runs["opt_high"], welfare),
+        "welfare_share": welfare.mean() / top if top > 0 else np.nan,
+        "revenue_share": revenue.mean() / top if top > 0 else np.nan,
+        "behind": 1 - share.value,
+        "behind_low": 1 - share.high,
+        "behind_high": 1 - share.low,
+        **paired_differences(runs, confidence),
+        "exact_optima": int((runs["opt_kind"] == "exact").sum()),
+        "seconds": runs["seconds"].mean(),
+    }

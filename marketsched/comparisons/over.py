@@ -1,0 +1,146 @@
+"""Compare policies once for each value of a key of a cluster scenario: size, contention, utility, ..."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import pandas as pd
+
+from marketsched.comparisons.comparing import compare
+from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import read_scenario, with_changes
+from marketsched.config.strict_yaml import dump_yaml, parse_yaml
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.running import Progress, versions
+from marketsched.results.result import Result
+
+
+def values_over(text: str) -> tuple[str, list[Any]]:
+    """Read ``key=value,value,...``; values are YAML.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is not of that form, or a value is written twice.
+
+    Examples
+    --------
+    >>> values_over("cluster.instance.contention=0.1,1")
+    ('cluster.instance.contention', [0.1, 1])
+    """
+    key, equals, values = text.partition("=")
+    if not equals or not key or not values:
+        raise InvalidParameterError(
+            f"--over {text}: expected key=value,value,..., as in cluster.instance.contention=1,10"
+        )
+    found = [parse_yaml(value, f"--over {text}") for value in values.split(",")]
+    if len({str(value) for value in found}) < len(found):
+        raise InvalidParameterError(f"--over {text}: expected every value once")
+    return key, found
+
+
+def compare_over(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    key: str,
+    values: Sequence[Any],
+    mechanisms: Sequence[str] | None = None,
+    runs: int = 20,
+    seed: int = 0,
+    *,
+    source: str = "scenario",
+    data: str | PathLike[str] | None = None,
+    optimum_seconds: float | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    keep_interrupted: bool = False,
+) -> Result:
+    """Compare policies once for each value of one key of a cluster scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        With a cluster.
+    key : str
+        Dotted, as in ``cluster.instance.contention``.
+    values : sequence
+        Its values, in the order of the results.
+    mechanisms, runs, seed, data, optimum_seconds, jobs, progress, keep_interrupted
+        As in :func:`marketsched.comparisons.comparing.compare`; every value has the same seeds.
+    source : str
+        What to call the scenario in an error line.
+
+    Returns
+    -------
+    Result
+        Of kind ``over``: ``runs`` and ``summary`` of the comparisons below each other, with the value in column
+        ``value``, as text if not all are numbers. If it was interrupted it holds the values that were finished.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no value, or one does not fit: before anything is run.
+    MissingDataError, TraceError
+        If the scenario needs a trace that is not there or damaged.
+    """
+    if not values:
+        raise InvalidParameterError(place="values", value=list(values), legal=f"at least one value of {key}")
+    if isinstance(scenario, Scenario):
+        content: Mapping[str, Any] = scenario.to_dict()
+    elif isinstance(scenario, Mapping):
+        content = scenario
+    else:
+        content, source = read_scenario(scenario)
+    base = Scenario.from_dict(content, source=source, kind="cluster")
+    told = [dump_yaml(value).removesuffix("...\n").strip() for value in values]
+    scenarios = [
+        Scenario.from_dict(with_changes(content, [f"{key}={text}"]), source=f"{source} with {key} = {text}")
+        for text in told
+    ]
+    began, complete = time.perf_counter(), True
+    found: list[tuple[Any, Result]] = []
+    try:
+        for value, text, each in zip(values, told, scenarios, strict=True):
+            step = _told(progress, len(found), len(values), text)
+            options = {
+                "data": data,
+                "optimum_seconds": optimum_seconds,
+                "growth": False,
+                "jobs": jobs,
+                "progress": step,
+            }
+            found.append((value, compare(each, mechanisms, runs, seed, **options)))  # type: ignore[arg-type]
+    except KeyboardInterrupt:
+        if not keep_interrupted or not found:
+            raise
+        complete = False
+    first = found[0][1].meta
+    meta = {
+        **{name: first[name] for name in ("scenario", "core", "policies", "lead", "seed", "runs", "confidence")},
+        "key": key,
+        "values": list(values),
+        "finished": [value for value, _ in found],
+        "versions": versions(),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    meta["complete"] = complete
+    runs_table = _below_each_other([(value, each.runs) for value, each in found])
+    summary = _below_each_other([(value, each.summary) for value, each in found])
+    return Result("over", {"runs": runs_table}, summary, meta, {"scenario.yaml": base.to_yaml()})
+
+
+def _told(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:
+    """Return the progress of one comparison as a part of the whole."""
+    if progress is None:
+        return None
+    return lambda step, steps, what: progress(done * steps + step, total * steps, f"{text}: {what}")
+
+
+def _below_each_other(tables: Sequence[tuple[Any, pd.DataFrame]]) -> pd.DataFrame:
+    """Return one table with the values in the first column, of one kind: numbers, or else text."""
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in tables)
+    parts = [table.assign(value=value if numbers else str(value)) for value, table in tables]
+    table = pd.concat(parts, ignore_index=True)
+    return table[["value", *[name for name in table if name != "value"]]]

@@ -1,0 +1,188 @@
+r"""OPM with strategic owners of jobs: budgets, deadlines and curves they report, and what they really get.
+
+The core schedules the reported jobs. What a job is worth to its owner is its *true* curve at the work done by its
+*true* deadline; work after that is worth nothing. Arrivals are public.
+
+What a budget is worth to its owner is what the payment says:
+
+==================== ====================================================================================
+none                 budgets are tokens that nobody collects: spending costs the owner nothing
+``"spending"``       the owner pays, in credits, what its jobs spend at the machines' prices, also beyond the
+                     true budget if it claimed more: the budget is a limit that the owner sets itself
+``"displaced work"`` the owner pays what its machines' work would have been worth to another job, by the
+                     *reported* curves (:func:`~marketsched.mechanisms.allocation.payments.displaced_work`);
+                     budgets are tokens
+==================== ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.cores.agents.games import OwnersSlot, all_reports
+from marketsched.cores.agents.reports import CorePublic, JobReport
+from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
+from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEEDS, MachineEnvironment
+from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
+from marketsched.mechanisms.allocation.payments import displaced_work, spent_prices
+from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
+from marketsched.mechanisms.checks import count_array, float_array, one_of
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.randomness import checked_seed
+
+PAYMENTS = ("none", "displaced work", "spending")
+
+SchedulerMaker = Callable[[NDArray[np.float64], int, np.random.Generator], Policy]
+
+
+class JobGame:
+    """Machines of fluctuating speed whose jobs have owners.
+
+    Parameters
+    ----------
+    jobs : MachineJobs
+        The true ones.
+    prices : array_like of float, shape (M,)
+        p_i, credits per slot.
+    availability : AvailabilityProcess
+        Copied for every play.
+    policy : callable
+        Makes a fresh scheduler of (prices, T, generator).
+    payment : {"none", "displaced work", "spending"}
+        See the module.
+    owners : array_like of int, shape (N,), optional
+        Owner of each job, numbered from 0; by default every job has its own.
+    seed : int
+        Of the service rates and of the policy's own draws.
+    speeds : ((float, float), (float, float))
+        As in `MachineEnvironment`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.cores.agents.games import play_out
+    >>> from marketsched.mechanisms.allocation import FairScheduler, RecordedAvailability
+    >>> jobs = MachineJobs([0, 0], [2, 2], [9.0, 9.0], [1.0, 2.0], [0.5, 0.5])
+    >>> up = RecordedAvailability([[1.0, 1.0]] * 2)
+    >>> game = JobGame(jobs, [0.5, 0.5], up, lambda prices, horizon, rng: FairScheduler(prices, horizon))
+    >>> game.n_owners, play_out(game, {}).values.round(2)
+    (2, array([1.38, 2.48]))
+    """
+
+    core = "opm"
+
+    def __init__(
+        self,
+        jobs: MachineJobs,
+        prices: ArrayLike,
+        availability: AvailabilityProcess,
+        policy: SchedulerMaker,
+        payment: str = "none",
+        owners: ArrayLike | None = None,
+        seed: int = 0,
+        speeds: tuple[tuple[float, float], tuple[float, float]] = PAPER_SPEEDS,
+    ) -> None:
+        if not jobs.size:
+            raise InvalidParameterError("jobs has none: expected at least one")
+        self.jobs, self.policy = jobs, policy
+        self.prices = float_array("prices", prices, (availability.n_machines,), lowest=0.0).copy()
+        self.payment = one_of("payment", payment, PAYMENTS)
+        self.owners = count_array("owners", np.arange(jobs.size) if owners is None else owners, jobs.size)
+        self.seed = checked_seed(seed)
+        self.speeds, self.slots = speeds, jobs.horizon
+        self.n_owners = int(self.owners.max()) + 1
+        self._availability = availability
+        self.public = CorePublic(np.ones(self.prices.size), self.slots, np.zeros(0, dtype=np.int64))
+
+    def truth(self, owner: int) -> tuple[JobReport, ...]:
+        """Return the true report of an owner: of all its jobs, in their order."""
+        jobs = self.jobs
+        return tuple(
+            JobReport(
+                int(jobs.arrivals[j]),
+                int(jobs.deadlines[j]),
+                float(jobs.budgets[j]),
+                float(jobs.weights[j]),
+                float(jobs.exponents[j]),
+            )
+            for j in np.flatnonzero(self.owners == owner).tolist()
+        )
+
+    def play(self, reports: Mapping[int, tuple[JobReport, ...]]) -> Iterator[OwnersSlot]:
+        """Yield what every slot brings to the owners if they report so.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such owner.
+        InvalidReportError
+            If a report is not legal.
+        """
+        told = self._told(all_reports(self, reports))
+        rates_rng, policy_rng = np.random.default_rng(self.seed).spawn(2)
+        world = MachineEnvironment(
+            told, self.prices, deepcopy(self._availability), rates_rng, speeds=self.speeds, slots=self.slots
+        )
+        policy = self.policy(self.prices, self.slots, policy_rng)
+        true, count = self.jobs, self.n_owners
+        works, useful, spent = np.zeros(true.size), np.zeros(true.size), np.zeros(true.size)
+        for slot, (decision, outcome) in enumerate(slot_by_slot(policy, world, self.slots), start=1):
+            (work,) = outcome.feedback
+            charged = self._charged(told, slot, np.asarray(decision), work, works, spent)
+            done = np.bincount(np.asarray(decision) + 1, weights=work, minlength=true.size + 1)[1:]
+            works += done
+            before = true.utilities(useful)
+            useful += np.where(slot <= true.deadlines, done, 0.0)
+            gained = true.utilities(useful) - before
+            yield OwnersSlot(
+                np.bincount(self.owners, weights=gained, minlength=count).astype(np.float64),
+                np.bincount(self.owners, weights=charged, minlength=count).astype(np.float64),
+            )
+
+    def _charged(
+        self,
+        told: MachineJobs,
+        slot: int,
+        decision: NDArray[np.int64],
+        work: NDArray[np.float64],
+        works: NDArray[np.float64],
+        spent: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return what jobs pay for the slot, and add to ``spent`` what they spend."""
+        costs = spent_prices(decision, self.prices, told.size)
+        charged = costs if self.payment == "spending" else np.zeros(told.size)
+        if self.payment == "displaced work":
+            affordable = spent + self.prices.min() <= told.budgets
+            waiting = (told.arrivals < slot) & (told.deadlines >= slot) & affordable
+            charged = displaced_work(decision, work, works, told.weights, told.exponents, waiting)
+        spent += costs
+        return charged
+
+    def _told(self, reports: Sequence[tuple[JobReport, ...]]) -> MachineJobs:
+        """Return the jobs as they are reported."""
+        jobs = self.jobs
+        deadlines, budgets = jobs.deadlines.copy(), jobs.budgets.copy()
+        weights, exponents = jobs.weights.copy(), jobs.exponents.copy()
+        for owner, report in enumerate(reports):
+            own = np.flatnonzero(self.owners == owner)
+            where = f"report of owner {owner}"
+            if not isinstance(report, tuple) or not all(isinstance(job, JobReport) for job in report):
+                raise InvalidReportError(f"{where} is a {type(report).__name__}: expected a tuple of JobReport")
+            if len(report) != own.size or [job.arrival for job in report] != jobs.arrivals[own].tolist():
+                raise InvalidReportError(f"{where} has {len(report)} jobs: expected its {own.size}, and their arrivals")
+            deadlines[own] = [job.deadline for job in report]
+            budgets[own] = [job.budget for job in report]
+            weights[own] = [job.weight for job in report]
+            exponents[own] = [job.exponent for job in report]
+        try:
+            return MachineJobs(jobs.arrivals, deadlines, budgets, weights, exponents)
+        except InvalidParameterError as problem:
+            raise InvalidReportError(f"the reports together: {problem}") from problem

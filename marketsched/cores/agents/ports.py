@@ -1,0 +1,234 @@
+r"""OgaSched with strategic owners of ports: what they say, what the core believes, what they really get.
+
+*Requirements and edges.* The core is given another cluster than the true one: its requirements and
+channels are the reported ones. It allocates legally in *that* cluster. What a port gets beyond its
+true :math:`a_l^k`, or on an instance that it has no edge to, is of no use: it is left unused, brings no gain and
+causes no overhead. What it can use is worth its true gain less its true overhead, OgaSched (5).
+
+*Utility curve.* Gains belong to instances and types, not to ports, so the cluster has no place for one
+port's own curve. There are two ways to lie about it, and they differ.
+
+``worth``
+    The port's jobs count as ``worth`` jobs: the core believes ``worth`` times (gain less overhead) of this
+    port, and of nobody else. The counts of arrivals that the core is told are whole, so all ports' counts are
+    multiplied with the smallest number q that makes ``q * worth`` whole for all (worths are rounded to fractions
+    with denominators up to 24), and this one's with q * worth. The common multiple changes nothing if the step is
+    that of OgaSched (26), which is scale-free; with another step it scales everybody's, so use whole worths there.
+``coefficient``
+    The port reports ``coefficient * alpha``. The cluster holds one number per instance and type, so the operator
+    pools: the core is given a cluster with the mean of what the ports with a (reported) channel to the
+    instance say. Here the lie changes what the core believes of everybody on these instances.
+
+Policies that only look at who has arrived (DRF, Fairness, ...) ignore both: the truthful control.
+
+With ``payment="capacity prices"`` ports pay for what they hold, used or not, at the prices of
+:mod:`marketsched.mechanisms.allocation.payments`; these are defined for OgaSched alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.cores.agents.games import OwnersSlot, all_reports
+from marketsched.cores.agents.reports import CorePublic, PortReport
+from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
+from marketsched.mechanisms.allocation.oga.oga import OgaSched
+from marketsched.mechanisms.allocation.payments import CapacityPrices
+from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
+from marketsched.mechanisms.checks import bool_array, finite_parameter, float_array, one_of, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+
+PAYMENTS = ("none", "capacity prices")
+FINEST = 24  # denominator of a worth
+
+PolicyMaker = Callable[[BipartiteCluster, int], Policy]
+
+
+class PortGame:
+    """A bipartite cluster whose ports have owners.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+        The true one.
+    arrivals : ArrivalProcess
+        At most one job per port and slot; copied for every play.
+    slots : int
+        T.
+    policy : callable
+        Makes a fresh policy of (believed cluster, T).
+    payment : {"none", "capacity prices"}
+        See the module.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from marketsched.cores.agents.games import play_out
+    >>> from marketsched.cores.agents.reports import ScaledRequirements
+    >>> from marketsched.mechanisms.allocation import Fairness, RecordedArrivals
+    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
+    >>> game = PortGame(cluster, RecordedArrivals([[1, 1]]), 1, lambda believed, horizon: Fairness(believed))
+    >>> lie = ScaledRequirements(3.0).report(game.truth(0), game.public)
+    >>> play_out(game, {}).values, play_out(game, {0: lie}).values
+    (array([0.375, 0.375]), array([0.5625, 0.1875]))
+    """
+
+    core = "ogasched"
+
+    def __init__(
+        self,
+        cluster: BipartiteCluster,
+        arrivals: ArrivalProcess,
+        slots: int,
+        policy: PolicyMaker,
+        payment: str = "none",
+    ) -> None:
+        self.cluster, self.policy = cluster, policy
+        self.slots = whole_parameter("slots", slots, 1, arrivals.slots)
+        self.payment = one_of("payment", payment, PAYMENTS)
+        self._arrivals = arrivals
+        self.n_owners = cluster.n_ports
+        self.public = CorePublic(cluster.capacities, self.slots, cluster.channels.sum(axis=0))
+
+    def truth(self, owner: int) -> PortReport:
+        """Return the true report of a port."""
+        return PortReport(self.cluster.requirements[owner], self.cluster.channels[owner])
+
+    def play(self, reports: Mapping[int, PortReport]) -> Iterator[OwnersSlot]:
+        """Yield what every slot brings to the ports if they report so.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such port, or the policy does not fit the payment or a report.
+        InvalidReportError
+            If a report is not legal.
+        """
+        told = all_reports(self, reports)
+        believed = believed_cluster(self.cluster, told)
+        multiples = _multiples(told)
+        policy = self.policy(believed, self.slots)
+        self._check(policy)
+        world = _ToldEnvironment(believed, deepcopy(self._arrivals), multiples)
+        prices = CapacityPrices(believed) if self.payment != "none" else None
+        usable = _usable(self.cluster, believed)
+        paid = np.zeros(self.n_owners)
+        before: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
+        for decision, outcome in slot_by_slot(policy, world, self.slots):
+            flat = decision if decision.ndim == 1 else believed.layout.to_channels(decision)
+            if prices is not None:
+                if before is not None:  # the policy has learnt from the last slot: its step is known
+                    prices.settle(*before, policy.last_step)  # type: ignore[attr-defined]
+                paid = prices.charge(flat)
+                before = flat.copy(), outcome.feedback[0]
+            gain, overhead = self.cluster.channel_rewards(world.arrived, usable(flat))
+            yield OwnersSlot(gain - overhead, paid)
+
+    def _check(self, policy: Policy) -> None:
+        if self.payment != "none" and (not isinstance(policy, OgaSched) or policy.peek):
+            raise InvalidParameterError(
+                f"payment = {self.payment!r} with policy {policy.name!r}: expected ogasched, which has prices"
+            )
+
+
+class _ToldEnvironment(ClusterEnvironment):
+    """The believed cluster, whose policy is told multiples of the arrivals."""
+
+    def __init__(self, believed: BipartiteCluster, arrivals: ArrivalProcess, multiples: NDArray[np.int64]) -> None:
+        super().__init__(believed, arrivals)
+        self._multiples = multiples
+        self.arrived = np.zeros(believed.n_ports, dtype=np.int64)  # in the slot played last
+
+    def observation(self, observes: str) -> tuple[Any, ...]:
+        """Return nothing, or the slot's counts as they are told."""
+        return tuple(counts * self._multiples for counts in super().observation(observes))
+
+    def play(self, decision: Any) -> SlotOutcome:
+        """Play the slot; the feedback is what is told."""
+        outcome = super().play(decision)
+        self.arrived = outcome.feedback[0]
+        return SlotOutcome(outcome.measures, (self.arrived * self._multiples,))
+
+
+def believed_cluster(cluster: BipartiteCluster, reports: Sequence[PortReport]) -> BipartiteCluster:
+    """Return the cluster that ports describe by their reports; equal to the true one if all tell the truth.
+
+    Parameters
+    ----------
+    cluster : BipartiteCluster
+        The true one: capacities, gains and overheads are the operator's, and known.
+    reports : sequence of PortReport, one for each port
+
+    Raises
+    ------
+    InvalidReportError
+        If a report is not legal.
+    """
+    _check_reports(cluster, reports)
+    channels = np.stack([report.channels for report in reports])
+    factors = np.array([report.coefficient for report in reports])
+    degrees = np.maximum(channels.sum(axis=0), 1)
+    pooled = np.where(channels.any(axis=0), (factors[:, None] * channels).sum(axis=0) / degrees, 1.0)
+    return BipartiteCluster(
+        np.stack([report.requirements for report in reports]),
+        cluster.capacities,
+        channels,
+        cluster.gain,
+        cluster.alpha * pooled[:, None],
+        cluster.overhead,
+    )
+
+
+def _check_reports(cluster: BipartiteCluster, reports: Sequence[PortReport]) -> None:
+    for port, report in enumerate(reports):
+        where = f"report of port {port}"
+        if not isinstance(report, PortReport):
+            raise InvalidReportError(f"{where} is a {type(report).__name__}: expected a PortReport")
+        try:
+            float_array("requirements", report.requirements, (cluster.n_types,), lowest=0.0)
+            if not bool_array("channels", report.channels, (cluster.n_instances,)).any():
+                raise InvalidParameterError("channels has none: expected at least one")
+            finite_parameter("worth", report.worth, "(0, inf)")
+            finite_parameter("coefficient", report.coefficient, "(0, inf)")
+        except InvalidParameterError as problem:
+            raise InvalidReportError(f"{where}: {problem}") from problem
+
+
+def _multiples(reports: Sequence[PortReport]) -> NDArray[np.int64]:
+    """Return by what the counts of every port are multiplied; see the module."""
+    shares = [Fraction(report.worth).limit_denominator(FINEST) for report in reports]
+    if min(shares) <= 0:
+        raise InvalidReportError(f"worth = {min(r.worth for r in reports):g}: expected at least 1 / {2 * FINEST}")
+    unit = lcm(*(share.denominator for share in shares))
+    return np.array([int(share * unit) for share in shares], dtype=np.int64)
+
+
+def _usable(
+    cluster: BipartiteCluster, believed: BipartiteCluster
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return a function from what is held (channel array of the believed cluster) to what is used of it."""
+    true, told = cluster.layout, believed.layout
+    numbers = np.full((cluster.n_ports, cluster.n_instances), -1, dtype=np.int64)
+    numbers[true.ports, true.instances] = np.arange(true.n_channels)
+    own = numbers[told.ports, told.instances]
+    held, used = told.places[own >= 0].ravel(), true.places[own[own >= 0]].ravel()
+
+    def use(flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        amounts = np.zeros(true.size)
+        amounts[used] = np.minimum(flat[held], cluster.bounds[used])
+        return amounts
+
+    return use

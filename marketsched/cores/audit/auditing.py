@@ -1,0 +1,310 @@
+"""The table of gains from lying to the allocation cores: core, policy, payment and lie, with intervals.
+
+`audit_cores` audits the policies of any cluster scenario, as ``marketsched audit cluster-pai`` does: every seed draws
+a world of its own, and the owner of the first port (or job) lies. `published_cases` are the families of small random
+worlds of docs/allocation.md, and `audit_published` makes its table, as ``marketsched audit --published`` does.
+
+One row per case and family of lies: the best lie of the family that the search found, scored on fresh worlds.
+Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the column before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from marketsched.cores.agents.games import CoreGame
+from marketsched.cores.audit.searching import Progress, ScoredLie, World, search_core_lies
+from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.play.running import versions
+from marketsched.results.paired_statistics import Estimate
+from marketsched.results.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from marketsched.config.scenario import Scenario
+    from marketsched.cores.sections.core import ClusterCore
+    from marketsched.cores.sections.policies import PolicyChoice
+
+COLUMNS = (
+    "core",
+    "policy",
+    "payment",
+    "family",
+    "lie",
+    "best",
+    "gain_percent",
+    "gain_low",
+    "gain_high",
+    "of_value_percent",
+    "of_value_low",
+    "of_value_high",
+    "searched_of_value_percent",
+    "others_percent",
+    "others_low",
+    "others_high",
+    "gain",
+    "truthful_utility",
+    "truthful_value",
+    "worlds",
+    "pays",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A policy with a payment, and its family of worlds."""
+
+    core: str
+    policy: str
+    payment: str
+    world: World
+
+
+def published_cases() -> list[Case]:
+    """Return the cases of the product's own table: every core with and without payments, and the policies beside it."""
+    makers: list[tuple[str, Callable[[str, str], World], list[tuple[str, str]]]] = [
+        (
+            "ogasched",
+            lambda policy, payment: PortWorld(policy, payment),
+            [
+                ("ogasched", "none"),
+                ("ogasched", "capacity prices"),
+                ("fairness", "none"),
+                ("drf", "none"),
+                ("binpacking", "none"),
+            ],
+        ),
+        (
+            "esdp",
+            lambda policy, payment: ChannelWorld(policy, payment),
+            [
+                ("esdp", "none"),
+                ("esdp", "displaced utility"),
+                ("cucb", "none"),
+                ("cucb", "displaced utility"),
+                ("hauf", "none"),
+                ("lcf", "none"),
+                ("lwtf", "none"),
+            ],
+        ),
+        (
+            "opm",
+            lambda policy, payment: JobWorld(policy, payment),
+            [
+                ("opm", "none"),
+                ("opm", "displaced work"),
+                ("opm", "spending"),
+                ("fair", "none"),
+                ("fair", "spending"),
+                ("deadline-aware", "none"),
+                ("deadline-aware", "spending"),
+            ],
+        ),
+    ]
+    return [Case(core, *pair, make(*pair)) for core, make, pairs in makers for pair in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioGames:
+    """The games of a cluster scenario: a function from a seed to a game."""
+
+    cluster: ClusterCore
+    choice: PolicyChoice
+    payment: str
+    data: str | PathLike[str] | None = None
+
+    def __call__(self, seed: int) -> CoreGame:
+        """Return the game of a seed, folded to those of a run."""
+        return self.cluster.world(seed % 2**53, data=self.data).game(self.choice, self.payment)
+
+
+def audit_cores(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    policies: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    search_worlds: int = 4,
+    fresh_worlds: int = 20,
+    confidence: float = 0.95,
+    data: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Search the policies of a cluster scenario for lies that pay, without payments and with those that fit.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        What owners lie in; a game takes as long as all of its slots.
+    policies : sequence of str, optional
+        In place of the scenario's.
+    seed, search_worlds, fresh_worlds, confidence, progress
+        As in `core_lies_table`.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+
+    Returns
+    -------
+    Result
+        Of kind ``core-lies``: the table ``lies`` as `core_lies_table` makes it, the best of each case as summary.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If the scenario, a policy or a parameter is at fault.
+    MissingDataError, TraceError
+        If the scenario needs a trace that is not there or damaged.
+    """
+    from marketsched.config.scenario import Scenario
+
+    base = Scenario.of(scenario, kind="cluster")
+    choices = base.cluster.choices(policies)
+    world = base.cluster.world(seed, data=data)
+    cases = [
+        Case(base.cluster.core, choice.label, payment, ScenarioGames(base.cluster, choice, payment, data))
+        for choice in choices
+        for payment in world.payments(choice)
+    ]
+    options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
+    about = {"scenario": base.name, "core": base.cluster.core}
+    return _audited(cases, about, {"scenario.yaml": base.to_yaml()}, seed=seed, progress=progress, **options)
+
+
+def audit_published(
+    policies: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    search_worlds: int = 16,
+    fresh_worlds: int = 40,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> Result:
+    """Search the policies of all cores for lies that pay, in the worlds of docs/allocation.md.
+
+    Parameters
+    ----------
+    policies : sequence of str, optional
+        Of `published_cases`; None: all.
+    seed, search_worlds, fresh_worlds, confidence, progress
+        As in `core_lies_table`. A policy's figures do not depend on what else is audited.
+
+    Returns
+    -------
+    Result
+        As `audit_cores`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such policy.
+    InvalidParameterError
+        If a parameter is out of range.
+    """
+    cases, names = published_cases(), None if policies is None else list(policies)
+    known = list(dict.fromkeys(case.policy for case in cases))
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(place="policy", value=name, legal=f"one of {', '.join(known)}")
+    chosen = [case for case in cases if names is None or case.policy in names]
+    options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
+    about = {"scenario": "published worlds", "core": "all"}
+    return _audited(chosen, about, {}, seed=seed, progress=progress, **options)
+
+
+def _audited(
+    cases: Sequence[Case],
+    about: dict[str, Any],
+    files: dict[str, str],
+    *,
+    seed: int,
+    progress: Progress | None,
+    **options: Any,
+) -> Result:
+    """Return the table of all cases, the best of each, and how it was made."""
+    table = core_lies_table(cases, seed=seed, progress=progress, **options)
+    best = table[table["best"]].reset_index(drop=True)
+    return Result("core-lies", {"lies": table}, best, {**about, "seed": seed, **options, "versions": versions()}, files)
+
+
+def core_lies_table(
+    cases: Sequence[Case] | None = None,
+    *,
+    search_worlds: int = 16,
+    fresh_worlds: int = 40,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """Search every case for lies, and return one row per case and family.
+
+    Parameters
+    ----------
+    cases : sequence of Case, optional
+        `published_cases` by default.
+    search_worlds, fresh_worlds, confidence, seed, progress
+        As in `search_core_lies`; ``progress`` is called with ``("core policy payment", plays of this case)``.
+
+    Returns
+    -------
+    DataFrame
+        ``core``, ``policy``, ``payment``, ``family``, ``lie`` (in words), ``best`` (whether the search took it for the
+        best of its case), ``gain_percent`` of the truthful utility with its interval (missing where payments leave
+        none that is clearly positive), ``of_value_percent``: the same gain as a share of the truthful value, a base
+        that payments do not change, with its interval, ``searched_of_value_percent`` (the gain seen in the search, as
+        a share of the same: biased upwards), ``others_percent`` (change of all others' value) with its interval,
+        ``gain``, ``truthful_utility`` and ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no case, or a parameter is out of range.
+    """
+    import pandas as pd
+
+    chosen = published_cases() if cases is None else list(cases)
+    if not chosen:
+        raise InvalidParameterError("cases is empty: expected at least one")
+    rows = []
+    for case in chosen:
+        found = search_core_lies(
+            case.world,
+            search_worlds=search_worlds,
+            fresh_worlds=fresh_worlds,
+            confidence=confidence,
+            seed=seed,
+            progress=None if progress is None else _told(case, progress),
+        )
+        rows += [_row(case, scored) for scored in found]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _told(case: Case, progress: Progress) -> Progress:
+    return lambda _, plays: progress(f"{case.core} {case.policy} {case.payment}", plays)
+
+
+def _row(case: Case, scored: ScoredLie) -> tuple[object, ...]:
+    return (
+        case.core,
+        case.policy,
+        case.payment,
+        scored.family,
+        scored.words,
+        scored.best,
+        *_percent(scored.gain_share),
+        *_percent(scored.value_share),
+        None if scored.value_share is None else 100.0 * scored.searched_gain / scored.value,
+        *_percent(scored.others_share),
+        scored.gain.value,
+        scored.truthful,
+        scored.value,
+        scored.worlds,
+        scored.pays,
+    )
+
+
+def _percent(share: Estimate | None) -> tuple[float | None, ...]:
+    return (None, None, None) if share is None else tuple(100.0 * x for x in share)

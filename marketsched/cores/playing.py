@@ -1,0 +1,192 @@
+"""Every policy of a cluster scenario in the same world, and the best there could be beside them.
+
+What a policy saw before it decided is declared by the policy, enforced by the slot loop, and stands
+in every row: policies that see the arrivals and one that does not play different games.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.config.scenario import Scenario
+from marketsched.cores.sections.policies import PolicyChoice
+from marketsched.cores.worlds.world import Outcome, Reference, World
+from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
+from marketsched.play.running import Progress, versions
+from marketsched.results.paired_statistics import ratio
+from marketsched.results.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One policy's record, what else its core tells of it, and how long it took."""
+
+    choice: PolicyChoice
+    record: SlotRecord
+    seconds: float
+    outcome: Outcome
+
+
+def run_policies(
+    scenario: Scenario,
+    seed: int,
+    policies: Sequence[str] | None,
+    data: str | PathLike[str] | None,
+    optimum: bool,
+    progress: Progress | None,
+    keep_interrupted: bool,
+) -> Result:
+    """Run every policy of a cluster scenario once; see :func:`marketsched.play.running.run`.
+
+    Returns
+    -------
+    Result
+        Of kind ``cluster``. ``slots``: one row per policy and slot; ``summary``: one row per policy; ``jobs``:
+        one row per policy and job, of a core that tells jobs apart. If it was interrupted it holds the
+        policies that were finished, and nothing of the best there could be if that was not found yet.
+    """
+    core = scenario.cluster
+    choices = core.choices(policies)
+    began = time.perf_counter()
+    world = core.world(seed, data=data)
+    total = len(choices) * world.slots
+    tell = progress or (lambda done, of, what: None)
+    played: list[Played] = []
+    best, complete = Reference(), True
+    try:
+        for choice in choices:
+            done = len(played) * world.slots
+            played.append(play(world, choice, world.slots, lambda t: tell(done + t, total, choice.label)))  # noqa: B023
+        if optimum:
+            tell(total, total, core.labels.reference)
+            best = world.reference(world.slots)
+    except KeyboardInterrupt:
+        if not keep_interrupted or not played:
+            raise
+        complete = False
+    meta = {
+        "scenario": scenario.name,
+        "core": core.core,
+        "seed": seed,
+        "slots": world.slots,
+        "goal": world.goal,
+        "policies": [choice.label for choice in choices],
+        "lead": choices[0].label,
+        **world.sizes(),
+        "policy_seconds": {each.choice.label: round(each.seconds, 6) for each in played},
+        "versions": versions(),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    slots = pd.concat([slots_table(each.choice.label, each.record, world.goal) for each in played], ignore_index=True)
+    summary = pd.DataFrame(policy_rows(world, played, best, baseline=core.labels.baseline))
+    jobs = jobs_table(played)
+    tables = {"slots": slots, **({} if jobs.empty else {"jobs": jobs})}
+    return Result("cluster", tables, summary, {**meta, "complete": complete}, {"scenario.yaml": scenario.to_yaml()})
+
+
+def play(world: World, choice: PolicyChoice, slots: int, tell: Callable[[int], None] | None = None) -> Played:
+    """Play one policy for ``slots`` slots from the first; the time is without that of compiling its kernels."""
+    play_slots(world.policy(choice, 1), world.environment(), 1)
+    began = time.perf_counter()
+    policy, environment = world.policy(choice, slots), world.environment()
+    record = play_slots(policy, environment, slots, tell)
+    seconds = time.perf_counter() - began
+    return Played(choice, record, seconds, world.outcome(policy, environment, slots))
+
+
+def jobs_table(played: Sequence[Played]) -> pd.DataFrame:
+    """Return one row per policy and job, of a core that tells jobs apart; else an empty table."""
+    tables = [each.outcome.jobs.assign(policy=each.choice.label) for each in played if each.outcome.jobs is not None]
+    if not tables:
+        return pd.DataFrame()
+    table = pd.concat(tables, ignore_index=True)
+    return table[["policy", *[name for name in table if name != "policy"]]]
+
+
+def slots_table(label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
+    """Return one row per slot of a policy: what it observes, every measure, and the goal's sum and mean so far.
+
+    Whatever a core calls its goal, the last two are ``cumulative_reward`` and ``average_reward``.
+    """
+    slots = np.arange(1, record.slots + 1)
+    measures = {name: np.asarray(values) for name, values in record.measures.items()}
+    total = np.cumsum(measures[goal])
+    about = {"policy": label, "observes": record.observes, "slot": slots}
+    return pd.DataFrame({**about, **measures, "cumulative_reward": total, "average_reward": total / slots})
+
+
+def policy_rows(world: World, played: Sequence[Played], best: Reference, *, baseline: str = "") -> list[dict[str, Any]]:
+    """Return one row per policy of one world: totals, ratios, and regret against the best there could be.
+
+    Parameters
+    ----------
+    world : World
+        Where all were played, over all slots.
+    played : sequence of Played
+        The first is the one whose total is divided by the others'.
+    best : Reference
+        Of all slots; NaN: not known.
+    baseline : str
+        See `with_ratios`.
+    """
+    rows = []
+    for each in played:
+        record = each.record
+        rows.append(
+            {
+                "policy": each.choice.label,
+                "observes": record.observes,
+                "rules": each.choice.said(),
+                "slots": record.slots,
+                **{name: record.total(name) for name in record.measures},
+                "reward": record.total(world.goal),
+                "reward_per_slot": record.total(world.goal) / record.slots,
+                "earned": world.earned(record, record.slots),
+                **each.outcome.figures,
+                "reference": best.value,
+                "reference_gap": best.gap,
+                "reference_gap_share": best.gap / best.value if best.value > 0 else np.nan,
+                "regret_bound": each.outcome.regret_bound,
+            }
+        )
+    return with_ratios(rows, played[0].choice.label, baseline)
+
+
+def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:
+    """Return the rows of one seed with ``ratio``, ``margin`` and all that compares with the reference.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        One per policy: ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and
+        ``earned`` where something else than the reward counts against the reference.
+    lead : str
+        Label of the policy whose total is divided by the others'.
+    baseline : str
+        Label of the policy that all totals are divided by, too, if it is among them (``over_baseline``).
+    """
+    (leading,) = [row["reward"] for row in rows if row["policy"] == lead]
+    below = next((row["reward"] for row in rows if row["policy"] == baseline), np.nan)
+    found = []
+    for row in rows:
+        best, reward, earned = row["reference"], row["reward"], row.get("earned", row["reward"])
+        positive = best if best > 0 else np.nan
+        compared = {
+            "lead_reward": leading,
+            "ratio": ratio(leading, reward),
+            "over_baseline": ratio(reward, below),
+            "reference_ratio": ratio(best, earned),
+            "margin": (leading - reward) / positive,
+            "regret": best - earned,
+            "regret_share": (best - earned) / positive,
+            "regret_over_bound": (best - earned) / row["regret_bound"],
+        }
+        found.append({**row, **compared})
+    return found

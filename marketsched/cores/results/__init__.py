@@ -1,0 +1,1 @@
+"""What results of the cores print and draw."""

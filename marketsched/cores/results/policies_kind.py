@@ -1,0 +1,331 @@
+"""Policies in the same world: who earned what, knowing what, beside the best there could be.
+
+Three kinds: a run of every policy (``cluster``), a comparison over seeds (``policies``), and comparisons
+for several values of a key (``over``). What a core calls its goal and its best is in its labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from marketsched.cores.sections.labels import LABELS, Column, CoreLabels
+from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.result import Result
+from marketsched.results.views import amount, decimals, number, percent, plain_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class _Policies(Kind):
+    """What the three kinds have in common."""
+
+    compared = "policies"
+    by: ClassVar[tuple[str, ...]] = ("policy",)
+
+    def labels(self, result: Result) -> CoreLabels:
+        return LABELS[result.meta["core"]]
+
+
+@register_kind("cluster")
+class _Run(_Policies):
+    """Tables ``slots``, and ``jobs`` of a core that tells jobs apart; one row of the summary per policy."""
+
+    title = "cluster run"
+
+    def how_far(self, result: Result) -> str:
+        done, asked = len(result.summary), len(result.meta["policies"])
+        best = self.labels(result).reference
+        return f"after {done} of {asked} policies" if done < asked else f"before the {best} was found"
+
+    def view(self, result: Result) -> Group:
+        meta, rows, words = result.meta, result.records(), self.labels(result)
+        done = "" if result.complete else f", INTERRUPTED after {len(rows)} of {len(meta['policies'])} policies"
+        head = Text(f"{_world(meta, words)}, seed {meta['seed']}{done}", style="bold")
+        table = _table(
+            "observes",
+            f"{words.goal}\na slot",
+            *(column.title for column in words.columns),
+            f"{meta['lead']}\nover this",
+            f"{words.star} over\nthis",
+            f"regret\nto {words.star}",
+            f"in %\nof {words.star}",
+            "time a\nslot, µs",
+        )
+        for row in rows:
+            table.add_row(
+                row["policy"],
+                row["observes"],
+                number(row["reward_per_slot"]),
+                *(_cell(column, row[column.name], row["slots"]) for column in words.columns),
+                decimals(row["ratio"]),
+                decimals(row["reference_ratio"]),
+                number(row["regret"]),
+                percent(row["regret_share"]) if math.isfinite(row["regret_share"]) else "-",
+                amount(1e6 * meta["policy_seconds"][row["policy"]] / row["slots"]),
+            )
+        remarks = [*_remarks(rows, words), "one seed says little: marketsched compare shows the spread over many"]
+        return Group(head, table, *(Text(f"- {remark}") for remark in remarks))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        from marketsched.cores.results.policies_figure import run_figure
+
+        title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
+        return {"figure": run_figure(result, self.labels(result)), **_jobs_figure(result, title)}
+
+
+@register_kind("policies")
+class _Comparison(_Policies):
+    """Tables ``runs``, ``curves``, perhaps ``regrets`` and ``jobs``; one row of the summary per policy."""
+
+    title = "comparison of policies"
+
+    def how_far(self, result: Result) -> str:
+        return f"after {result.meta['runs']} of {result.meta['runs_asked_for']} seeds"
+
+    def view(self, result: Result) -> Group:
+        meta, rows, words = result.meta, result.records(), self.labels(result)
+        runs, first = meta["runs"], meta["seed"]
+        state = "" if result.complete else f", INTERRUPTED {result.how_far}"
+        seeds = f"seeds {first} to {first + runs - 1}" if runs > 1 else f"seed {first}"
+        parts: list[Any] = [Text(f"{_world(meta, words)}, {seeds}{state}", style="bold"), _earned(rows, words)]
+        if len(rows) > 1:
+            parts += ["", _ratio_table(meta, rows, words)]
+        return Group(*parts, *(Text(f"- {remark}") for remark in _comparison_remarks(result, words)))
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        from marketsched.cores.results.jobs_figure import migration_figure, steps_of
+        from marketsched.cores.results.policies_figure import comparison_figure
+
+        meta, words = result.meta, self.labels(result)
+        title = f"{meta['scenario']}, " + (f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed")
+        found = {"figure": comparison_figure(result, words), **_jobs_figure(result, title)}
+        if steps_of(result.runs):
+            found["migrations"] = migration_figure(result.runs, title=title, baseline=words.baseline)
+        return found
+
+
+@register_kind("over")
+class _Over(_Policies):
+    """Table ``runs``; one row of the summary per value and policy."""
+
+    title = "comparison of policies over a setting"
+    by = ("value", "policy")
+
+    def how_far(self, result: Result) -> str:
+        return f"after {len(result.meta['finished'])} of {len(result.meta['values'])} values"
+
+    def view(self, result: Result) -> Group:
+        meta, words = result.meta, self.labels(result)
+        columns = [column for column in words.columns if column.kind != "total"]  # there is little room
+        state = "" if result.complete else f", INTERRUPTED {result.how_far}"
+        head = Text(f"{meta['scenario']} over {meta['key']}, {meta['runs']} seeds for each value{state}", style="bold")
+        titles = (
+            f"{words.goal}\na slot",
+            *(column.title for column in columns),
+            f"{meta['lead']}\nover this",
+            "± sd",
+            f"{words.star} over\nthis",
+            f"regret,\n% of {words.star}",
+        )
+        table = plain_table(first=meta["key"].rpartition(".")[2], room=4)
+        table.add_column("", overflow="fold", min_width=10)
+        table.add_column("observes", no_wrap=True, min_width=8)
+        for title in titles:
+            table.add_column(Text(title), justify="right", no_wrap=True)
+        last = None
+        for row in result.records():
+            table.add_row(
+                str(row["value"]) if row["value"] != last else "",
+                row["policy"],
+                row["observes"],
+                number(row["reward_per_slot"]),
+                *(_cell(column, row[column.shown], 1) for column in columns),
+                decimals(row["ratio"]),
+                decimals(row["ratio_deviation"]),
+                decimals(row["reference_ratio"]),
+                percent(row["regret_share"]) if row["regret_share"] == row["regret_share"] else "-",
+            )
+            last = row["value"]
+        return Group(head, table)
+
+    def figures(self, result: Result) -> dict[str, Figure]:
+        from marketsched.cores.results.over_figure import gain_overhead_figure, sweep_figure, utility_figure
+
+        key, name, words = result.meta["key"].rpartition(".")[2], result.meta["scenario"], self.labels(result)
+        if key == "gain":
+            found = {"figure": utility_figure(result.runs, title=f"{name}: utilities")}
+        else:
+            title = f"{name}: effect of {key}"
+            found = {"figure": sweep_figure(result.runs, key=key, title=title, goal=words.goal, star=words.star)}
+        if words.pair:
+            title = f"{name}: {' and '.join(words.pair)}"
+            found["-".join(words.pair)] = gain_overhead_figure(result.runs, key=key, title=title, pair=words.pair)
+        return found
+
+
+def _jobs_figure(result: Result, title: str) -> dict[str, Figure]:
+    """Draw what became of single jobs, if they are told apart."""
+    from marketsched.cores.results.jobs_figure import jobs_figure
+
+    if "jobs" not in result.tables:
+        return {}
+    return {"jobs": jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
+
+
+def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
+    """What every policy earned, and how its regret grows."""
+    based = any(math.isfinite(row["over_baseline"]) for row in rows)
+    table = _table(
+        "observes",
+        f"{words.goal}\na slot",
+        "± sd",
+        *(column.title for column in words.columns),
+        *([f"over\n{words.baseline}"] if based else []),
+        f"regret, %\nof {words.star}",
+        *(["regret\n~ T^x: x"] if words.grows else []),
+    )
+    for row in rows:
+        table.add_row(
+            row["policy"],
+            row["observes"],
+            number(row["reward_per_slot"]),
+            number(row["reward_per_slot_deviation"]),
+            *(_cell(column, row[column.shown], 1) for column in words.columns),
+            *([_plus_minus(row, "over_baseline")] if based else []),
+            _percent_cell(row, "regret_share"),
+            *([_growth_cell(row)] if words.grows else []),
+        )
+    return table
+
+
+def _table(*titles: str, first: str = "") -> Table:
+    """Return an empty table; in a narrow window cells are broken between words: no digit is lost."""
+    table = plain_table(*titles, first=first, room=10, overflow="fold")
+    table.padding = (0, 1, 0, 0)
+    for column in table.columns:
+        if str(column.header) == "observes":
+            column.justify = "left"
+    return table
+
+
+def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
+    """What the leading policy earns over every other one, and what the reference does."""
+    lead = meta["lead"]
+    star = words.star
+    interval = f"{meta['confidence']:.0%}\ninterval"
+    seeds = ("seeds:\nmean ± sd", "seeds:\nrange")
+    titles = ("of mean\ntotals", interval, *seeds, f"{star} over\nthe same", f"ahead, %\nof {star}")
+    table = _table(*titles, first=f"{lead} over ...")
+    for row in rows:
+        if row["policy"] == lead:
+            continue
+        several, known = row["ratio_runs"] > 1, math.isfinite(row["ratio_of_means_low"])
+        table.add_row(
+            row["policy"],
+            decimals(row["ratio_of_means"]),
+            f"{row['ratio_of_means_low']:.3f} to {row['ratio_of_means_high']:.3f}" if known else "-",
+            _plus_minus(row, "ratio"),
+            f"{row['ratio_least']:.2f} to {row['ratio_most']:.2f}" if several else "-",
+            _plus_minus(row, "reference_ratio"),
+            _percent_cell(row, "margin"),
+        )
+    return table
+
+
+def _comparison_remarks(found: Result, words: CoreLabels) -> list[str]:
+    """Return what a reader of a comparison must be told, one sentence each."""
+    meta, rows = found.meta, found.records()
+    remarks = [
+        f"ratios of mean totals have an interval; beside them the ratios of single seeds, each with "
+        f"{words.seeds} of its own"
+    ]
+    if meta["runs"] < 20:
+        remarks.append(
+            f"{meta['runs']} seeds: ratios differ by tens of per cent between seeds, ask for --runs 20 or more"
+        )
+    missing = {row["policy"]: row["runs"] - row["ratio_runs"] for row in rows if row["runs"] > row["ratio_runs"]}
+    if missing:
+        told = ", ".join(f"{policy} {count}" for policy, count in missing.items())
+        remarks.append(
+            f"no ratio where a total is not positive, in so many of {meta['runs']} seeds: {told}; the means of the "
+            "ratios leave these seeds out, how far ahead it is does not"
+        )
+    if any(row["ratio_deviation"] > 0.5 * row["ratio"] for row in rows):
+        remarks.append("a total near zero makes a ratio as large as one likes: there look at the ratio of mean totals")
+    grown = [row["policy"] for row in rows if math.isfinite(row["growth"])]
+    if grown:
+        told = ", ".join(f"{slots:,}" for slots in meta["horizons"])
+        knowing = meta.get("knows_horizon", False)
+        anew = ", each played with the step of its own horizon" if knowing else ""
+        remarks.append(
+            f"x is fitted seed by seed over horizons of {told} slots{anew} "
+            f"({meta['confidence']:.0%} interval of the mean)"
+        )
+    return remarks + _remarks(rows, words)
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
+    """Return what holds for a run and for a comparison alike."""
+    remarks = []
+    seeing = [row["policy"] for row in rows if row["observes"] != "nothing"]
+    blind = [row["policy"] for row in rows if row["observes"] == "nothing"]
+    if seeing and blind:
+        remarks.append(
+            f"not the same game: {', '.join(blind)} decides before anything of the slot is known, "
+            f"{', '.join(seeing)} after seeing who has arrived"
+        )
+    gaps = [row["reference_gap_share"] for row in rows if math.isfinite(row["reference_gap_share"])]
+    if gaps:
+        remarks.append(words.remark.format(gap=f"{100 * max(gaps):.2g}"))
+    elif rows and words.baseline:
+        remarks.append(f"no {words.reference}: not asked for, or its programs would be too large")
+    shown = [row["policy"] for row in rows if row["observes"] == "state"]
+    if shown:
+        remarks.append(f"{', '.join(shown)} is shown which machines are available: an upper reference, no rival")
+    for row in rows:
+        if math.isfinite(row["regret_over_bound"]):
+            held = "within" if row["regret_over_bound"] <= 1 else "BEYOND"
+            remarks.append(
+                f"{row['policy']}: the regret is {held} the bound of {words.bound}, at most "
+                f"{100 * max(row['regret_over_bound'], 0.0):.2g} % of it"
+            )
+    return remarks
+
+
+def _world(meta: Mapping[str, Any], words: CoreLabels) -> str:
+    return f"{meta['scenario']}: {words.world.format(**meta)}"
+
+
+def _cell(column: Column, x: float, slots: int) -> str:
+    """Show a figure of a core: as it is, per slot, or in per cent."""
+    if column.kind == "slot":
+        return number(x / slots)
+    if column.kind == "total" and abs(x) >= 1e5:
+        return f"{x:.3g}"
+    return number(x) if column.kind == "total" or not math.isfinite(x) else f"{100 * x:.1f}"
+
+
+def _plus_minus(row: Mapping[str, Any], name: str) -> str:
+    text = decimals(row[name])
+    return f"{text} ± {row[f'{name}_deviation']:.3f}" if math.isfinite(row[f"{name}_deviation"]) else text
+
+
+def _percent_cell(row: Mapping[str, Any], name: str) -> str:
+    if not math.isfinite(row[name]):
+        return "-"
+    deviation = row[f"{name}_deviation"]
+    return f"{100 * row[name]:.1f}" + (f" ± {100 * deviation:.1f}" if math.isfinite(deviation) else "")
+
+
+def _growth_cell(row: Mapping[str, Any]) -> str:
+    if not math.isfinite(row["growth"]):
+        return "-"
+    half = (row["growth_high"] - row["growth_low"]) / 2
+    return f"{row['growth']:.2f}" + (f" ± {half:.2f}" if math.isfinite(half) else "")

@@ -1,0 +1,66 @@
+"""What every allocation core's section of a cluster scenario can do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from marketsched.config.strict_yaml import Strict
+from marketsched.cores.sections.labels import CoreLabels
+from marketsched.cores.sections.policies import PolicyChoice, policy_choices
+from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.randomness import checked_seed
+
+if TYPE_CHECKING:
+    from marketsched.cores.worlds.world import World
+
+Data = str | PathLike[str] | None
+
+
+class ClusterCore(Strict):
+    """The section ``cluster`` of a scenario; a subclass for each core adds its parts, ``slots`` and ``policies``.
+
+    ``core`` is its name, ``labels`` what it calls things when it speaks to a reader.
+    """
+
+    labels: ClassVar[CoreLabels]
+
+    if TYPE_CHECKING:  # fields of every subclass, where they stand in the order of a file
+        core: str
+        slots: int
+        policies: tuple[str, ...]
+
+    def choices(self, tokens: Sequence[str] | None = None) -> list[PolicyChoice]:
+        """Return the policies that ``tokens`` name (None: those of the scenario); see `policy_choices`."""
+        return policy_choices(self.policies if tokens is None else tokens, self.core)
+
+    def world(self, seed: int, *, data: Data = None) -> World:
+        """Draw everything of one seed that no policy decides.
+
+        Parameters
+        ----------
+        seed : int
+            Root of all randomness. One stream is spawned for each purpose (the instance, what
+            arrives, what fluctuates, the policies), so that no policy and no change to one part moves another.
+        data : path, optional
+            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the seed is at fault, or parts do not fit each other.
+        TooLargeError
+            If memory does not hold it.
+        MissingDataError, TraceError
+            If a part needs a trace that is not there or damaged.
+        """
+        check_memory(f"tables of {self.slots} slots", 200.0 * self.slots, "fewer cluster.slots")  # some 20 columns
+        return self._world(np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4), data)
+
+    @abstractmethod
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+        """Build the world from four streams of random numbers, one for each purpose."""

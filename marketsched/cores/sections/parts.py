@@ -1,0 +1,151 @@
+"""Parts of cluster scenarios that several cores have: ranges, and who arrives when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from marketsched.config.strict_yaml import Strict
+from marketsched.cores.sections.core import Data
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.ranges import LARGEST_WHOLE, Count, Finite, Positive
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
+
+
+def _range(interval: str) -> Any:
+    """Return a validator of pairs ``[low, high]`` of numbers in ``interval``; one number stands for both."""
+    check = Finite(interval)
+
+    def read(x: object) -> tuple[float, float]:
+        legal = f"[low, high], two finite numbers in {interval}, the lower first"
+        pair = x if isinstance(x, (list, tuple)) else [x, x]
+        if len(pair) != 2:
+            raise ValueError(legal)
+        try:
+            low, high = check(pair[0]), check(pair[1])
+        except ValueError:
+            raise ValueError(legal) from None
+        if low > high:
+            raise ValueError(legal)
+        return low, high
+
+    return BeforeValidator(read)
+
+
+PositiveRange = Annotated[tuple[float, float], _range("(0, inf)")]
+ShareRange = Annotated[tuple[float, float], _range("[0, 1]")]
+
+
+def _pair(x: object) -> tuple[int, int]:
+    pair = tuple(x) if isinstance(x, (list, tuple)) else ()
+    whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
+    if not whole or not 0 <= pair[0] <= pair[1] <= LARGEST_WHOLE:
+        raise ValueError(f"[low, high], two whole numbers in [0, {LARGEST_WHOLE}], the lower first")
+    return pair[0], pair[1]
+
+
+CountRange = Annotated[tuple[int, int], BeforeValidator(_pair)]
+
+
+def _probabilities(x: object) -> float | tuple[float, ...]:
+    check = Finite("[0, 1]")
+    try:
+        return tuple(map(check, x)) if isinstance(x, (list, tuple)) else check(x)
+    except ValueError:
+        raise ValueError("a finite number in [0, 1], or a list with one for each port") from None
+
+
+class Bernoulli(Strict):
+    """In every slot a job at each port with this probability; a list has one for each port."""
+
+    kind: Literal["bernoulli"]
+    probability: Annotated[float | tuple[float, ...], BeforeValidator(_probabilities)] = 0.7
+
+    def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
+        """Return the process; ``data`` is not used.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is a list of probabilities, and not one for each port.
+        """
+        from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
+
+        given = self.probability
+        if isinstance(given, tuple) and len(given) != n_ports:
+            raise InvalidParameterError(
+                f"has {len(given)} entries",
+                place="cluster.arrivals.probability",
+                legal=f"one number, or {n_ports}, one a port",
+            )
+        return BernoulliArrivals(given, rng, n_ports)
+
+
+class _OpenbHours(Strict):
+    """Who was there in the recorded trace: jobs at a port if pods of its type were created in that slot.
+
+    The last ``days`` days of the trace in slots of ``slot_seconds``. Of more than ``at_most`` pods of a
+    type in one slot the others are left out; with more than one, every job of a port gets a port of
+    its own, as in Section 3.4 of the OgaSched paper.
+    """
+
+    kind: Literal["openb"]
+    days: Positive = 30.0
+    slot_seconds: Positive = 3600.0
+    at_most: Count = 1
+
+    def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
+        """Return the process; nothing is drawn.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If it has fewer slots or fewer types of pods.
+        """
+        from marketsched.cores.worlds.pods import recorded_counts
+        from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
+
+        counts = recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
+        if slots > len(counts):
+            raise InvalidParameterError(
+                place="cluster.slots",
+                value=slots,
+                legal=f"at most {len(counts)}, the slots in {self.days:g} recorded days",
+            )
+        return RecordedArrivals(np.minimum(counts[:slots], self.at_most))
+
+
+class _OpenbRates(Strict):
+    """Bernoulli arrivals with the recorded shares of slots in which a pod of the type was created.
+
+    For as many slots as are wanted, where the record itself is too short.
+    """
+
+    kind: Literal["openb-rates"]
+    days: Positive = 30.0
+    slot_seconds: Positive = 3600.0
+
+    def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
+        """Return the process.
+
+        Raises
+        ------
+        MissingDataError, TraceError
+            If the trace is not there or damaged.
+        InvalidParameterError
+            If it has fewer types of pods.
+        """
+        from marketsched.cores.worlds.pods import recorded_counts
+        from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
+
+        counts = recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
+        return BernoulliArrivals((counts > 0).mean(axis=0), rng)
+
+
+AnyArrivals = Annotated[Bernoulli | _OpenbHours | _OpenbRates, Field(discriminator="kind")]

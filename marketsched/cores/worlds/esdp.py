@@ -1,0 +1,144 @@
+"""The world of one seed of an ESDP scenario: channels, arrivals, utilities, and the oracle of the true means."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.cores.agents.channels import PAYMENTS, ChannelGame
+from marketsched.cores.worlds.world import Choice, Reference, World
+from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
+from marketsched.mechanisms.allocation.esdp.gang import GangChannels, GangEsdp
+from marketsched.mechanisms.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    from marketsched.cores.agents.games import CoreGame
+    from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
+    from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+    from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
+    from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
+
+
+class EsdpWorld(World):
+    """Channels and everything that fluctuates.
+
+    Parameters
+    ----------
+    channels : Channels
+        Between ports and servers.
+    servers : array of int, shape (E,)
+        The server of each channel.
+    costs : array of float, shape (E,), optional
+        Supply costs; None: not known.
+    utilities : UtilitySource
+        At its first slot.
+    arrivals : ArrivalProcess
+        At its first slot.
+    slots : int
+        T.
+    policy_rng : Generator
+        Of policies that draw; all have a copy.
+
+    Raises
+    ------
+    InvalidParameterError
+        If parts do not fit each other: before anything is played.
+    """
+
+    goal: ClassVar[str] = "utility"
+
+    def __init__(
+        self,
+        channels: Channels,
+        servers: NDArray[np.int64],
+        costs: NDArray[np.float64] | None,
+        utilities: UtilitySource,
+        arrivals: ArrivalProcess,
+        slots: int,
+        policy_rng: np.random.Generator,
+    ) -> None:
+        self.channels, self.servers, self.costs, self.slots = channels, servers, costs, slots
+        self._utilities, self._arrivals, self._policy_rng = utilities, arrivals, policy_rng
+        self.gangs = isinstance(channels, GangChannels)
+        self.oracle = TrueMeanOracle(channels, utilities.means)
+        self.environment()
+        self._values: list[float] = []  # the oracle's, slot by slot
+        self._jobs = 0
+
+    def environment(self) -> Environment:
+        """Return an environment at its first slot; all have the same arrivals and utilities."""
+        arrivals, utilities = deepcopy(self._arrivals), deepcopy(self._utilities)
+        return ChannelEnvironment(self.channels, arrivals, utilities, self.oracle)
+
+    def policy(self, choice: Choice, slots: int) -> Policy:
+        """Return a fresh policy; those that draw have the same stream."""
+        if self.gangs and choice.name != "esdp":
+            raise InvalidParameterError(f"policy {choice.label!r}: expected esdp, the one that knows gangs")
+        return _built(choice, self.channels, self.costs, deepcopy(self._policy_rng))
+
+    def payments(self, choice: Choice) -> tuple[str, ...]:
+        """Return all payments: they need no more than means of what was seen."""
+        if self.gangs:
+            raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
+        return PAYMENTS
+
+    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+        """Return the same channels, arrivals and utilities, with an owner of each port."""
+
+        def policy(believed: Channels, rng: np.random.Generator) -> Policy:
+            costs = self.costs if believed.n_channels == self.channels.n_channels else None  # a lie hides some
+            return _built(choice, believed, costs, rng)
+
+        seed = int(deepcopy(self._policy_rng).integers(2**31))
+        return ChannelGame(self.channels, self._arrivals, self._utilities, self.slots, policy, payment, seed)
+
+    def reference(self, slots: int) -> Reference:
+        """Return what the oracle of the true means expects of the first ``slots`` slots; exact."""
+        self._look(slots)
+        return Reference(float(np.sum(self._values[:slots])), 0.0)
+
+    def earned(self, record: SlotRecord, slots: int) -> float:
+        """Return the mean utilities of what was used, as ESDP (6) counts: noise does not hide the regret."""
+        return float(record["expected"][:slots].sum())
+
+    def sizes(self) -> dict[str, Any]:
+        """Return ports, servers, types, channels, jobs and oracle per slot, and how utilities are scaled."""
+        self._look(self.slots)
+        return {
+            "ports": self.channels.n_ports,
+            "servers": len(np.unique(self.servers)),
+            "types": self.channels.n_types,
+            "channels": self.channels.n_channels,
+            "jobs_per_slot": self._jobs / self.slots,
+            "oracle_per_slot": float(np.mean(self._values)),
+            "scaling": self._utilities.scaling,
+        }
+
+    def _look(self, slots: int) -> None:
+        """Ask the oracle about every slot, once."""
+        if self._values:
+            return
+        arrivals = deepcopy(self._arrivals)
+        for _ in range(self.slots):
+            arrived = arrivals.draw() > 0
+            self._jobs += int(arrived.sum())
+            self._values.append(self.oracle.value(arrived))
+
+
+def _built(choice: Choice, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator) -> Policy:
+    """Return a policy over channels; over gangs ESDP, the one that knows them."""
+    if isinstance(known, GangChannels):
+        return GangEsdp(known, **choice.rules.values())
+    return choice.build(
+        channels=known,
+        requests=known.requests,
+        capacities=known.capacities,
+        ports=known.ports,
+        n_ports=known.n_ports,
+        costs=costs,
+        rng=rng,
+    )

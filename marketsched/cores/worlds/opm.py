@@ -1,0 +1,174 @@
+"""The world of one seed of an OPM scenario: machines, jobs, speeds, and the optimum at mean rates."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.cores.agents.jobs import PAYMENTS, JobGame
+from marketsched.cores.worlds.world import Choice, Outcome, Reference, World
+from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
+from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
+from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
+from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
+from marketsched.mechanisms.allocation.opm.offline import offline_optimum
+from marketsched.mechanisms.allocation.opm.opm import Opm
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
+
+if TYPE_CHECKING:
+    from marketsched.cores.agents.games import CoreGame
+    from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
+    from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
+    from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
+
+KINDS = 8  # machines of unequal rates are put into at most so many kinds of like rate for the optimum's plan
+TOLERANCE = 1e-3  # gap of the optimum, as a share of its value
+AFFORDABLE = 150_000  # variables of its linear programs; beyond, a program takes many seconds
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Machines: when they are available, and of each the mean availability, mean rate and price, shape (M,).
+
+    ``speeds``: the ranges of the uniform service rate of a slot, available and not.
+    """
+
+    availability: AvailabilityProcess
+    share: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    prices: NDArray[np.float64]
+    speeds: tuple[Range, Range]
+
+
+class OpmWorld(World):
+    """Machines, their prices and speeds, and the jobs that want them.
+
+    Parameters
+    ----------
+    machines : Machines
+        At their first slot.
+    jobs : MachineJobs
+        That want them.
+    slots : int
+        T.
+    speeds_rng, policy_rng : Generator
+        Of service rates, and of policies that draw; all have a copy.
+    capacities : array of float, shape (M,), optional
+        Of machines that hold several tasks.
+    """
+
+    goal: ClassVar[str] = "utility"
+
+    def __init__(
+        self,
+        machines: Machines,
+        jobs: MachineJobs,
+        slots: int,
+        speeds_rng: np.random.Generator,
+        policy_rng: np.random.Generator,
+        capacities: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.jobs, self.slots, self.capacities = jobs, slots, capacities
+        self._availability, self._share, self._speeds = machines.availability, machines.share, machines.speeds
+        self.rates, self.prices = machines.rates, machines.prices
+        self._speeds_rng, self._policy_rng = speeds_rng, policy_rng
+
+    def environment(self) -> MachineEnvironment:
+        """Return an environment at its first slot; all have the same jobs, states and speeds."""
+        availability, rng = deepcopy(self._availability), deepcopy(self._speeds_rng)
+        rest: dict[str, Any] = {"speeds": self._speeds, "slots": self.slots}
+        if self.capacities is not None:
+            return GeneralEnvironment(self.jobs, self.prices, self.capacities, availability, rng, **rest)
+        return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
+
+    def policy(self, choice: Choice, slots: int) -> Policy:
+        """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
+        if self.capacities is not None and choice.name != "opm":
+            raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
+        if choice.name == "opm":
+            change = np.bincount(self.jobs.arrivals, minlength=self.slots + 1)
+            change = change - np.bincount(self.jobs.deadlines, minlength=change.size)[: change.size]
+            jobs, machines = int(change.cumsum().max()), self.prices.size
+            at_once = 3 * 8.0 * jobs * machines  # shares, which are copied when there is no room for one more job
+            check_memory(f"the shares of {jobs} jobs on {machines} machines", at_once, "fewer machines or jobs")
+        rng = deepcopy(self._policy_rng)
+        known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
+        return choice.build(**known, rng=rng)
+
+    def payments(self, choice: Choice) -> tuple[str, ...]:
+        """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
+        if self.capacities is not None:
+            raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
+        return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
+
+    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+        """Return the same machines and jobs, with an owner of each job."""
+
+        def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
+            return choice.build(prices=prices, horizon=horizon, rates=self.rates, capacities=None, rng=rng)
+
+        seed = int(deepcopy(self._policy_rng).integers(2**31))
+        return JobGame(self.jobs, self.prices, self._availability, policy, payment, seed=seed, speeds=self._speeds)
+
+    def reference(self, slots: int) -> Reference:
+        """Return OPM (6)'s utility of the optimum of OPM (7); NaN if its program would be too large.
+
+        Its gap is that of the objective of OPM (7), certified for the machines as they are.
+        """
+        breakpoints = np.unique(np.concatenate([self.jobs.arrivals, self.jobs.deadlines]))
+        spans = np.searchsorted(breakpoints, self.jobs.deadlines) - np.searchsorted(breakpoints, self.jobs.arrivals)
+        kinds = min(KINDS, len(np.unique(self.rates)), AFFORDABLE // int(spans.sum()))
+        if not kinds or self.capacities is not None:  # (7) is about machines that hold one task
+            return Reference()
+        found = offline_optimum(self.jobs, self.prices, self.rates, tolerance=TOLERANCE, most_kinds=kinds)
+        value = float(self.jobs.utilities_per_slot(found.works).sum())
+        return Reference(value, found.gap * value)
+
+    def earned(self, record: SlotRecord, slots: int) -> float:
+        """Return NaN: OPM (6) counts jobs when they are over, see `outcome`."""
+        return float("nan")
+
+    def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:
+        """Return what a scheduler's jobs spent and got, one row per job."""
+        assert isinstance(policy, MachineScheduler) and isinstance(environment, MachineEnvironment)
+        found = environment.outcomes()
+        table = pd.DataFrame(
+            {
+                "job": np.arange(self.jobs.size),
+                "stay": self.jobs.durations,
+                "budget": self.jobs.budgets,
+                "cost": found.costs,
+                "work": found.works,
+                "utility": found.utilities,
+            }
+        )
+        return Outcome(
+            {
+                "earned": float(self.jobs.utilities_per_slot(found.works).sum()),  # as OPM (6) counts
+                "budget_share": float(found.costs.sum() / self.jobs.budgets.sum()),
+                "fit": policy.fit,
+                "step": policy.primal_step if isinstance(policy, (Opm, GeneralOpm)) else float("nan"),
+                "machines": float(self.prices.size),
+            },
+            table,
+        )
+
+    def sizes(self) -> dict[str, Any]:
+        """Return how many machines and jobs there are, and what machines cost and do on average."""
+        return {
+            "machines": int(self.prices.size),
+            "jobs": self.jobs.size,
+            "open_jobs": float(self.jobs.durations.sum() / self.slots),
+            "available": float(self._share.mean()),
+            "mean_rate": float(self.rates.mean()),
+            "lowest_price": float(self.prices.min()),
+            "highest_price": float(self.prices.max()),
+        }

@@ -1,0 +1,111 @@
+"""The world of one seed: what policies of an allocation core are played in, and what they are measured against.
+
+Randomness has one stream for each purpose: the instance, what arrives, what fluctuates, the policies.
+Whoever plays in one world meets the same arrivals on the same cluster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from marketsched.cores.agents.games import CoreGame
+    from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
+
+
+class Choice(Protocol):
+    """A policy by its name and label, and how it is made from what its core gives."""
+
+    @property
+    def label(self) -> str:
+        """As it was written."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """In the registry."""
+        ...
+
+    @property
+    def rules(self) -> Any:
+        """Its parameters."""
+        ...
+
+    def build(self, **given: Any) -> Policy:
+        """Return the policy in its first slot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the best there could be earns in all slots together.
+
+    ``value`` is attained; the optimum is at most ``value + gap``. NaN: not known.
+    """
+
+    value: float = float("nan")
+    gap: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a core tells of a played policy beside the record of its slots.
+
+    ``figures`` are further columns of the policy's row; ``jobs`` has one row per job, where jobs are
+    told apart; ``regret_bound`` is what the theory promises of the regret, NaN: nothing.
+    """
+
+    figures: dict[str, float] = field(default_factory=dict)
+    jobs: pd.DataFrame | None = None
+    regret_bound: float = float("nan")
+
+
+class World(ABC):
+    """What running, comparing, printing and drawing need of a core.
+
+    Attributes
+    ----------
+    goal : str
+        The measure that policies are to maximise.
+    slots : int
+        T.
+    """
+
+    goal: ClassVar[str]
+    slots: int
+
+    @abstractmethod
+    def environment(self) -> Environment:
+        """Return an environment at its first slot; all have the same arrivals."""
+
+    @abstractmethod
+    def policy(self, choice: Choice, slots: int) -> Policy:
+        """Return a fresh policy that will be played for ``slots`` slots; those that draw have the same stream."""
+
+    @abstractmethod
+    def payments(self, choice: Choice) -> tuple[str, ...]:
+        """Return the payments that can be put on top of a policy, ``none`` first."""
+
+    @abstractmethod
+    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+        """Return the same world with strategic owners."""
+
+    @abstractmethod
+    def reference(self, slots: int) -> Reference:
+        """Return the best there could be over the first ``slots`` slots."""
+
+    @abstractmethod
+    def sizes(self) -> dict[str, Any]:
+        """Return what a reader is told about the world."""
+
+    def earned(self, record: SlotRecord, slots: int) -> float:
+        """Return what counts against the reference in the first ``slots`` slots of a record: here, the goal."""
+        return float(record[self.goal][:slots].sum())
+
+    def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:
+        """Return what else there is to tell of a policy that was just played for ``slots`` slots."""
+        return Outcome()

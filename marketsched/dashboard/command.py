@@ -1,0 +1,49 @@
+"""The command `marketsched dashboard`: a live page of a market, on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from marketsched.show.commands.tools import DataOption, SetOption, one_line_errors
+
+
+def dashboard(
+    scenario: Annotated[
+        str, typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.")
+    ] = "synthetic-pipelines",
+    seed: Annotated[int, typer.Option(help="Root of all randomness, at first.", min=0)] = 0,
+    port: Annotated[int, typer.Option(help="Port on loopback; 0: any that is free.", min=0, max=65_535)] = 8765,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    data: DataOption = None,
+    changes: SetOption = None,
+) -> None:
+    """Serve a live page of a market, on this machine alone; Ctrl-C ends it. Needs the extra viz."""
+    with one_line_errors():
+        from marketsched.config.scenario import Scenario
+        from marketsched.config.scenario_file import read_scenario, with_changes
+        from marketsched.dashboard.server import DashboardServer
+
+        content, source = read_scenario(scenario)
+        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source, kind="market")
+        server = DashboardServer(chosen, seed=seed, port=port, data=data)
+        server.start()
+        typer.echo(f"{chosen.name}: {server.url} (Ctrl-C ends it)")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as with Ctrl-C
+        try:
+            server.wait()
+        except KeyboardInterrupt:
+            typer.echo("")  # the shell's ^C stands alone on its line
+        finally:
+            ended = server.stop()
+        if not ended:  # an interpreter that ends under a running solver may crash
+            sys.stdout.flush()
+            os._exit(0)

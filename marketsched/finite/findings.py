@@ -1,0 +1,286 @@
+"""What the audit of a finite mechanism returns: figures, and who does what where they are worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from marketsched.mechanisms.finite.exact import Number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class FiniteLie:
+    """One owner of a type reports another one.
+
+    Attributes
+    ----------
+    owner : int
+        Who, from 0.
+    true_type, report : object
+        Its type, and what it reports.
+    others : tuple or None
+        The types that the others have and report, in the order of owners; None: in expectation over them.
+    gain : int, Fraction or float
+        Its utility under the lie less that of the truth.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.finite import first_price
+    >>> from marketsched.finite import audit_finite
+    >>> print(audit_finite(first_price([range(3)] * 2)).dominant_lie)
+    owner 0 of type 2 reports 0 against 0: gains 2
+    """
+
+    owner: int
+    true_type: Any
+    report: Any
+    others: tuple[Any, ...] | None
+    gain: Number
+
+    def __str__(self) -> str:
+        lie = f"owner {self.owner} of type {self.true_type} reports {self.report}"
+        if self.others is None:
+            return f"{lie}: gains {self.gain} in expectation"
+        return f"{lie}{f' against {_tuple(self.others)}' if self.others else ''}: gains {self.gain}"
+
+
+@dataclass(frozen=True)
+class PairLie:
+    """Two owners report together.
+
+    Attributes
+    ----------
+    owners, true_types, reports : tuple of two
+        Who, their types, and what they report.
+    others : tuple
+        Types and reports of everybody else, in the order of owners.
+    gains : tuple of two numbers
+        What each of them gains.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.finite import second_price
+    >>> from marketsched.finite import audit_finite
+    >>> print(audit_finite(second_price([range(3)] * 2)).pair_lie)
+    owners 0 and 1 of types 2 and 2 report 0 and 0: gain 2 (2 and 0)
+    """
+
+    owners: tuple[int, int]
+    true_types: tuple[Any, Any]
+    reports: tuple[Any, Any]
+    others: tuple[Any, ...]
+    gains: tuple[Number, Number]
+
+    @property
+    def total(self) -> Number:
+        """Return what the two gain together."""
+        return self.gains[0] + self.gains[1]
+
+    def __str__(self) -> str:
+        (i, j), (a, b), (r, s), (g, h) = self.owners, self.true_types, self.reports, self.gains
+        against = f" against {_tuple(self.others)}" if self.others else ""
+        return f"owners {i} and {j} of types {a} and {b} report {r} and {s}{against}: gain {self.total} ({g} and {h})"
+
+
+@dataclass(frozen=True)
+class WorstUtility:
+    """The smallest utility of a truthful owner.
+
+    Attributes
+    ----------
+    owner : int
+        Whose.
+    true_type : object
+        Its type.
+    others : tuple or None
+        The others' types; None: in expectation over them.
+    utility : int, Fraction or float
+        What it gets.
+    """
+
+    owner: int
+    true_type: Any
+    others: tuple[Any, ...] | None
+    utility: Number
+
+    def __str__(self) -> str:
+        where = " in expectation" if self.others is None else f" against {_tuple(self.others)}" if self.others else ""
+        return f"owner {self.owner} of type {self.true_type} gets {self.utility}{where}"
+
+
+@dataclass(frozen=True)
+class FiniteAudit:
+    """The exact audit of a finite direct mechanism.
+
+    Figures are ints or Fractions where the mechanism's numbers (and, for expectations, the prior's) are, else floats.
+    Expectations are None without a prior.
+
+    Attributes
+    ----------
+    mechanism : str
+        What was audited.
+    is_exact : bool
+        Whether the mechanism's numbers are exact.
+    tolerance : float
+        Gains and losses up to it count as none; 0 where numbers are exact.
+    dominant_gain, dominant_lie : number, FiniteLie or None
+        Most that a lie gains at any profile of the others, and that lie; 0 and None: no lie gains.
+    bayesian_gain, bayesian_lie : number or None, FiniteLie or None
+        The same in expectation over the others' types, given the own one.
+    worst_utility : WorstUtility
+        Smallest utility of a truthful owner at any profile.
+    worst_interim_utility : WorstUtility or None
+        The same in expectation over the others' types, given the own one.
+    least_revenue, most_revenue, expected_revenue : number
+        What all owners pay together: at the worst and the best profile, and in expectation.
+    least_revenue_at : tuple
+        The profile where it is least.
+    worst_loss, worst_loss_at, expected_loss : number, tuple, number or None
+        Best welfare less the mechanism's: largest at any profile, that profile, and in expectation.
+    worst_ratio : number or None
+        Smallest share of the best welfare over profiles where that is above 0; None: there is none.
+    expected_welfare, best_expected_welfare : number or None
+        In expectation: the mechanism's welfare, and the best.
+    pair_gain, pair_lie : number or None, PairLie or None
+        Most that two owners gain together, at any profile of the others; money may pass between them. None: not
+        asked, or one owner alone.
+    both_gain, both_lie : number or None, PairLie or None
+        Where the one of the two that gains less gains most, and how much: above 0, both gain without money passing.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.finite import first_price
+    >>> from marketsched.finite import audit_finite
+    >>> found = audit_finite(first_price([range(3)] * 2))
+    >>> found.is_dominant, found.is_rational, found.dominant_gain
+    (False, True, 2)
+    """
+
+    mechanism: str
+    is_exact: bool
+    tolerance: float
+    dominant_gain: Number
+    dominant_lie: FiniteLie | None
+    bayesian_gain: Number | None
+    bayesian_lie: FiniteLie | None
+    worst_utility: WorstUtility
+    worst_interim_utility: WorstUtility | None
+    least_revenue: Number
+    least_revenue_at: tuple[Any, ...]
+    most_revenue: Number
+    expected_revenue: Number | None
+    worst_loss: Number
+    worst_loss_at: tuple[Any, ...]
+    worst_ratio: Number | None
+    expected_loss: Number | None
+    expected_welfare: Number | None
+    best_expected_welfare: Number | None
+    pair_gain: Number | None
+    pair_lie: PairLie | None
+    both_gain: Number | None
+    both_lie: PairLie | None
+
+    @property
+    def is_dominant(self) -> bool:
+        """Whether truth is a dominant strategy for every type."""
+        return self.dominant_gain <= self.tolerance
+
+    @property
+    def is_bayesian(self) -> bool | None:
+        """Whether truth is best in expectation if the others are truthful; None without a prior."""
+        return None if self.bayesian_gain is None else self.bayesian_gain <= self.tolerance
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether no truthful owner ever gets less than 0, what staying away gives."""
+        return self.worst_utility.utility >= -self.tolerance
+
+    @property
+    def is_interim_rational(self) -> bool | None:
+        """Whether every type expects at least 0; None without a prior."""
+        return None if self.worst_interim_utility is None else self.worst_interim_utility.utility >= -self.tolerance
+
+    @property
+    def has_no_deficit(self) -> bool:
+        """Whether the owners together never are paid more than they pay."""
+        return self.least_revenue >= -self.tolerance
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether payments add up to 0 at every profile."""
+        return self.has_no_deficit and self.most_revenue <= self.tolerance
+
+    @property
+    def is_efficient(self) -> bool:
+        """Whether the outcome always is one of largest welfare."""
+        return self.worst_loss <= self.tolerance
+
+    @property
+    def is_pair_proof(self) -> bool | None:
+        """Whether no two owners can both gain by a joint lie, money not passing; None: not asked."""
+        return None if self.both_gain is None else self.both_gain <= self.tolerance
+
+    def _rows(self) -> list[tuple[str, bool | None, Number | None, str]]:
+        """Return (question, answer, figure, where it is worst)."""
+        interim = self.worst_interim_utility
+        rows: list[tuple[str, bool | None, Number | None, str]] = [
+            ("truthful in dominant strategies", self.is_dominant, self.dominant_gain, _text(self.dominant_lie)),
+            ("truthful in expectation", self.is_bayesian, self.bayesian_gain, _text(self.bayesian_lie)),
+            ("no owner loses", self.is_rational, self.worst_utility.utility, str(self.worst_utility)),
+            (
+                "no owner expects a loss",
+                self.is_interim_rational,
+                None if interim is None else interim.utility,
+                _text(interim),
+            ),
+            ("no deficit", self.has_no_deficit, self.least_revenue, f"revenue at {_tuple(self.least_revenue_at)}"),
+            ("balanced budget", self.is_balanced, self.most_revenue, "largest revenue"),
+            ("efficient", self.is_efficient, self.worst_loss, f"loss of welfare at {_tuple(self.worst_loss_at)}"),
+            (
+                "no pair gains",
+                None if self.pair_gain is None else self.pair_gain <= self.tolerance,
+                self.pair_gain,
+                _text(self.pair_lie),
+            ),
+            ("no pair where both gain", self.is_pair_proof, self.both_gain, _text(self.both_lie)),
+            ("expected revenue", None, self.expected_revenue, ""),
+            ("expected welfare", None, self.expected_welfare, ""),
+            ("expected loss of welfare", None, self.expected_loss, ""),
+            ("smallest share of the best welfare", None, self.worst_ratio, ""),
+        ]
+        return [row for row in rows if row[2] is not None]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table: question, answer, figure, and where it is worst.
+
+        Returns
+        -------
+        DataFrame
+            ``answer`` is None where the row is a figure alone; ``figure`` keeps its type.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._rows(), columns=["question", "answer", "figure", "where"], dtype=object)
+
+    def __repr__(self) -> str:
+        lines = [f"FiniteAudit of a {self.mechanism}"]
+        for question, answer, figure, where in self._rows():
+            says = "" if answer is None else "yes" if answer else "no"
+            lines.append(f"  {question:<35}{says:<4} {figure!s:<8} {where}".rstrip())
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures and witnesses by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def _text(witness: object) -> str:
+    return "" if witness is None else str(witness)
+
+
+def _tuple(types: tuple[Any, ...]) -> str:
+    """Return types as a person writes them: several in parentheses, one alone."""
+    return str(types[0]) if len(types) == 1 else f"({', '.join(map(str, types))})"

@@ -1,0 +1,233 @@
+"""Run tables and figures of the four papers: one, or all of them, in one process or several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.randomness import checked_seed
+from marketsched.papers.experiment_kind import verdict_counts
+from marketsched.papers.experiments import experiment_of
+from marketsched.papers.folder import kept, write_overview
+from marketsched.papers.runs import SEEDS, Bench, Experiment, lines_table
+from marketsched.play.workers import run_in_processes
+from marketsched.results.result import Result
+from marketsched.study.fingerprint import fingerprint
+
+Progress = Callable[[int, int, str], None]  # experiments finished, experiments in all, what is being run
+
+
+def reproduce(
+    name: str,
+    *,
+    full: bool = False,
+    runs: int | None = None,
+    slots: int | None = None,
+    seed: int = 0,
+    data: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
+    bench: Bench | None = None,
+) -> Result:
+    """Run one table or figure of a paper, and hold it against the paper's numbers.
+
+    Parameters
+    ----------
+    name : str
+        As listed by ``marketsched reproduce --list``.
+    full : bool
+        The paper's sizes; may take hours.
+    runs : int, optional
+        Seeds ``seed .. seed + runs - 1``, at least 2; None: 20, or what the experiment says.
+    slots : int, optional
+        In place of the experiment's own number of slots.
+    seed : int
+        The first seed, >= 0.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    out : path, optional
+        Folder for table, figure and runs; None: nothing is written.
+    force : bool
+        Replace earlier results in that folder.
+    progress : function of str, optional
+        Called with what is being run.
+    bench : Bench, optional
+        One that an earlier experiment has used: what it ran need not be run again.
+
+    Returns
+    -------
+    Result
+        ``table`` has one row per claim: ``experiment, quantity, source, claim, paper, value, low, high,
+        least, most, seeds, neutral, rounding, verdict, reason, why``; ``lines`` what the figure shows;
+        ``runs`` what both were computed from; the summary counts verdicts.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number or the name is at fault.
+    OSError
+        If results cannot be written.
+
+    Examples
+    --------
+    >>> found = reproduce("mechanism-toy", runs=2)
+    >>> found.table["verdict"].iloc[0]
+    'reproduced'
+    """
+    chosen = experiment_of(name)
+    asked = _asked(chosen, full, runs, slots, seed)
+    n_runs = asked["runs"]
+    if out is not None:
+        from marketsched.results.output import check_target
+
+        check_target(Path(out), force=force)
+    used = Bench(full, n_runs, asked["seed"], asked["slots"], data) if bench is None else bench
+    used.runs = n_runs
+    used.tell = progress or (lambda what: None)
+    began = time.perf_counter()
+    found = chosen.play(used)
+    meta = {
+        "experiment": name,
+        "place": chosen.place,
+        "shows": chosen.shows,
+        "full": used.full,
+        "seed": used.first,
+        "runs": n_runs,
+        "sizes": found.sizes,
+        "confidence": 0.95,
+        "slots": used.slots,
+        "depends_on_machine": chosen.timed,
+        "versions": dict(fingerprint()),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    table = pd.DataFrame([row.to_dict() for row in found.rows])
+    table.insert(0, "experiment", name)
+    tables = {"table": table, "lines": lines_table(found.panels)} | ({} if found.runs.empty else {"runs": found.runs})
+    made = Result("experiment", tables, verdict_counts(table), meta, {"table.csv": table.to_csv(index=False)})
+    if out is not None:
+        made.save(out, force)
+    return made
+
+
+def reproduce_all(
+    names: Sequence[str],
+    *,
+    full: bool = False,
+    runs: int | None = None,
+    slots: int | None = None,
+    seed: int = 0,
+    data: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Result]:
+    """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
+
+    What ``out`` holds already, of the same version, seeds and sizes, is read instead of run again: an
+    interrupted run goes on where it was.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Experiments, in the order of the results.
+    full, runs, slots, seed, data
+        As in `reproduce`.
+    out : path, optional
+        Folder for all; None: nothing is written.
+    force : bool
+        Run again what is there, and replace it.
+    jobs : int
+        Processes; the results are the same, but for those of experiments that measure time.
+    progress : function of (int, int, str), optional
+        Called with how many experiments are done, how many there are, and what is being run.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number or a name is at fault, or ``out`` holds something else; nothing is run then.
+    OSError
+        If results cannot be written.
+    """
+    chosen = [experiment_of(name) for name in names]
+    asked = {each.name: _asked(each, full, runs, slots, seed) for each in chosen}
+    n_jobs = whole_parameter("jobs", jobs, 1)
+    target = None if out is None else Path(out)
+    found = {} if target is None else kept(target, asked, force=force)
+    missing = [name for name in asked if name not in found]
+    overview = {"full": full, "seed": seed, "runs": runs, "slots": slots}
+
+    def told(what: str) -> None:
+        if progress is not None:
+            progress(len(found), len(asked), what)
+
+    def keep() -> None:
+        if target is not None:
+            write_overview(target, [found[name] for name in asked if name in found], list(asked), overview)
+
+    keep()
+    given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
+    made = _one_by_one if n_jobs == 1 or len(missing) < 2 else _side_by_side
+    for each in made(missing, given, target, told, n_jobs):
+        found[each.meta["experiment"]] = each
+        keep()
+    return [found[name] for name in asked]
+
+
+def _asked(chosen: Experiment, full: bool, runs: int | None, slots: int | None, seed: int) -> dict[str, Any]:
+    """Return the sizes of an experiment, checked."""
+    return {
+        "full": bool(full),
+        "seed": checked_seed(seed),
+        "runs": chosen.runs if runs is None else whole_parameter("runs", runs, 2),
+        "slots": None if slots is None else whole_parameter("slots", slots, 8),
+    }
+
+
+Tell = Callable[[str], None]
+
+
+def _one_by_one(
+    names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
+) -> Iterator[Result]:
+    """Run experiments in this process; what one has compared need not be compared again."""
+    bench = Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"])
+    for name in names:
+        out = None if target is None else target / name
+
+        def tell(what: str, name: str = name) -> None:
+            told(f"{name}: {what}")
+
+        yield reproduce(name, out=out, progress=tell, bench=bench, **given)
+
+
+def _side_by_side(
+    names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
+) -> Iterator[Result]:
+    """Run experiments in several processes; only this one writes."""
+    running = list(names)
+    told(f"{len(running)} experiments")
+    with closing(run_in_processes(partial(_elsewhere, given=given), names, jobs)) as each:
+        for name, made in each:
+            if target is not None:
+                made.save(target / name, given["force"])
+            running.remove(name)
+            yield made
+            told(f"{len(running)} experiments, {', '.join(running[:jobs])}")
+
+
+_BENCHES: dict[str, Bench] = {}  # of a worker process: experiments share what they compare
+
+
+def _elsewhere(name: str, given: dict[str, Any]) -> Result:
+    bench = _BENCHES.setdefault("all", Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"]))
+    return reproduce(name, bench=bench, **given)

@@ -1,0 +1,222 @@
+"""What experiments have in common: sizes, cluster comparisons that are made once, and lines to draw."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.papers.claims import Claim, Row, ratio_row
+from marketsched.results.paired_statistics import spread
+
+if TYPE_CHECKING:
+    from marketsched.comparisons.comparing import Comparison
+
+Tell = Callable[[str], None]
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a panel, with its interval over seeds; ``low`` and ``high`` may be empty."""
+
+    label: str
+    x: list[Any]
+    y: list[float]
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel of a figure. ``x`` of the lines may be numbers, or words for bars."""
+
+    title: str
+    x: str
+    y: str
+    lines: list[Line]
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an experiment hands back: claims with what came out, panels, and what was run in one line."""
+
+    rows: list[Row]
+    panels: list[Panel]
+    sizes: str
+    runs: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A table or figure: its name here, its name in the paper, what it shows, and what runs it."""
+
+    name: str
+    place: str
+    shows: str
+    play: Callable[[Bench], Found]
+    runs: int  # seeds by default
+    timed: bool  # measures time: figures differ from run to run and machine to machine
+
+
+REGISTERED: list[Experiment] = []
+SEEDS = 20
+
+
+def experiment(
+    name: str, place: str, shows: str, *, seeds: int = SEEDS, timed: bool = False
+) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
+    """Make a function an experiment that is known by ``name``; see `Experiment`."""
+
+    def register(play: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
+        REGISTERED.append(Experiment(name, place, shows, play, seeds, timed))
+        return play
+
+    return register
+
+
+@dataclass(slots=True)
+class Bench:
+    """What an experiment is given: how large it is to be, and cluster comparisons made so far.
+
+    Attributes
+    ----------
+    full : bool
+        The paper's sizes.
+    runs : int
+        Seeds, >= 2: one has no interval.
+    first : int
+        The first seed.
+    slots : int, optional
+        In place of every experiment's own number of slots.
+    data : path, optional
+        Folder of recorded traces.
+    tell : function of str
+        Called with what is being run.
+    made : dict
+        Comparisons by what they were made of, for other experiments that want the same.
+    """
+
+    full: bool
+    runs: int
+    first: int = 0
+    slots: int | None = None
+    data: str | PathLike[str] | None = None
+    tell: Tell = lambda what: None
+    made: dict[str, Comparison] = field(default_factory=dict)
+
+    def length(self, default: int, full: int) -> int:
+        """Return the number of slots to play."""
+        return self.slots if self.slots is not None else full if self.full else default
+
+    def pick(self, default: list[Any], full: list[Any]) -> list[Any]:
+        """Return the values of a key: fewer by default, all of the paper's in full."""
+        return full if self.full else default
+
+    def compared(self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int) -> Comparison:
+        """Return the policies in the worlds of all seeds, made once.
+
+        Parameters
+        ----------
+        scenario : str
+            A built-in cluster scenario.
+        changes : sequence of str
+            ``key=value`` each.
+        policies : sequence of str
+            The first leads.
+        slots : int
+            To be played.
+        """
+        from marketsched.comparisons.comparing import compare
+        from marketsched.config.scenario import Scenario
+        from marketsched.config.scenario_file import read_scenario, with_changes
+
+        key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])
+        if key not in self.made:
+            content, source = read_scenario(scenario)
+            chosen = Scenario.from_dict(with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source)
+
+            def told(done: int, total: int, what: str) -> None:
+                self.tell(f"{' '.join(changes) or scenario}: {done} of {total}, {what}")
+
+            self.made[key] = compare(
+                chosen, policies, self.runs, self.first, data=self.data, optimum_seconds=0, growth=False, progress=told
+            )
+        return self.made[key]
+
+
+def totals(found: Comparison, policy: str, column: str = "reward") -> Array:
+    """Return one figure of a policy per slot, seed by seed, shape (n_seeds,)."""
+    own = found.runs[found.runs["policy"] == policy].sort_values("seed")
+    return np.asarray(own[column] / own["slots"], dtype=np.float64)
+
+
+def best_of(found: Comparison, policies: Sequence[str]) -> Array:
+    """Return the reward per slot of the best of these policies in each seed."""
+    return np.asarray(np.max([totals(found, policy) for policy in policies], axis=0), dtype=np.float64)
+
+
+def leads(quantity: str, source: str, found: Comparison, lead: str, others: Sequence[str], why: str = "") -> Row:
+    """Return the row of "performs best": the best other policy of each seed over the leading one is below 1."""
+    claim = Claim(quantity, source, "below", 1.0, 1.0, why=why)
+    return ratio_row(claim, best_of(found, others), totals(found, lead))
+
+
+def rises(
+    quantity: str, source: str, before: Array, after: Array, scale: Array, *, falls: bool = False, why: str = ""
+) -> Row:
+    """Return the row of "increases" (or "decreases"): the change in shares of ``scale``, seed by seed."""
+    claim = Claim(quantity, source, "below" if falls else "above", 0.0, 0.0, why=why)
+    return ratio_row(claim, after - before, scale)
+
+
+def lines_table(panels: Sequence[Panel]) -> pd.DataFrame:
+    """Return what panels show, a row for each point; ``x`` is a number, or ``word`` a word."""
+    rows = []
+    for panel in panels:
+        about = {"panel": panel.title, "x_label": panel.x, "y_label": panel.y, "log": panel.log}
+        for line in panel.lines:
+            worded = any(isinstance(x, str) for x in line.x)
+            for i, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
+                place = {"x": math.nan if worded else float(x), "word": str(x) if worded else None}
+                ends = {"low": line.low[i], "high": line.high[i]} if line.low else {"low": math.nan, "high": math.nan}
+                rows.append({**about, "line": line.label, **place, "y": float(y), **ends})
+    return pd.DataFrame(rows)
+
+
+def mean_line(label: str, x: Sequence[Any], values: Sequence[Array]) -> Line:
+    """Return a line through means over seeds, with their intervals."""
+    each = [spread(v) for v in values]
+    return Line(label, list(x), [e.mean for e in each], [e.low for e in each], [e.high for e in each])
+
+
+def curve_panel(found: Comparison, title: str, policies: Sequence[str], y: str) -> Panel:
+    """Return the average so far against slots."""
+    lines = []
+    for policy in policies:
+        table = found.curves[found.curves["policy"] == policy].pivot(
+            index="slot", columns="seed", values="average_reward"
+        )
+        lines.append(mean_line(policy, table.index.tolist(), list(table.to_numpy())))
+    return Panel(title, "slots", y, lines)
+
+
+def key_panel(title: str, key: str, values: Sequence[Any], found: Sequence[Comparison], y: str) -> Panel:
+    """Return the reward per slot of every policy against a key."""
+    policies = found[0].meta["policies"]
+    lines = [mean_line(policy, values, [totals(each, policy) for each in found]) for policy in policies]
+    return Panel(title, key, y, lines)
+
+
+def stacked(key: str, values: Sequence[Any], found: Sequence[Comparison]) -> pd.DataFrame:
+    """Return the runs of several comparisons below each other, with the value in front."""
+    tables = [each.runs.assign(key=key, value=str(value)) for value, each in zip(values, found, strict=True)]
+    return pd.concat(tables, ignore_index=True)

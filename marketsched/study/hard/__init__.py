@@ -1,0 +1,1 @@
+"""Hard instances: birth sequences that a mechanism serves badly."""

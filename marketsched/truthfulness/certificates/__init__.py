@@ -1,0 +1,1 @@
+"""Upper bounds of what any misreport gains."""

@@ -1,0 +1,201 @@
+r"""Certificates of mechanisms that post a menu at arrival: the best entry there was, less what the truth got.
+
+A job that has arrived with its duration revealed faces a menu of starts at prices. If no report of its
+own moves that menu, a report selects an entry and nothing else, so with c' nodes declared, c' >= c,
+
+.. math:: \text{regret} = \max\{0, \max_{c', s} V(s + d) - p_{c'}(s, d)\} - (V - \text{payment under the truth}),
+
+a finite maximum, ex post, whatever the others report; with fewer nodes than c the job cannot run. That no
+report moves the menu is not taken on trust: `marketsched.truthfulness.certificates.menus` asks it, bit for bit, of a
+sample of owners and lies, and a menu that moves is refused a certificate. Not covered: when an owner
+declares its arrival, several jobs of one owner, and durations that are hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, negligible_gain
+from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
+from marketsched.truthfulness.certificates.parts import Parts
+
+NOTHING = Parts(*[0.0] * 7)  # none of the seven causes of a posted price's regret exists here
+MENU_LIES = 24  # asked in a run, if nothing else is said
+MOST_LIES = 12  # of one owner
+
+
+def certify_arrivals(
+    setup: MarketSetup,
+    chosen: Mapping[str, Job],
+    *,
+    menu_lies: int,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str, Certificate], None] | None = None,
+) -> pd.DataFrame:
+    """Play a market of true reports, and certify some of its owners at the arrival of their jobs.
+
+    Parameters
+    ----------
+    setup : MarketSetup
+        Fresh; it is used up.
+    chosen : mapping of str to Job
+        Whom to certify.
+    menu_lies : int
+        How many reports the menus are asked about, >= 1, of as many of the owners as that takes.
+    rng : Generator
+        Draws these reports.
+    progress, note
+        As for `certify_owners`.
+
+    Returns
+    -------
+    DataFrame
+        One row per owner whose job arrives, as `certify_owners` returns it; ``rests_on`` says what was asked of
+        the menus.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a report moves a menu, durations are hidden, or no menu was seen.
+    """
+    lies = _lies(setup, chosen, menu_lies, rng)
+    last = max((job.arrival or 0 for job in chosen.values()), default=0)
+
+    def told(now: int) -> None:
+        if progress is not None and last:
+            progress(sum((job.arrival or 0) <= now for job in chosen.values()), len(chosen))
+
+    served, check = play_menus(setup, lies, told)
+    if not check.lies:
+        raise InvalidParameterError(f"menus at arrival: none of {len(chosen)} jobs arrives with a report to ask about")
+    if check.moved is not None:
+        raise InvalidParameterError(
+            f"{check.words}: expected menus that no report moves; the search takes any mechanism"
+        )
+    if check.rates_only and check.owners:
+        raise InvalidParameterError(
+            "durations are hidden: when a job's turn comes is no menu, so a certificate does not apply; "
+            f"{check.words}; expected revealed durations"
+        )
+    found = []
+    for name, each in served.items():
+        if each.menu is None:
+            continue
+        job = chosen[name]
+        got = certify_served(each, job.truth, job.duration, setup)
+        words = best_entry_of(each.menu, job.truth, job.duration, setup.public)[1]
+        missed = words if got.regret_upper > negligible_gain(job.truth) else ""
+        found.append({**certificate_row(job, got), "witness": missed, "rests_on": check.words})
+        if note is not None:
+            note(name, got)
+    if not found:
+        raise InvalidParameterError(f"no menu was seen of {len(chosen)} jobs: expected one at the arrival of each")
+    return pd.DataFrame(found)
+
+
+def certify_served(served: Served, truth: StatementOfWork, duration: int, setup: Any) -> Certificate:
+    """Return the certificate of one owner whose job was served under its true report.
+
+    Parameters
+    ----------
+    served : Served
+        The menu it faced, its completion and its payment.
+    truth : StatementOfWork
+        What it reported.
+    duration : int
+        Rounds that the platform saw at arrival.
+    setup : object with ``public``
+        The market: its sizes, and the limits that are announced.
+
+    Returns
+    -------
+    Certificate
+        Exact; ``regret_lower`` is ``regret_upper``.
+
+    Examples
+    --------
+    >>> from marketsched.config.scenario import Scenario
+    >>> setup = Scenario.load("stochastic-mix").with_mechanism("bid-price").setup(np.random.default_rng(1))
+    >>> job = setup.jobs[0]
+    >>> served, _ = play_menus(setup, {job.name: []})
+    >>> certify_served(served[job.name], job.truth, job.duration, setup).regret_upper
+    0.0
+    """
+    public = setup.public
+    value = 0.0
+    if served.completion is not None and served.completion < truth.birth + public.max_delay:
+        value = float(truth.value(served.completion))
+    utility = value - served.payment
+    best, _ = best_entry_of(served.menu, truth, duration, public)
+    regret = max(0.0, best - utility)
+    return Certificate(
+        regret_upper=regret,
+        regret_lower=regret,
+        confidence=1.0,
+        witness=None,
+        report=None,
+        parts=NOTHING,
+        regret_estimate=regret,
+        truthful_utility=utility,
+        highest_value=truth.value.highest,
+        samples=None,
+    )
+
+
+def best_entry_of(menu: Any, truth: StatementOfWork, duration: int, public: PublicInformation) -> tuple[float, str]:
+    """Return the largest true surplus among the entries of a menu at arrival, and the entry in words.
+
+    Parameters
+    ----------
+    menu : object with ``now`` and ``prices(width, duration, n_starts)``, as `ArrivalMenu`
+        What the job faced.
+    truth : StatementOfWork
+        What its starts are worth, and the nodes it needs at least.
+    duration : int
+        Rounds.
+    public : PublicInformation
+        Sizes and limits of the market.
+
+    Returns
+    -------
+    tuple of float and str
+        Credits, 0 for not running at all.
+    """
+    last = last_useful_completion(truth, public.max_delay, public.horizon)
+    n_starts = max(0, last - duration - menu.now + 1)
+    if not n_starts or (public.max_duration is not None and duration > public.max_duration):
+        return 0.0, ""
+    values, best, words = truth.value.table(menu.now + duration, n_starts), 0.0, ""
+    for width in range(truth.concurrency, public.widest + 1):
+        surplus = values - menu.prices(width, duration, n_starts)
+        place = int(surplus.argmax())
+        if surplus[place] > best:
+            best = float(surplus[place])
+            words = f"the start in round {menu.now + place} on {width} nodes was to be had"
+    return best, words
+
+
+def _lies(setup: MarketSetup, chosen: Mapping[str, Job], menu_lies: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return by job the reports that its menu is asked about, in order of birth; for most there are none."""
+    arriving = [name for name, job in chosen.items() if job.arrival is not None and job.arrival <= setup.horizon]
+    asked = min(len(arriving), -(-menu_lies // MOST_LIES) if menu_lies > MOST_LIES * 4 else 4)
+    places = set(rng.permutation(len(arriving))[:asked].tolist())
+    found: dict[str, Any] = {name: [] for name in arriving}
+    left, public = menu_lies, setup.public
+    for place, name in enumerate(arriving):
+        if place in places:
+            own = lies_of(chosen[name].truth, public, -(-left // max(1, asked)), rng)
+            found[name] = own
+            left, asked = left - len(own), asked - 1
+    return found

@@ -1,0 +1,1 @@
+"""Checks of a mechanism, from its own test suite."""

@@ -1,0 +1,205 @@
+"""The small random markets that mechanisms are checked in, and how one is played."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.call_limit import timed
+from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation
+from marketsched.agents.loop import MarketLoop, TruthfulOwners
+from marketsched.agents.loop import play as play_rounds
+from marketsched.mechanisms.mechanism import Event, Mechanism, Menu
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue, LinearValue
+from marketsched.truthfulness.certificates.menus import menu_of, posts_menus_at_arrival
+
+SIZES: dict[str, Any] = {
+    "capacity": 3,
+    "horizon": 12,
+    "max_concurrency": 2,
+    "max_duration": 3,
+    "max_value": 10.0,
+    "max_delay": 9,
+}
+MOST_EVENTS = 10_000  # a mechanism that says more in a market this small says it for ever
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMarket:
+    """Jobs by name, in order of submission, and the limits of the market."""
+
+    jobs: dict[Any, Job]
+    seed: int
+    sizes: dict[str, Any] = field(default_factory=lambda: dict(SIZES))
+
+    def without(self, names: Iterable[str]) -> CheckMarket:
+        """Return the same market without some of its jobs."""
+        left_out = set(names)
+        return CheckMarket({n: job for n, job in self.jobs.items() if n not in left_out}, self.seed, self.sizes)
+
+    def hidden(self) -> CheckMarket:
+        """Return the same market with durations that nobody sees before a job ends."""
+        jobs = {}
+        for name, job in self.jobs.items():
+            points = [(r.arrival, r.duration, r.probability, None) for r in job.truth.requirements]
+            truth = StatementOfWork(job.truth.birth, job.truth.concurrency, job.truth.value, points)
+            jobs[name] = replace(job, truth=truth, signal=None)
+        return CheckMarket(jobs, self.seed, self.sizes)
+
+    @property
+    def public(self) -> PublicInformation:
+        """What owners are told."""
+        names = ("capacity", "horizon", "max_delay", "max_concurrency", "max_duration", "max_value")
+        return PublicInformation(*(self.sizes[name] for name in names))
+
+
+@dataclass(slots=True)
+class Played:
+    """What a mechanism said."""
+
+    events: list[Event] = field(default_factory=list)
+    loads: list[int] = field(default_factory=list)  # nodes busy, round by round, as the events tell
+    menus: dict[Any, Menu] = field(default_factory=dict)  # by job, of the moment before its submission
+    faced: dict[Any, Any] = field(default_factory=dict)  # by job: menus of all widths at birth, or that at arrival
+    surfaces: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)
+
+
+def check_market(seed: int) -> CheckMarket:
+    """Return a market of up to ten jobs with laws of two points, durations revealed; a few never arrive."""
+    rng = np.random.default_rng([11, seed])
+    jobs: dict[Any, Job] = {}
+    for i, birth in enumerate(np.sort(rng.integers(1, 7, int(rng.integers(4, 11)))).tolist()):
+        cases = [(birth + int(a), int(d)) for a, d in rng.integers((0, 1), (3, 4), (2, 2))]
+        last, worth = birth + int(rng.integers(2, 8)), float(rng.integers(1, 11))
+        curve = DeadlineValue(worth, last) if rng.random() < 0.5 else LinearValue(worth, birth + 2, 0.7, last)
+        points = [(*case, p) for case, p in zip(cases, (0.6, 0.3), strict=True)]
+        sow = StatementOfWork(birth, int(rng.integers(1, SIZES["max_concurrency"] + 1)), curve, points)
+        which = int(rng.choice(3, p=[0.6, 0.3, 0.1]))
+        name = f"job {i}"
+        arrival, duration = (None, 1) if which == 2 else cases[which]
+        jobs[name] = Job(name, name, sow, arrival, duration, duration)
+    return CheckMarket(jobs, seed)
+
+
+def contested_market(seed: int) -> CheckMarket:
+    """Return a market in which jobs are overtaken: announced early, they come rarely by their laws, and do come.
+
+    Where prices and estimates follow the laws, nodes are sold to others meanwhile, and the load exceeds the capacity:
+    who is evicted then, and what that costs, can be seen.
+    """
+    rng = np.random.default_rng([12, seed])
+    jobs: dict[Any, Job] = {}
+    for i, birth in enumerate(np.sort(np.r_[1, 1, 1, rng.integers(1, 6, 5)]).tolist()):
+        first, second = (int(d) for d in rng.permutation([1, 2, 3])[:2])
+        worth, nodes = float(rng.integers(3, 11)), int(rng.integers(1, SIZES["max_concurrency"] + 1))
+        if i < 3 or rng.random() < 0.3:
+            ready = birth + int(rng.integers(2, 4))
+            points = [(ready, first, 0.1), (ready, second, 0.1)]
+            comes, duration = rng.random() < 0.8, int(rng.choice([first, second]))
+        else:
+            ready, points, comes, duration = birth, [(birth, 3, 0.6), (birth, 2, 0.4)], True, int(rng.choice([3, 2]))
+        last = min(ready + 3 + int(rng.integers(0, 2)), birth + SIZES["max_delay"] - 1)
+        sow = StatementOfWork(birth, nodes, DeadlineValue(worth, last), points)
+        jobs[f"job {i}"] = Job(f"job {i}", f"job {i}", sow, ready if comes else None, duration, duration)
+    return CheckMarket(jobs, seed)
+
+
+def play(
+    factory: Callable[..., Mechanism],
+    market: CheckMarket,
+    *,
+    menus: bool = False,
+    surfaces: str = "",
+    pickle_in: int = 0,
+    before_play: Callable[[Mechanism], None] | None = None,
+    faced: bool = False,
+    lies: Mapping[Any, StatementOfWork] | None = None,
+) -> Played:
+    """Play a market through the protocol.
+
+    ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables, ``faced``
+    what each job faces, at birth or at arrival; all only of mechanisms that have menus. In round ``pickle_in`` the
+    mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job.
+    """
+    with timed("the construction", 1):
+        mechanism: Any = factory(**market.sizes, rng=np.random.default_rng(market.seed))
+    at_arrival = faced and posts_menus_at_arrival(mechanism)
+    if at_arrival:
+        mechanism.keep_menus()
+    if before_play is not None:
+        before_play(mechanism)
+    loop = MarketLoop(mechanism)
+    played = Played()
+    watched = _Watched(market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {})
+    play_rounds(loop, watched, market.sizes["horizon"])
+    for name, job in market.jobs.items() if at_arrival else ():
+        if job.arrival is not None and job.arrival <= market.sizes["horizon"]:
+            played.faced[name] = menu_of(loop, name)
+    played.events += loop.close()
+    return played
+
+
+class _Watched(TruthfulOwners):
+    """Truthful owners, and a note of what the mechanism says to them."""
+
+    def __init__(
+        self,
+        market: CheckMarket,
+        played: Played,
+        menus: bool,
+        surfaces: str,
+        pickle_in: int,
+        faced: bool,
+        lies: Mapping[Any, StatementOfWork],
+    ) -> None:
+        super().__init__(market.jobs.values())
+        self._faced, self._lies = faced, lies
+        self._market, self._played = market, played
+        self._menus, self._surfaces, self._pickle_in = menus, surfaces, pickle_in
+
+    def act(self, market: MarketLoop) -> None:
+        """Submit, after the mechanism's copy has taken its place if it is time to."""
+        if market.now == self._pickle_in:
+            market.mechanism = pickle.loads(pickle.dumps(market.mechanism))
+        super().act(market)
+
+    def submit(self, job: Job, market: MarketLoop) -> None:
+        """Submit one job, after looking at what is announced to it."""
+        mechanism: Any = market.mechanism
+        if callable(getattr(mechanism, "menu", None)):
+            if self._menus:
+                self._played.menus[job.name] = mechanism.menu(job.truth.concurrency)
+            if self._surfaces:
+                surface = _surface(mechanism, self._market, market.now, self._surfaces)
+                self._played.surfaces.append((market.now, surface))
+            if self._faced:
+                widths = range(1, self._market.sizes["max_concurrency"] + 1)
+                self._played.faced[job.name] = tuple(mechanism.menu(width) for width in widths)
+        report = self._lies.get(job.name, job.truth)
+        market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
+
+    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
+        """Note the events, and the load."""
+        self._played.events += events
+        self._played.loads.append(market.load)
+        if len(self._played.events) > MOST_EVENTS:
+            raise RuntimeError(f"more than {MOST_EVENTS} events in {len(self._market.jobs)} jobs")
+
+
+def _surface(mechanism: Any, market: CheckMarket, now: int, what: str) -> NDArray[np.float64]:
+    """Return an announced table for all widths, rounds and durations; NaN for rounds gone by or too far ahead."""
+    widths, durations = market.sizes["max_concurrency"], market.sizes["max_duration"]
+    found = np.full((widths, market.sizes["horizon"], durations), np.nan)
+    starts = np.arange(now, min(now + market.sizes["max_delay"], market.sizes["horizon"] + 1))
+    for width in range(1, widths + 1):
+        menu = mechanism.menu(width)
+        table = getattr(menu, what)(starts[:, None], np.arange(1, durations + 1)[None, :])
+        found[width - 1, starts - 1] = table
+    return found

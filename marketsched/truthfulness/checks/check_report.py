@@ -1,0 +1,82 @@
+"""What checks of a mechanism come to: one result for each, and how often what it looks for happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from marketsched.mechanisms.errors import MarketschedError
+
+Outcome = Literal["passed", "failed", "not claimed", "does not apply"]
+
+
+class MechanismCheckError(MarketschedError, AssertionError):
+    """A mechanism failed a check that it claims to pass.
+
+    Examples
+    --------
+    >>> CheckReport((CheckResult("truthful", "failed", "owner 2 gains 4 credits"),)).raise_if_failed()
+    Traceback (most recent call last):
+    ...
+    marketsched.truthfulness.checks.check_report.MechanismCheckError: truthful: owner 2 gains 4 credits
+    """
+
+
+class Broken(Exception):
+    """A check that failed; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check: its name, what came out, and why; ``seen`` says how often what it looks for happened."""
+
+    name: str
+    outcome: Outcome
+    detail: str = ""
+    seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All checks of one mechanism.
+
+    Examples
+    --------
+    >>> results = CheckResult("capacity is held", "passed"), CheckResult("truthful", "failed", "owner 2 gains 4")
+    >>> report = CheckReport(results)
+    >>> report["capacity is held"].outcome, [result.name for result in report.failed]
+    ('passed', ['truthful'])
+    """
+
+    results: tuple[CheckResult, ...] = field(repr=False)
+
+    def __getitem__(self, name: str) -> CheckResult:
+        """Return the result of one check; KeyError: there is none of this name."""
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise KeyError(f"{name!r} is no check: expected one of {', '.join(each.name for each in self.results)}")
+
+    def __iter__(self) -> Iterator[CheckResult]:
+        """Go through the results of all checks."""
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        """Return how many checks there are."""
+        return len(self.results)
+
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        """The checks that failed."""
+        return tuple(result for result in self.results if result.outcome == "failed")
+
+    def raise_if_failed(self) -> None:
+        """Raise ``MechanismCheckError`` with one line per failed check, if there is any."""
+        if self.failed:
+            raise MechanismCheckError("; ".join(f"{result.name}: {result.detail}" for result in self.failed))
+
+    def __str__(self) -> str:
+        """Return one line per check."""
+        wide = max(len(result.name) for result in self.results)
+        return "\n".join(f"{r.name:{wide}}  {r.outcome}  {r.detail}".rstrip() for r in self.results)

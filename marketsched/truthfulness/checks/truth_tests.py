@@ -1,0 +1,385 @@
+"""Is a mechanism truthful? Asked from its own test suite: exhaustively in tiny domains, and by search beyond.
+
+1. In each of `tiny_domains` every report of each owner is played against every profile of the others: exact, and a
+   proof for that domain, where the mechanism draws nothing.
+2. In markets that are drawn, the search of `search` looks for lies that pay. All that it calls confirmed holds
+   together with the confidence that is asked for: a truthful mechanism fails with probability 1 - confidence at most,
+   over all markets. That nothing is found there proves nothing.
+
+Also: no owner is worse off than by staying away (on average: participation; in each case: individual rationality),
+and payments never add up to less than 0. A failure names the lie, shrunk where it was searched for, and the call that
+replays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
+from marketsched.agents.job import Job
+from marketsched.agents.lies import misreport_from
+from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.results.views import at_least, at_most, exact_amount
+from marketsched.truthfulness.checks.check_markets import SIZES, CheckMarket, check_market, contested_market
+from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
+from marketsched.truthfulness.checks.checks import CALL_SECONDS
+from marketsched.truthfulness.checks.tiny_domains import Factory, TinyPlays, tiny_domains
+from marketsched.truthfulness.searches.findings import Deviation
+from marketsched.truthfulness.searches.scoring import score
+from marketsched.truthfulness.searches.searching import search
+from marketsched.truthfulness.searches.shrinking import shrink
+from marketsched.truthfulness.situations.situation import Other, Situation
+
+ROUNDING = 1e-9  # credits
+DRAWN = "truthful in drawn markets"
+OTHERS = 1  # owners beside the one who lies in a contested market
+PER_DOMAIN = ("truthful", "participation", "individually rational", "no deficit")
+
+
+def check_truthful(
+    build: Factory,
+    *,
+    domains: Sequence[str] | None = None,
+    n_markets: int = 10,
+    plays: int = 600,
+    tolerance: float = 0.0,
+    confidence: float = 0.99,
+    outside: bool = False,
+    seed: int = 0,
+    call_seconds: float = CALL_SECONDS,
+    except_for: Mapping[str, str] | None = None,
+) -> CheckReport:
+    """Look for lies that pay in the mechanisms that ``build`` makes.
+
+    Parameters
+    ----------
+    build : function
+        As the factory of `check_mechanism`: sizes and ``rng`` by name.
+    domains : sequence of str, optional
+        Some of `tiny_domains`; by default all. ``["one round"]`` asks an auction about its own round.
+    n_markets : int
+        Drawn markets that are searched, >= 0: in turn one of up to ten owners, where what happens to the others is
+        certain, and a contested one of two, where it is not.
+    plays : int
+        Of each search, >= 100; from some 400 on what can happen is gone through, and a gain is exact.
+    tolerance : float
+        Gains up to it do not count, credits.
+    confidence : float
+        1 - confidence bounds the probability that a truthful mechanism fails by the search, in (0, 1).
+    outside : bool
+        Also count what goes beyond misreporting (submitting late, splitting a job): no theorem speaks of it.
+    seed : int
+        Of the drawn markets and searches.
+    call_seconds : float
+        As for `check_mechanism`.
+    except_for : mapping of str to str, optional
+        Results that are not claimed, and why.
+
+    Returns
+    -------
+    CheckReport
+        One result per domain and question, and `DRAWN`. A mechanism that raises fails; the others go on.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range, or a name is not known.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> build = lambda **sizes: get_mechanism("pay-as-bid", **sizes)
+    >>> report = check_truthful(build, domains=["one round"], n_markets=0)
+    >>> report["truthful, one round"].outcome
+    'failed'
+    """
+    checks = truthful_checks(
+        build,
+        domains=domains,
+        n_markets=n_markets,
+        plays=plays,
+        tolerance=tolerance,
+        confidence=confidence,
+        outside=outside,
+        seed=seed,
+        call_seconds=call_seconds,
+    )
+    excused = dict(except_for or {})
+    for name in excused:
+        if name not in checks:
+            raise InvalidParameterError(place="except_for", value=name, legal=f"some of {', '.join(checks)}")
+    with calls_end_within(call_seconds):
+        results = [
+            CheckResult(name, "not claimed", excused[name]) if name in excused else check()
+            for name, check in checks.items()
+        ]
+    return CheckReport(tuple(results))
+
+
+def truthful_checks(
+    build: Factory,
+    *,
+    domains: Sequence[str] | None = None,
+    n_markets: int = 10,
+    plays: int = 600,
+    tolerance: float = 0.0,
+    confidence: float = 0.99,
+    outside: bool = False,
+    seed: int = 0,
+    call_seconds: float = CALL_SECONDS,
+) -> dict[str, Callable[[], CheckResult]]:
+    """Return by name what `check_truthful` asks, each a function that is yet to be called."""
+    known = tiny_domains()
+    chosen = list(known) if domains is None else list(domains)
+    for name in chosen:
+        if name not in known:
+            raise InvalidParameterError(place="domains", value=name, legal=f"some of {', '.join(known)}")
+    n_markets, plays = whole_parameter("n_markets", n_markets, 0), whole_parameter("plays", plays, 100)
+    tolerance, confidence = (
+        finite_parameter("tolerance", tolerance),
+        finite_parameter("confidence", confidence, "(0, 1)"),
+    )
+    within = finite_parameter("call_seconds", call_seconds, "(0, inf)")
+    found: dict[str, Callable[[], CheckResult]] = {}
+    for name in chosen:
+        made = TinyPlays(build, known[name])
+        for what, ask in zip(PER_DOMAIN, (_no_lie_pays, _participation, _rational, _no_deficit), strict=True):
+            label = f"{what}, {name}"
+            found[label] = partial(_result, label, partial(ask, made, tolerance), within)
+    if n_markets:
+        given = (n_markets, plays, tolerance, confidence, outside, checked_seed(seed))
+        found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given), within)
+    return found
+
+
+def _result(name: str, ask: Callable[[], tuple[str, int]], call_seconds: float) -> CheckResult:
+    try:
+        with calls_end_within(call_seconds):
+            detail, seen = ask()
+    except (Broken, CallDidNotEnd) as error:
+        return CheckResult(name, "failed", str(error))
+    except Exception as error:  # a mechanism may raise anything; that is a finding, not our fault
+        return CheckResult(name, "failed", f"{type(error).__name__}: {error}")
+    return CheckResult(name, "passed" if seen else "does not apply", detail, seen)
+
+
+# -- tiny domains: each returns what was seen, or raises Broken --------------------------------------------
+
+
+def _no_lie_pays(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
+    """The largest gain of all lies of all owners in all profiles."""
+    domain, asked = plays.domain, 0
+    best, worst = tolerance + ROUNDING, ""
+    for profile in domain.profiles():
+        for i, owner in enumerate(domain.owners):
+            truth = owner.reports[profile[i]]
+            honest = plays.utility(i, profile[i], profile)
+            for lie, report in enumerate(owner.reports):
+                if lie == profile[i] or report.concurrency < truth.concurrency:  # with too few nodes nothing completes
+                    continue
+                asked += 1
+                gain = plays.utility(i, profile[i], (*profile[:i], lie, *profile[i + 1 :])) - honest
+                if gain > best:
+                    best = gain
+                    worst = (
+                        f"owner {i} gains {exact_amount(gain)} credits ({honest + gain:.10g} instead of "
+                        f"{honest:.10g}): its truth is {truth!r}, its lie {report!r}; "
+                        f"replay_tiny(build, {domain.name!r}, {i}, {profile}, {lie})"
+                    )
+    if worst:
+        raise Broken(worst)
+    if plays.drew:
+        return f"no lie of {asked:,} pays for one stream of the mechanism's draws: no proof", asked
+    return f"no lie of {asked:,} pays, in {domain.n_profiles:,} profiles: a proof for this domain", asked
+
+
+def _participation(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
+    asked = 0
+    for profile in plays.domain.profiles():
+        for i in range(len(profile)):
+            asked += 1
+            utility = plays.utility(i, profile[i], profile)
+            if utility < -tolerance - ROUNDING:
+                raise Broken(
+                    f"owner {i} gets {at_most(utility, 10)} credits on average for the truth in profile {profile}"
+                )
+    return f"{asked:,} owners do no worse than by staying away", asked
+
+
+def _rational(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
+    asked = 0
+    for profile in plays.domain.profiles():
+        for i in range(len(profile)):
+            asked += 1
+            least = plays.worst(i, profile)
+            if least < -tolerance - ROUNDING:
+                raise Broken(
+                    f"owner {i} gets {at_most(least, 10)} credits for the truth in a case of profile {profile}"
+                )
+    return f"{asked:,} owners, none of whom loses in any case", asked
+
+
+def _no_deficit(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
+    for profile in plays.domain.profiles():
+        revenue = plays.revenue(profile)
+        if revenue < -tolerance - ROUNDING:
+            raise Broken(f"payments add up to {at_most(revenue, 10)} credits in a case of profile {profile}")
+    return f"{plays.domain.n_profiles:,} profiles", plays.domain.n_profiles
+
+
+def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...], lie: int) -> tuple[float, float]:
+    """Play one lie of a tiny domain again; return what the truth and the lie bring the owner, credits.
+
+    Parameters
+    ----------
+    build : function
+        As for `check_truthful`.
+    domain : str
+        Name of the domain.
+    owner : int
+        Who lies.
+    profile : tuple of int
+        The true types, by number of the report, of all owners.
+    lie : int
+        Number of what the owner reports instead.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no such domain, owner, type or report.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> build = lambda **sizes: get_mechanism("pay-as-bid", **sizes)
+    >>> replay_tiny(build, "one round", owner=0, profile=(3, 0, 0), lie=1)  # utility of the truth, and of the lie
+    (0.0, 3.0)
+    """
+    known = tiny_domains()
+    if domain not in known:
+        raise InvalidParameterError(place="domain", value=domain, legal=f"one of {', '.join(known)}")
+    plays = TinyPlays(build, known[domain])
+    owners = known[domain].owners
+    whole_parameter("owner", owner, 0, len(owners) - 1)
+    if len(profile) != len(owners):
+        raise InvalidParameterError(place="profile", value=profile, legal=f"{len(owners)} types")
+    for each, one in zip((*profile, lie), (*owners, owners[owner]), strict=True):
+        whole_parameter("number of a report", each, 0, len(one.reports) - 1)
+    lying = (*profile[:owner], lie, *profile[owner + 1 :])
+    return plays.utility(owner, profile[owner], profile), plays.utility(owner, profile[owner], lying)
+
+
+# -- drawn markets -----------------------------------------------------------------------------------------
+
+
+def _drawn(
+    build: Factory, n_markets: int, plays: int, tolerance: float, confidence: float, outside: bool, seed: int
+) -> tuple[str, int]:
+    """Search one owner of each market for a lie that pays; all confirmed ones share the confidence."""
+    each = 1 - (1 - confidence) / n_markets
+    tried = 0
+    for k in range(n_markets):
+        market, contested = seed + k // 2, bool(k % 2)
+        situation = _situation(build, market, contested, None)
+        given: dict[str, Any] = {"confidence": each, "tolerance": tolerance, "seed": seed + k}
+        found = search(situation, budget_seconds=None, max_plays=plays, **given)
+        lie = found.best(inside_model=True) or (found.best(inside_model=False) if outside else None)
+        if lie is not None:
+            least = shrink(situation, lie, budget_seconds=None, max_plays=plays)
+            raise Broken(
+                f"{situation.name} of market {market} gains at least {at_least(lie.gain_low)} credits: it {lie.words}; "
+                f"the smallest lie that still pays gains at least {at_least(least.gain_low)}: it {least.words}; "
+                f"replay_drawn(build, {market}, {least.misreport.data()}, contested={contested})"
+            )
+        if found.failures:
+            raise Broken(f"{situation.name} of market {market}: {found.failures[0].words}: {found.failures[0].reason}")
+        tried += sum(one.inside_model for one in found.tried)
+    return (
+        f"none of {tried:,} lies is confirmed to pay in {n_markets} markets; "
+        f"false alarms: at most {100 * (1 - confidence):.6g} % of such calls"
+    ), tried
+
+
+def replay_drawn(
+    build: Factory,
+    market: int,
+    misreport: Mapping[str, Any],
+    *,
+    contested: bool = False,
+    job: str | None = None,
+    confidence: float = 0.99,
+    seed: int = 1,
+    max_plays: int = 20_000,
+) -> Deviation:
+    """Play a lie in a drawn market of `check_truthful` again, on worlds of its own.
+
+    Parameters
+    ----------
+    build : function
+        As for `check_truthful`.
+    market : int
+        Number of the market.
+    misreport : mapping
+        The lie, as its ``data()`` wrote it.
+    contested : bool
+        Of which kind the market is.
+    job : str, optional
+        Whose owner lies; by default the one that `check_truthful` has searched.
+    confidence, seed, max_plays
+        As for `score`.
+
+    Returns
+    -------
+    Deviation
+
+    Examples
+    --------
+    See `check_truthful`, whose findings name the call.
+    """
+    situation = _situation(build, market, contested, job)
+    lie = misreport_from(misreport)
+    return score(situation, lie, confidence=confidence, seed=seed, budget_seconds=None, max_plays=max_plays)
+
+
+def _situation(build: Factory, number: int, contested: bool, job: str | None) -> Situation:
+    """Return the situation of one owner of a drawn market, before anything has happened."""
+    market: CheckMarket = (contested_market if contested else check_market)(number)
+    names = list(market.jobs)
+    name = names[int(np.random.default_rng([17, number]).integers(len(names)))] if job is None else job
+    if name not in market.jobs:
+        raise InvalidParameterError(place="job", value=job, legal=f"one of {', '.join(names)}")
+    truth, place = market.jobs[name].truth, names.index(name)
+    kept = names
+    if contested:  # few enough to go through all that can happen to them
+        kept = names[max(0, place - OTHERS) : place + 1] if place else names[: OTHERS + 1]
+    others: list[Other] = []
+    ahead = 0
+    for key in kept:
+        known = market.jobs[key].truth if contested else _certain(market.jobs[key])
+        if key != name and known is not None:
+            others.append(Other.of(len(others), known))
+            ahead += known.birth == truth.birth and names.index(key) < place
+    sizes = {key: SIZES[key] for key in ("capacity", "horizon", "max_delay")}
+    return Situation(lambda rng: build(**SIZES, rng=rng), truth, tuple(others), **sizes, name=name, ahead=ahead)
+
+
+def _certain(job: Job) -> StatementOfWork | None:
+    """Return the report of a job of which all is known beforehand; None: it never arrives."""
+    if job.arrival is None:
+        return None
+    sow = job.truth
+    return StatementOfWork(sow.birth, sow.concurrency, sow.value, [(job.arrival, job.duration, 1.0)])
+
+
+def raising(name: str, check: Callable[[], CheckResult]) -> None:
+    """Call a check; raise `MechanismCheckError` if it fails."""
+    result = check()
+    if result.outcome == "failed":
+        raise MechanismCheckError(f"{name}: {result.detail}")

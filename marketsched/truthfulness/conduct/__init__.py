@@ -1,0 +1,1 @@
+"""What conduct outside the model gains."""

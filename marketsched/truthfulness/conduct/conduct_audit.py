@@ -1,0 +1,185 @@
+"""What conduct outside the model gains in a scenario: tables with intervals, for several mechanisms and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.config.named_mechanisms import OWN, named_mechanisms
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.randomness import checked_seed
+from marketsched.play.running import versions
+from marketsched.results.paired_statistics import CONFIDENCE, spread
+from marketsched.results.result import Result
+from marketsched.truthfulness.conduct.conduct_gains import play_conducts
+from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES
+
+OWN_STREAM = 0xC0D7  # keeps what is drawn here apart from the run's own randomness
+BEST = "best of these in hindsight"
+BEST_OF_DAYS = "best response over all runs"
+NEGLIGIBLE = 1e-9  # of the largest value: smaller gains are rounding
+
+
+def audit_conduct(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    mechanisms: Sequence[str] = (OWN,),
+    *,
+    owners: int = 100,
+    past_owners: int = 10,
+    runs: int = 1,
+    families: Sequence[str] = FAMILIES,
+    seed: int = 0,
+    data: str | PathLike[str] | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Result:
+    """Measure what owners gain by delays, by several identities, by ghosts that arrive, and by their past.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        A market; everybody but the owner that is looked at reports truly.
+    mechanisms : sequence of str
+        As for `marketsched.compare`; all meet the same jobs, and the same owners are looked at.
+    owners : int
+        Jobs, drawn from those that arrive, whose arrival is delayed and so on.
+    past_owners : int
+        Owners, drawn from those with several jobs, whose jobs are all reported at other values. Each costs five
+        times the rest of a market. Those of the first run are looked at in all.
+    runs : int
+        Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
+    families : sequence of str
+        What is played: any of ``delay, split, ghost, past``, and of what a scheduler without prices believes:
+        ``estimate, value, account, accounts`` (see `marketsched.truthfulness.conduct.conducts`).
+    seed : int
+        The first one.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    progress : function of (str, float), optional
+        Told what is being done, and the share of it that is done.
+
+    Returns
+    -------
+    Result
+        Of kind ``conduct``. ``gains``: one row per mechanism, job (or owner) and conduct; the summary: one row per
+        mechanism and conduct, see `conduct_table`.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number, the scenario or the name of a mechanism is at fault, or a mechanism cannot be pickled.
+    MissingDataError, TraceError
+        If the scenario needs a trace that is not there or damaged.
+
+    Examples
+    --------
+    >>> found = audit_conduct("stochastic-mix", ["bid-price"], owners=20)  # doctest: +SKIP
+    >>> found.save("runs/conduct")  # doctest: +SKIP
+    """
+    base = Scenario.of(scenario, kind="market")
+    entrants = named_mechanisms(base, mechanisms)
+    n_jobs, n_owners = whole_parameter("owners", owners, 1), whole_parameter("past_owners", past_owners, 0)
+    days = whole_parameter("runs", runs, 1)
+    known = (*FAMILIES, *BELIEFS)
+    for name in families:
+        if name not in known:
+            raise InvalidParameterError(place="families", value=name, legal=f"some of {', '.join(known)}")
+    first = checked_seed(seed, days)
+    found, past, step = [], None, 1 / (days * len(entrants))
+    for day in range(days):
+        workload = base.workload_of(first + day, data)
+        draws = np.random.default_rng([OWN_STREAM, first + day])
+        arriving = [job.name for job in workload.jobs if job.arrival is not None]
+        jobs = [arriving[i] for i in draws.permutation(len(arriving))[:n_jobs].tolist()]
+        if past is None:
+            several = pd.Series([job.owner for job in workload.jobs]).value_counts()
+            recurring = sorted(str(owner) for owner in several[several > 1].index)
+            past = [recurring[i] for i in draws.permutation(len(recurring))[:n_owners].tolist()]
+        for place, each in enumerate(entrants):
+            rng = np.random.default_rng(np.random.SeedSequence(first + day))
+            setup = each.scenario.setup(rng, data=data, workload=workload)
+            done = day * len(entrants) + place
+
+            def told(now: int, label: str = each.label, done: int = done, last: int = setup.horizon) -> None:
+                if progress is not None:
+                    progress(label, (done + now / last) * step)
+
+            rows = play_conducts(setup, jobs, past, families=families, progress=told).rows
+            found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
+    gains = pd.concat(found, ignore_index=True)
+    if gains.empty:
+        raise InvalidParameterError("nobody of this market can be looked at", legal="other families, or more jobs")
+    gains["gain"] = gains["utility"] - gains["truth"]
+    labels = [each.label for each in entrants]
+    meta = {
+        "scenario": base.name,
+        "mechanisms": labels,
+        "owners": n_jobs,
+        "past_owners": len(past or ()),
+        "seed": first,
+        "runs": days,
+        "confidence": CONFIDENCE,
+        "versions": versions(),
+        "complete": True,
+    }
+    return Result("conduct", {"gains": gains}, conduct_table(gains, labels), meta, {"scenario.yaml": base.to_yaml()})
+
+
+def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:
+    """Return one row per mechanism and conduct, and one for the best of a family, chosen in hindsight.
+
+    Of several runs there is one more row for the past: the factor that was best for an owner over all runs
+    together, the best response to days that are alike.
+
+    Parameters
+    ----------
+    gains : DataFrame
+        ``mechanism, seed, family, conduct, job, owner, truth, utility, gain, highest_value``.
+    mechanisms : sequence of str
+        In the order of the rows.
+    confidence : float
+        Of Student's intervals.
+
+    Returns
+    -------
+    DataFrame
+        ``looked_at`` (jobs, or owners); ``gain``, mean over them as a share of their mean utility under the truth,
+        with ``gain_low`` and ``gain_high``; ``paying``, the share that gains; ``largest``, credits. In hindsight an
+        owner that can only lose does nothing, so its gain is 0.
+    """
+    rows = []
+    for name in mechanisms:
+        for family, own in gains[gains["mechanism"] == name].groupby("family", sort=False):
+            about = {"mechanism": name, "family": family}
+            rows.append({**about, "conduct": BEST, **_row(_best_of(own, ["seed", "job", "owner"]), confidence)})
+            if family == "past" and own["seed"].nunique() > 1:
+                of_days = {"gain": "mean", "truth": "mean", "highest_value": "first"}
+                fixed = own.groupby(["owner", "job", "conduct"], sort=False).agg(of_days).reset_index()
+                rows.append({**about, "conduct": BEST_OF_DAYS, **_row(_best_of(fixed, ["job", "owner"]), confidence)})
+            for conduct, each in own.groupby("conduct", sort=False):
+                rows.append({**about, "conduct": conduct, **_row(each, confidence)})
+    return pd.DataFrame(rows)
+
+
+def _best_of(own: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the largest gain of each, 0 where all lose."""
+    best = own.groupby(by, sort=False).agg({"gain": "max", "truth": "first", "highest_value": "first"})
+    return best.assign(gain=best["gain"].clip(lower=0))
+
+
+def _row(own: pd.DataFrame, confidence: float) -> dict[str, Any]:
+    found, mean = spread(own["gain"].to_numpy(), confidence), float(own["truth"].mean())
+    share = [x / mean if mean > 0 else np.nan for x in (found.mean, found.low, found.high)]
+    real = own["gain"].abs() > NEGLIGIBLE * own["highest_value"]
+    return {
+        "looked_at": len(own),
+        **dict(zip(("gain", "gain_low", "gain_high"), share, strict=True)),
+        "paying": float((real & (own["gain"] > 0)).mean()),
+        "largest": float(own["gain"].where(real, 0.0).max()),
+        "truth": mean,
+    }

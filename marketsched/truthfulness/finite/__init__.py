@@ -1,1 +1,0 @@
-"""Finite direct mechanisms: the exact audit, and the best mechanism by linear program."""

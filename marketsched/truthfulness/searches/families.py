@@ -1,0 +1,245 @@
+"""The families of misreports that a search tries: a coarse grid of each, and some pairs.
+
+The most telling members stand first, so that a small budget, which cuts lists short, still sees a
+little of everything. Where the optimiser may go from a member is said by the member itself
+(`Misreport.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, zip_longest
+from typing import Any
+
+import numpy as np
+
+from marketsched.agents.lies import (
+    ABSENT,
+    Combination,
+    CutDeadline,
+    DelaySubmission,
+    Ghosts,
+    InflateConcurrency,
+    LeaveOut,
+    Misreport,
+    MoveMass,
+    Overrun,
+    PublicInformation,
+    ScaleDuration,
+    ScaleMass,
+    ScaleValue,
+    ShiftArrival,
+    ShiftDeadline,
+    ShiftValue,
+    SplitNodes,
+    SplitRounds,
+    SpreadArrival,
+    SpreadDuration,
+    Strategy,
+)
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
+
+POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
+
+
+@dataclass(frozen=True)
+class Family:
+    """Misreports of one kind.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    members : tuple of Misreport
+        The coarse grid, most telling first.
+
+    Examples
+    --------
+    >>> family = Family("value", (ScaleValue(0.5), ScaleValue(2.0)))
+    >>> Family.of(0, ScaleValue(0.5)).name, len(family.members)
+    ('own-1', 2)
+    """
+
+    name: str
+    members: tuple[Misreport, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, index: int, given: Any) -> Family:
+        """Return ``given`` itself, or the family of these misreports, strategies, or of a single one."""
+        if isinstance(given, Family):
+            return given
+        members = list(given) if isinstance(given, Iterable) and not isinstance(given, Strategy) else [given]
+        return cls(f"own-{index + 1}", tuple(misreport_of(member) for member in members))
+
+
+def default_families(truth: StatementOfWork, public: PublicInformation) -> list[Family]:
+    """Return the families that make sense for this truth in this market.
+
+    Parameters
+    ----------
+    truth : StatementOfWork
+        The owner's true statement.
+    public : PublicInformation
+        The announced limits.
+
+    Returns
+    -------
+    list of Family
+        Those inside the model first. A member may still turn out to be illegal, or the truth.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 6), [(2, 2, 1.0)])
+    >>> [family.name for family in default_families(truth, PublicInformation(4, 9, 8, max_value=9.0))][:4]
+    ['value', 'deadline', 'cut-deadline', 'nodes']
+    """
+    grids: list[tuple[str, Iterable[Misreport]]] = [
+        ("value", map(ScaleValue, _factors(0.5, 2.0, 0.8, 0.9, 0.25, 0.7, 1.25, 0.95, 0.6, 4.0, 0.1, 1.5, 0.01))),
+        ("value-shift", _value_shifts(truth)),
+        ("deadline", map(ShiftDeadline, _both_ways(public.max_delay))),
+        ("cut-deadline", map(CutDeadline, _powers(public.max_delay))),
+        ("nodes", _nodes(truth, public)),
+        ("duration", map(ScaleDuration, _factors(0.5, 2.0, 0.75, 1.5, 0.25, 1.25, 3.0))),
+        ("duration-spread", map(SpreadDuration, _powers(min(8, public.max_duration or 8)))),
+        ("arrival", map(ShiftArrival, _both_ways(min(4, public.max_delay)))),
+        ("arrival-spread", map(SpreadArrival, _powers(min(8, public.max_delay)))),
+        ("mass", _masses(truth)),
+        ("move-mass", _moves(truth)),
+        ("leave-out", _left_out(truth)),
+        ("pairs", _pairs(truth, public)),
+        ("delay", map(DelaySubmission, _delays(truth, public))),
+        ("split", _splits(truth)),
+        ("ghosts", _ghosts(truth, public)),
+        ("overrun", map(Overrun, _factors(0.5, 0.25, 0.75, 1.5)) if _shows_duration(truth) else ()),
+    ]
+    families = [Family(name, tuple(members)) for name, members in grids]
+    return [family for family in families if family.members]
+
+
+def paired(best: Sequence[Misreport]) -> list[Misreport]:
+    """Return all pairs of different kinds of misreports, one that goes beyond the model in the last place."""
+    found: list[Misreport] = []
+    for pair in combinations(best, 2):
+        first, second = sorted(pair, key=lambda m: (not m.inside_model, m.kind not in _BY_POINT))
+        single = not isinstance(first, (Combination, OwnLie)) and not isinstance(second, (Combination, OwnLie))
+        if single and first.kind != second.kind and first.inside_model:
+            found.append(Combination((first, second)))
+    return found
+
+
+_BY_POINT = {"move-mass", "leave-out"}  # name points of the true law: before anything that changes them
+
+
+def interleaved(families: Sequence[Family]) -> Iterator[tuple[Family, Misreport]]:
+    """Go through all families at once: the first member of each, then the second of each, ..."""
+    for row in zip_longest(*(family.members for family in families)):
+        yield from ((f, member) for f, member in zip(families, row, strict=True) if member is not None)
+
+
+def _factors(*factors: float) -> tuple[float, ...]:
+    return factors
+
+
+def _powers(most: int) -> list[int]:
+    """Return 1, 2, 4, ... up to ``most``."""
+    return [2**k for k in range(most.bit_length()) if 2**k <= most]
+
+
+def _both_ways(most: int) -> list[int]:
+    return [sign * k for k in _powers(most) for sign in (-1, 1)]
+
+
+def _value_shifts(truth: StatementOfWork) -> list[Misreport]:
+    """For curves with more than one positive value; for others it would be a factor."""
+    values = truth.value.table(truth.birth, max(1, truth.value.last - truth.birth + 1))
+    if np.unique(values[values > 0]).size < 2:
+        return []
+    return [ShiftValue(share * truth.value.highest) for share in (-0.25, 0.25, -0.1, -0.5, 0.5)]
+
+
+def _nodes(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
+    """Every number of nodes, or the nearest and the extreme ones."""
+    widest = public.widest
+    others = sorted(
+        (c for c in range(1, widest + 1) if c != truth.concurrency), key=lambda c: abs(c - truth.concurrency)
+    )
+    chosen = others if len(others) <= 10 else [*others[:8], 1, widest]
+    return [InflateConcurrency(c - truth.concurrency) for c in dict.fromkeys(chosen) if c != truth.concurrency]
+
+
+def _masses(truth: StatementOfWork) -> list[Misreport]:
+    surest = [ScaleMass(1 / truth.mass)] if 0 < truth.mass < 1 - 1e-9 else []
+    return [*surest, ScaleMass(0.5), ScaleMass(0.1), ScaleMass(0.9)]
+
+
+def _heaviest(truth: StatementOfWork) -> list[int]:
+    order = np.argsort(-truth.law.probabilities, kind="stable")
+    return [int(i) for i in order[:POINTS]]
+
+
+def _moves(truth: StatementOfWork) -> list[Misreport]:
+    """Half or all of a point's probability to another point, or to not arriving."""
+    points = _heaviest(truth)[:4]
+    if len(points) < 2:
+        return []
+    found = [MoveMass(i, j, share) for share in (0.5, 0.9) for i in points for j in points if i != j]
+    missing = [MoveMass(ABSENT, j, 1.0) for j in points] if truth.mass < 1 - 1e-9 else []
+    return [*missing, *found, *(MoveMass(i, ABSENT, 0.5) for i in points)]
+
+
+def _left_out(truth: StatementOfWork) -> list[Misreport]:
+    """Single points, all but one, the longest durations, the latest arrivals."""
+    law, n = truth.law, truth.law.arrivals.size
+    if n < 2:
+        return []
+    groups: list[tuple[int, ...]] = [(i,) for i in _heaviest(truth)]
+    for column in (law.durations, law.arrivals):
+        for extreme in (column.max(), column.min()):
+            groups.append(tuple(np.flatnonzero(column == extreme).tolist()))
+    if n > 2:
+        groups += [tuple(k for k in range(n) if k != i) for i in _heaviest(truth)]
+    legal = [points for points in dict.fromkeys(groups) if 0 < len(points) < n]
+    return [LeaveOut(points, rescaled=rescaled) for rescaled in (False, True) for points in legal]
+
+
+def _pairs(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
+    """A few pairs of which neither half need pay on its own."""
+    wider, value, hurry = (
+        InflateConcurrency(1),
+        (ScaleValue(0.5), ScaleValue(2.0)),
+        (ShiftDeadline(-1), ShiftDeadline(2)),
+    )
+    length = (ScaleDuration(0.5), ScaleDuration(2.0))
+    crossed = [*((v, d) for v in value for d in hurry), *((v, d) for v in value for d in length)]
+    with_nodes = [(wider, other) for other in (*value, *length, *hurry)]
+    return [Combination(pair) for pair in [*with_nodes, *crossed]]
+
+
+def _delays(truth: StatementOfWork, public: PublicInformation) -> list[int]:
+    most = min(public.max_delay - 1, public.horizon - truth.birth)
+    return [k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if k <= most]
+
+
+def _splits(truth: StatementOfWork) -> list[Misreport]:
+    longest, width = int(truth.law.durations.max()), truth.concurrency
+    nodes = [SplitNodes(k) for k in dict.fromkeys((1, width // 2, width - 1)) if 1 <= k < width]
+    return [*nodes, *(SplitRounds(k) for k in dict.fromkeys((1, longest // 2, longest - 1)) if 1 <= k < longest)]
+
+
+def _ghosts(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
+    high = truth.value.highest if public.max_value is None else public.max_value
+    longest = int(truth.law.durations.max())
+    early = [k for k in (0, 1) if truth.birth - k >= 1]
+    return [
+        Ghosts(count, truth.concurrency, longest, value, k)
+        for k in early
+        for count in (1, 4)
+        for value in dict.fromkeys((truth.value.highest, high))
+    ]
+
+
+def _shows_duration(truth: StatementOfWork) -> bool:
+    return all(r.signal == r.duration for r in truth.requirements)

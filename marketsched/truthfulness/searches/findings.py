@@ -1,0 +1,142 @@
+"""What a search for profitable lies returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marketsched.agents.lies import Misreport
+from marketsched.truthfulness.searches.evaluation import Failure
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A lie, and what it gains over the truth in expectation, credits.
+
+    Attributes
+    ----------
+    misreport : Misreport
+        What the owner does.
+    words : str
+        The same in words.
+    family : str
+        Where it comes from.
+    size : float
+        Distance from the truth, see :mod:`marketsched.agents.lies`.
+    gain_mean, gain_low, gain_high : float
+        Mean over ``n_fresh`` worlds the search has not seen, and the interval. If there are none
+        (the search was interrupted), the search's own estimate, which is biased upwards, and what is
+        certain anyway.
+    confidence : float
+        Of all ``shared`` intervals of the search together.
+    shared : int
+        How many intervals share what the confidence leaves.
+    seed : int
+        Root of the worlds.
+    exact : bool
+        True: all worlds were gone through, and the three figures are the expectation itself.
+    n_fresh : int
+        Worlds behind the figures.
+    largest_payment : float
+        The interval takes for granted that no payment under the lie is larger: the highest value it
+        reports, or V_max if a larger payment was seen.
+    inside_model : bool
+        False: no theorem speaks of it.
+    tolerance : float
+        Gains up to it do not count, credits.
+    confirmed : bool
+        ``gain_low > tolerance``.
+    plays, seconds : int, float
+        Of the whole search.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import ScaleValue
+    >>> from marketsched.truthfulness import Situation, score
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+    >>> limits = dict(max_concurrency=1, max_duration=1, max_value=9.0, max_delay=4)
+    >>> market = lambda rng: get_mechanism("pay-as-bid", capacity=1, horizon=4, **limits)
+    >>> truth, rival = (StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0)]) for value in (8.0, 3.0))
+    >>> situation = Situation(market, truth, [rival], capacity=1, horizon=4, max_delay=4)
+    >>> lie = score(situation, ScaleValue(0.5))
+    >>> lie.words, lie.gain_mean, lie.confirmed
+    ('reports 0.5 of its value', 4.0, True)
+    """
+
+    misreport: Misreport
+    words: str
+    family: str
+    size: float
+    gain_mean: float
+    gain_low: float
+    gain_high: float
+    confidence: float
+    shared: int
+    seed: int
+    exact: bool
+    n_fresh: int
+    largest_payment: float
+    inside_model: bool
+    tolerance: float
+    confirmed: bool
+    plays: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate of the search and its estimated gain: a point of a picture, no finding."""
+
+    words: str
+    family: str
+    misreport: Misreport
+    size: float
+    gain: float
+    n_worlds: int
+    inside_model: bool
+
+
+class Deviations(list[Deviation]):
+    """What a search has found, best first, and how.
+
+    Attributes
+    ----------
+    tried : list of Tried
+        All candidates that were played.
+    failures : list of Failure
+        What could not be compared, because mechanism or strategy failed, with the reason.
+    illegal : int
+        Members of families that nobody may report here.
+    untried : int
+        Candidates the budget was too small for.
+    plays, seconds : int, float
+        Spent.
+    max_plays, budget_seconds : int, float or None
+        The budget.
+    exact : bool
+        True: all worlds were gone through.
+    interrupted : bool
+        Stopped by Ctrl-C.
+    truthful : float or None
+        Mean utility of the truth over the worlds of the search, credits; None: never played.
+
+    Examples
+    --------
+    >>> found = Deviations(max_plays=20)
+    >>> found.best(inside_model=True) is None, found.tried, found.max_plays
+    (True, [], 20)
+    """
+
+    def __init__(self, *, max_plays: int | None = None, budget_seconds: float | None = None) -> None:
+        super().__init__()
+        self.tried: list[Tried] = []
+        self.failures: list[Failure] = []
+        self.illegal = self.untried = self.plays = 0
+        self.seconds = 0.0
+        self.max_plays, self.budget_seconds = max_plays, budget_seconds
+        self.exact = self.interrupted = False
+        self.truthful: float | None = None
+
+    def best(self, *, inside_model: bool) -> Deviation | None:
+        """Return the confirmed lie inside (or outside) the model with the largest sure gain; None: there is none."""
+        found = [d for d in self if d.confirmed and d.inside_model is inside_model]
+        return max(found, key=lambda d: (d.gain_low, -d.size), default=None)

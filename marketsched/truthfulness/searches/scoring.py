@@ -1,0 +1,212 @@
+"""Scoring lies on worlds that nobody has looked at, until it is clear whether they pay, and how much.
+
+Gains are paired: truth and lie in the same fresh world. What a gain can be at the least follows from
+the largest payment, which is taken to be the highest value that is reported (no job pays more than it
+says it is worth); if a larger one is seen, V_max takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from marketsched.agents.lies import Misreport
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.truthfulness.searches.betting import mean_interval
+from marketsched.truthfulness.searches.evaluation import (
+    Budget,
+    BudgetSpent,
+    Candidate,
+    Evaluator,
+    MechanismDraws,
+    TruthFails,
+    prepared,
+)
+from marketsched.truthfulness.searches.findings import Deviation
+from marketsched.truthfulness.situations.guarded_market import MechanismFault
+from marketsched.truthfulness.situations.situation import Situation
+
+LEAST = 100  # fresh worlds, if the budget allows
+MOST = 20_000  # fresh worlds: a gain so near to the tolerance stays open
+LOOK_EVERY = 50  # worlds
+PRECISE = 0.8  # of the mean gain: what the lower end should reach, if the budget allows
+
+
+class Scores:
+    """Fresh gains of a few candidates.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Plays; if its worlds are enumerated, there is nothing left to score.
+    finalists : sequence of Candidate
+        They share what the confidence leaves.
+    confidence, tolerance : float
+        As for `search`.
+    shared : int, optional
+        Among how many intervals the rest of the confidence is shared; by default one per finalist.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        finalists: Sequence[Candidate],
+        confidence: float,
+        tolerance: float,
+        shared: int | None = None,
+    ) -> None:
+        self.evaluator = evaluator
+        self.finalists = list(finalists)
+        self.confidence, self.tolerance = confidence, tolerance
+        self.shared = max(1, len(self.finalists)) if shared is None else shared
+        self._gains: dict[Hashable, list[float]] = {c.key: [] for c in self.finalists}
+
+    def play(self, failed: Callable[[Candidate], None], told: Callable[[], None], most: int = MOST) -> None:
+        """Play on until all is decided, the budget is spent, or ``most`` worlds are played.
+
+        ``failed`` is called with a candidate that fails, which is then no finalist any more.
+        """
+        open_ones = [] if self.evaluator.exact else list(self.finalists)
+        try:
+            for n, (place, world) in enumerate(self.evaluator.fresh(), start=1):
+                if not open_ones or n > most:
+                    return
+                for candidate in list(open_ones):
+                    try:
+                        self._gains[candidate.key].append(self.evaluator.gain(candidate, world, place))
+                    except (MechanismFault, InvalidReportError):
+                        open_ones.remove(candidate)
+                        self.finalists.remove(candidate)
+                        failed(candidate)
+                if n >= LEAST and n % LOOK_EVERY == 0:
+                    open_ones = [c for c in open_ones if not self._decided(c)]
+                told()
+        except BudgetSpent:
+            return
+
+    def _decided(self, candidate: Candidate) -> bool:
+        low, high = self._interval(candidate)
+        mean = float(np.mean(self._gains[candidate.key]))
+        return high <= self.tolerance or (low > self.tolerance and low >= PRECISE * mean)
+
+    def _range(self, candidate: Candidate) -> tuple[float, float, float]:
+        """Return what a gain can be, and the largest payment that is taken for granted."""
+        s = self.evaluator.situation
+        highest = s.truth.value.highest
+        payment = max(highest, candidate.conduct.highest_value)
+        if candidate.largest_payment > payment:
+            payment = max(candidate.largest_payment, s.public.max_value or 0.0)
+        truthful = max(highest, self.evaluator.truth.largest_payment)
+        return -payment - highest, highest + truthful, payment
+
+    def _interval(self, candidate: Candidate) -> tuple[float, float]:
+        gains = self._gains[candidate.key]
+        low, high, _ = self._range(candidate)
+        each = 1 - (1 - self.confidence) / self.shared
+        return mean_interval(gains, min([low, *gains]), max([high, *gains]), each)
+
+    def deviation(self, candidate: Candidate) -> Deviation:
+        """Return what is known of a finalist."""
+        evaluator, gains = self.evaluator, self._gains[candidate.key]
+        s, misreport = evaluator.situation, candidate.misreport
+        mean = evaluator.estimate(candidate)
+        n = len(candidate.gains)
+        low = high = mean
+        if not evaluator.exact:
+            low, high = self._interval(candidate)
+            mean, n = float(np.mean(gains)) if gains else mean, len(gains)
+        return Deviation(
+            misreport,
+            misreport.words(s.truth),
+            candidate.family,
+            misreport.distance(s.truth, s.public),
+            mean,
+            low,
+            high,
+            self.confidence,
+            self.shared,
+            evaluator.seed,
+            evaluator.exact,
+            n,
+            self._range(candidate)[2],
+            misreport.inside_model,
+            self.tolerance,
+            low > self.tolerance,
+            evaluator.budget.plays,
+            evaluator.budget.seconds,
+        )
+
+    def deviations(self) -> list[Deviation]:
+        """Return all finalists: confirmed ones first, then by mean gain, then the smaller lie."""
+        found = [self.deviation(c) for c in self.finalists]
+        return sorted(found, key=lambda d: (not d.confirmed, -d.gain_mean, d.size))
+
+
+def score(
+    situation: Situation,
+    misreport: Misreport,
+    *,
+    confidence: float = 0.99,
+    tolerance: float = 0.0,
+    seed: int = 0,
+    budget_seconds: float | None = 30.0,
+    max_plays: int | None = None,
+    worlds: int = MOST,
+    family: str = "given",
+) -> Deviation:
+    """Score one given misreport.
+
+    Parameters
+    ----------
+    situation, confidence, tolerance, seed, budget_seconds, max_plays
+        As for `search`.
+    misreport : Misreport
+        What the owner does.
+    worlds : int
+        Most worlds; fewer if it is clear before whether it pays.
+    family : str
+        What to note as its family.
+
+    Raises
+    ------
+    InvalidReportError
+        If nobody may report so, or the mechanism refuses it.
+    MechanismFault
+        If the mechanism fails.
+
+    Examples
+    --------
+    >>> from marketsched.agents.lies import ScaleValue
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+    >>> limits = dict(max_concurrency=1, max_duration=1, max_value=9.0, max_delay=4)
+    >>> market = lambda rng: get_mechanism("pay-as-bid", capacity=1, horizon=4, **limits)
+    >>> truth, rival = (StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0)]) for value in (8.0, 3.0))
+    >>> situation = Situation(market, truth, [rival], capacity=1, horizon=4, max_delay=4)
+    >>> lie = score(situation, ScaleValue(0.5))
+    >>> lie.words, lie.gain_mean, lie.exact
+    ('reports 0.5 of its value', 4.0, True)
+    """
+    made = prepared(situation, family, misreport)
+    if not isinstance(made, Candidate):
+        situation.check(situation.truth)
+        reason = "nobody may report so in this market" if made is None else made.reason
+        raise InvalidReportError(f"{misreport!r}: {reason}")
+    evaluator = Evaluator(situation, seed, Budget(max_plays, budget_seconds))
+    try:
+        evaluator.enumerate([made])
+    except TruthFails as error:
+        raise MechanismFault(f"the truth: {error}") from error
+    if evaluator.weights is not None:
+        try:
+            evaluator.gains(made, evaluator.weights.size)
+        except (BudgetSpent, MechanismDraws):
+            made.gains.clear()
+            evaluator.weights = None
+    scores = Scores(evaluator, [made], confidence, tolerance)
+    scores.play(_raise, lambda: None, worlds)
+    return scores.deviation(made)
+
+
+def _raise(candidate: Candidate) -> None:
+    raise MechanismFault(f"{candidate.misreport!r}: {candidate.failure}")

@@ -1,0 +1,1 @@
+"""One owner before a market: what a search plays, and how."""

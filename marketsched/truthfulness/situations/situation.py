@@ -1,0 +1,374 @@
+"""What is played in a search: one owner, its true statement, and a market of others who report truly.
+
+A play has one source of chance, an integer seed, with one stream per purpose: what happens to the
+others, what happens to the owner's job, and the mechanism's own draws. None of them depends on the
+report, so the same seed is the same world under every report: utilities of the truth and of a lie
+are compared pair by pair.
+
+With ``history`` None every play begins in round 1 of a world of its own. With a number, all plays
+share what happened before the owner's turn (the mechanism's draws included), and only what is left
+open then is drawn, from the laws given what was seen, and by the mechanism: gains are then those at
+one history, as the theorem and its certificate mean them (docs/mathematics.md, Sections 3 and 4).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marketsched.agents.conduct import Conduct, plain
+from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation
+from marketsched.agents.loop import Fate
+from marketsched.config.yesterday import yesterday
+from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.limits import SIZES, check_report
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.statement_law import StatementLaw
+from marketsched.truthfulness.situations.guarded_market import Factory
+from marketsched.truthfulness.situations.lotteries import fate_of
+from marketsched.truthfulness.situations.plays import MECHANISM, Played, Stage, stream, stream_of_run
+from marketsched.truthfulness.situations.short_plays import ShortPlays
+
+if TYPE_CHECKING:
+    from marketsched.config.scenario import Scenario
+    from marketsched.mechanisms.bid_price.past import PastLog
+    from marketsched.worlds.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another owner, who reports truly.
+
+    ``name`` is that of its job, ``law`` over what it reports; ``happened`` is what did happen to it, where there is a
+    history; ``owner`` says whose job it is (None: it is known by the job's name).
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementLaw
+    >>> rival = StatementOfWork(1, 1, DeadlineValue(3.0, 2), [(1, 1, 1.0)])
+    >>> other = Other("rival", StatementLaw([(0.5, rival), (0.5, None)]))
+    >>> other.name, other.owner
+    ('rival', None)
+    """
+
+    name: str
+    law: StatementLaw
+    happened: Fate | None = None
+    owner: str | None = None
+
+    @classmethod
+    def of(cls, index: int, other: Any) -> Other:
+        """Return ``other`` itself, or that of a job of a workload, a statement, or a law over statements."""
+        if isinstance(other, Other):
+            return other
+        if isinstance(other, Job):
+            return cls(other.name, StatementLaw.of(other.truth), fate_of(other), other.owner)
+        return cls(f"other-{index + 1}", StatementLaw.of(other))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Situation:
+    """One owner in a market of others who report truthfully.
+
+    Parameters
+    ----------
+    factory : function of Generator
+        Builds a fresh mechanism, whose own draws come from the generator.
+    truth : StatementOfWork
+        The owner's true statement, born in the round in which it reports.
+    others : iterable of Other, Job, StatementOfWork or StatementLaw
+        In order of submission.
+    capacity, horizon, max_delay : int
+        C (nodes), T (rounds) and S (rounds): a completion at birth + S or later is worth nothing.
+    name : str
+        What the owner's job is called.
+    owner : str, optional
+        Whose job it is; None: an owner known by the job's name.
+    ahead : int, optional
+        How many of the others of the same birth submit before the owner; None: all.
+    history : int, optional
+        Seed of what happened before the owner's turn; see the module. Where an other says what
+        ``happened``, that counts. The mechanism's stream is that of `run` with this seed.
+    resubmit : bool
+        As in `MarketSetup`, for others in the history.
+    described : mapping, optional
+        The mechanism as in a scenario file, sizes included; None: its factory is all there is.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a number is out of range, or two jobs share a name.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.registry import get_mechanism
+    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> limits = dict(max_concurrency=1, max_duration=2, max_value=9.0, max_delay=6)
+    >>> market = lambda rng: get_mechanism("first-come", capacity=1, horizon=8, price=0.5, **limits)
+    >>> truth = StatementOfWork(1, 1, DeadlineValue(4.0, 6), [(2, 2, 1.0)])
+    >>> Situation(market, truth, capacity=1, horizon=8, max_delay=6).utility(truth, seed=0)
+    3.0
+    """
+
+    factory: Factory
+    truth: StatementOfWork
+    others: tuple[Other, ...] = ()
+    capacity: int = field(kw_only=True)
+    horizon: int = field(kw_only=True)
+    max_delay: int = field(kw_only=True)
+    name: str = field(default="owner", kw_only=True)
+    owner: str | None = field(default=None, kw_only=True)
+    ahead: int | None = field(default=None, kw_only=True)
+    history: int | None = field(default=None, kw_only=True)
+    resubmit: bool = field(default=False, kw_only=True)
+    described: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        given: Iterable[Any] = self.others
+        others = tuple(Other.of(i, other) for i, other in enumerate(given))
+        object.__setattr__(self, "others", tuple(sorted(others, key=lambda other: other.law.birth)))
+        for name in ("capacity", "horizon", "max_delay"):
+            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
+        if self.history is not None:
+            object.__setattr__(self, "history", whole_parameter("history", self.history, 0))
+        if self.ahead is not None:
+            whole_parameter("ahead", self.ahead, 0, self._n_same_birth)
+        self._check_others()
+
+    def _check_others(self) -> None:
+        seen = {self.name}
+        for other in self.others:
+            if other.name in seen:
+                raise InvalidParameterError(f"two jobs are named {other.name!r}: expected distinct names")
+            seen.add(other.name)
+            if other.happened is not None and len(other.law.cases) > 1:
+                raise InvalidParameterError(
+                    f"job {other.name!r}: what happened is given with a law of {len(other.law.cases)} statements: "
+                    "expected the one statement that it made"
+                )
+
+    def __repr__(self) -> str:
+        """Return whose situation it is, and how large."""
+        sizes = f"capacity={self.capacity}, horizon={self.horizon}, max_delay={self.max_delay}"
+        return f"Situation({self.name!r}, {len(self.others)} others, {sizes})"
+
+    @property
+    def _n_same_birth(self) -> int:
+        return sum(other.law.birth == self.truth.birth for other in self.others)
+
+    @property
+    def n_ahead(self) -> int:
+        """How many of the others of the same birth submit before the owner."""
+        return self._n_same_birth if self.ahead is None else self.ahead
+
+    @cached_property
+    def stage(self) -> Stage:
+        """Where the situation is played."""
+        return Stage(self)
+
+    @cached_property
+    def short_plays(self) -> ShortPlays:
+        """How a search plays it."""
+        return ShortPlays(self)
+
+    @cached_property
+    def public(self) -> PublicInformation:
+        """What owners are told: sizes, and the limits the mechanism announces.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a fresh mechanism ends before ``horizon``, or announces a limit that is none.
+        """
+        mechanism = self.factory(stream(0, MECHANISM) if self.history is None else stream_of_run(self.history))
+        return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
+
+    def check(self, report: StatementOfWork) -> None:
+        """Raise InvalidReportError if a report breaks what the mechanism announces (births are not looked at)."""
+        public = self.public
+        widest = public.widest
+        longest = self.horizon if public.max_duration is None else public.max_duration
+        highest = float("inf") if public.max_value is None else public.max_value
+        now = report.birth if isinstance(report, StatementOfWork) else 0
+        check_report(self.name, report, now, widest, longest, highest)
+
+    def worth(self, completion: int | None) -> float:
+        """Return the true value of a completion, credits; None, and from birth + S on: 0."""
+        if completion is None or completion > self.truth.birth + self.max_delay - 1:
+            return 0.0
+        return float(self.truth.value(completion))
+
+    def play(self, report: StatementOfWork | Conduct, seed: int) -> Played:
+        """Play what the owner does in the world of ``seed``.
+
+        Raises
+        ------
+        InvalidReportError
+            If the mechanism refuses a report.
+        MechanismFault
+            If the mechanism raises anything else or breaks the protocol.
+        """
+        conduct = report if isinstance(report, Conduct) else plain(report, self.truth.concurrency)
+        return self.stage.play(conduct, self.stage.world(checked_seed(seed)))
+
+    def utility(self, report: StatementOfWork | Conduct, seed: int) -> float:
+        """Return the owner's true value minus its payment, credits; errors as of `play`."""
+        return self.play(report, seed).utility
+
+    def mechanism_at_turn(self, seed: int = 0) -> Mechanism:
+        """Return a copy of the mechanism at the owner's turn to submit; with a history, that of the history."""
+        return self.stage.at_turn(self.stage.world(checked_seed(seed))).mechanism
+
+
+def situation_of(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
+    job: str | int,
+    seed: int = 0,
+    *,
+    history: bool = True,
+    nobody_later: bool = False,
+    data: str | PathLike[str] | None = None,
+) -> Situation:
+    """Return the situation of one owner of a scenario's workload.
+
+    Parameters
+    ----------
+    scenario : Scenario, name, path or mapping
+        The others are as in its workload, and report truthfully whatever its ``owners`` say.
+    job : str or int
+        Name of the owner's job, or its place in the order of submission.
+    seed : int
+        Of the run, as in `run`: it draws the workload, and with ``history`` the mechanism's stream.
+    history : bool
+        True: before the owner's turn happens what happens in the workload. False: all of it is drawn
+        in each play, from the jobs' own laws.
+    nobody_later : bool
+        True: nobody submits after the owner. Another market, but a fast one; and where a job's fate
+        does not depend on later statements (LIFO), the owner's utility is the same.
+    data : path, optional
+        Folder of recorded traces.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such job; and errors as of `Scenario.setup`.
+
+    Examples
+    --------
+    >>> situation = situation_of("stochastic-mix", 0, nobody_later=True)
+    >>> situation.capacity, situation.truth.birth
+    (88, 1)
+    """
+    from marketsched.config.scenario import Scenario
+
+    return situations_of(
+        Scenario.of(scenario, kind="market"), [job], seed, history=history, nobody_later=nobody_later, data=data
+    )[0]
+
+
+def situations_of(
+    scenario: Scenario,
+    jobs: Iterable[str | int],
+    seed: int = 0,
+    *,
+    history: bool = True,
+    nobody_later: bool = False,
+    data: str | PathLike[str] | None = None,
+) -> list[Situation]:
+    """Return the situation of several owners of one workload, which is built once; as `situation_of`.
+
+    Examples
+    --------
+    >>> from marketsched.config.scenario import Scenario
+    >>> found = situations_of(Scenario.load("stochastic-mix"), [0, 1], nobody_later=True)
+    >>> [situation.truth.birth for situation in found]
+    [1, 1]
+    """
+    factory = _mechanism_of(scenario, checked_seed(seed), data)
+    workload = factory.workload
+    places = {job.name: i for i, job in enumerate(workload.jobs)}
+    choice = scenario.mechanism
+    found = []
+    for job in jobs:
+        place = places.get(job, -1) if isinstance(job, str) else int(job)
+        if not 0 <= place < len(workload.jobs):
+            raise UnknownNameError(
+                f"job {job!r} is unknown: expected a name of the workload {workload.name!r}, "
+                f"or a number in 0 .. {len(workload.jobs) - 1}"
+            )
+        owner = workload.jobs[place]
+        last = place if nobody_later else len(workload.jobs)
+        before = workload.jobs[:place]
+        found.append(
+            Situation(
+                factory,
+                owner.truth,
+                tuple(Other.of(i, other) for i, other in enumerate([*before, *workload.jobs[place + 1 : last]])),
+                capacity=choice.capacity or workload.capacity,
+                horizon=choice.horizon or workload.horizon,
+                max_delay=choice.max_delay or workload.max_delay,
+                name=owner.name,
+                owner=owner.owner,
+                ahead=sum(other.truth.birth == owner.truth.birth for other in before),
+                history=seed if history else None,
+                resubmit=scenario.resubmit,
+                # The laws behind such prices are those of all jobs, which a shorter list does not hold.
+                described=None if nobody_later and choice.pricing.kind == "stochastic" else factory.described,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class ScenarioMechanism:
+    """Builds the mechanism of a scenario for one workload, again and again."""
+
+    scenario: Scenario
+    workload: Workload
+    laws_rng: np.random.Generator
+    data: str | PathLike[str] | None
+
+    def __call__(self, rng: np.random.Generator) -> Mechanism:
+        """Return a fresh mechanism, whose own draws come from ``rng``."""
+        return self.scenario.mechanism.build(self.workload, rng, lambda: self._laws, self._past)
+
+    @cached_property
+    def _laws(self) -> list[StatementLaw]:
+        return list(self.scenario.workload.statement_laws(self.workload, copy.deepcopy(self.laws_rng), self.data))
+
+    def _past(self, what: Any) -> PastLog:
+        """Return the log that a ``history`` names; it is made once."""
+        if repr(what) not in self._logs:
+            self._logs[repr(what)] = yesterday(what, self.scenario.mechanism, self.workload, self.data)
+        return self._logs[repr(what)]
+
+    @cached_property
+    def _logs(self) -> dict[str, PastLog]:
+        return {}
+
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """The mechanism as in a scenario file, sizes included; None: it knows laws that no list of jobs holds."""
+        choice = self.scenario.mechanism
+        if choice.pricing.kind == "stochastic" and self.scenario.workload.kind != "jobs":
+            return None
+        described = {"name": choice.name, **choice.model_dump(mode="python", exclude_none=True)}
+        described |= choice.rule_parameters()
+        return described | {name: getattr(self.workload, name) for name in SIZES if name not in described}
+
+
+def _mechanism_of(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> ScenarioMechanism:
+    """Return what builds the mechanism of a run, and knows its workload."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0]  # the first of three, as in `Scenario.setup`
+    laws_rng = copy.deepcopy(rng)
+    return ScenarioMechanism(scenario, scenario.workload.build(rng, data), laws_rng, data)

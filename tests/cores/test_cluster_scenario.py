@@ -1,0 +1,199 @@
+"""Cluster scenarios as files: strict, named faults, round trips, and one stream of random numbers per purpose."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import built_in_names, built_in_text
+from marketsched.config.strict_yaml import parse_yaml
+from marketsched.cores.sections.policies import policy_choices
+from marketsched.mechanisms.allocation.slot_loop import declared_observation
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+
+CLUSTERS = tuple(name for name in built_in_names() if Scenario.load(name).kind != "market")
+SMALL = {"name": "small", "cluster": {"slots": 40, "instance": {"kind": "published", "ports": 4, "instances": 6}}}
+
+
+def scenario(**changes):
+    """Return the small scenario with other parts of its section ``cluster``."""
+    return Scenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
+
+
+def fault(cluster):
+    with pytest.raises(InvalidParameterError) as caught:
+        Scenario.from_dict({"name": "x", "cluster": cluster})
+    return str(caught.value)
+
+
+def test_the_built_in_ones():
+    ogasched = ("cluster-default", "cluster-gang", "cluster-linear", "cluster-openb", "cluster-pai")
+    channels, machines = (
+        ("esdp-default", "esdp-gang", "esdp-google", "esdp-pai"),
+        ("opm-default", "opm-general", "opm-google", "opm-lanl", "opm-spot", "opm-unequal"),
+    )
+    assert (*ogasched, *channels, *machines) == CLUSTERS
+    default = Scenario.load("cluster-default").cluster
+    instance = default.instance
+    paper = (10, 128, 10.0, (1.0, 1.5), (0.3, 0.5), 0.7, 2000)  # Table 1 of the OgaSched paper
+    assert paper == (instance.ports, instance.instances, instance.contention, instance.alpha, instance.overhead,
+                     default.arrivals.probability, default.slots)  # fmt: skip
+    assert Scenario.load("cluster-linear").cluster.instance.gain == "linear"
+    pai = Scenario.load("cluster-pai").cluster.instance
+    assert (pai.kind, pai.contention, pai.gain) == ("pai-mix", 1.0, "mixed")
+    assert Scenario.load("cluster-openb").cluster.arrivals.kind == "openb"
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_built_in_one_round_trips(name):
+    found = Scenario.load(name)
+    assert found.kind == found.cluster.core
+    assert found.name == name and found.description and built_in_text(name).startswith("#")
+    assert Scenario.from_dict(parse_yaml(found.to_yaml(), "x")) == found
+    assert (
+        found.cluster.policies[0]
+        == found.cluster.core
+        == {"cluster": "ogasched"}.get(name.partition("-")[0], name.partition("-")[0])
+    )
+    assert Scenario.from_dict(found.to_dict()) == found
+
+
+def test_the_page_shows_clusters_that_build():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text()
+    contents = [parse_yaml(text, "docs/scenarios.md") for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)]
+    shown = [Scenario.from_dict(content) for content in contents if "cluster" in content]
+    assert [each.cluster.core for each in shown] == ["ogasched", "esdp", "opm"]
+    for each in shown:
+        assert each.cluster.world(0).slots == 2000
+
+
+def test_what_is_left_out_is_the_papers():
+    found = Scenario.from_dict({"name": "x", "cluster": {}})
+    assert found.cluster == Scenario.load("cluster-default").cluster
+    assert found.to_dict()["cluster"]["instance"]["contention"] == 10.0  # defaults are written out
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ({"core": "esd"}, "scenario: cluster.core = 'esd': expected one of 'ogasched', 'esdp', 'opm'"),
+        ({"instance": {"kind": "cloud"}}, "scenario: cluster.instance.kind = 'cloud': expected one of 'published'"),
+        ({"instance": {}}, "scenario: cluster.instance.kind is missing: expected it to say which"),
+        ({"instance": {"kind": "published", "ports": 0}}, "cluster.instance.ports = 0: expected a whole"),
+        ({"instance": {"kind": "published", "alpha": [2, 1]}}, "cluster.instance.alpha = [2, 1]: expected [low, high]"),
+        ({"instance": {"kind": "published", "overhead": 1.5}}, "overhead = 1.5: expected [low, high], two finite"),
+        ({"instance": {"kind": "pai-mix", "gain": "cubic"}}, "cluster.instance.gain = 'cubic': expected 'mixed'"),
+        ({"instance": {"kind": "recorded", "machines": "philly"}}, "machines = 'philly': expected 'openb' or 'pai'"),
+        ({"instance": {"kind": "recorded", "degree": 3}}, "scenario: cluster.instance.degree: unknown key"),
+        ({"arrivals": {"kind": "bernoulli", "probability": [0.5, 1.5]}}, "probability = [0.5, 1.5]: expected"),
+        ({"arrivals": {"kind": "openb", "at_most": 0}}, "cluster.arrivals.at_most = 0: expected a whole"),
+        ({"slots": True}, "scenario: cluster.slots = True: expected a whole number >= 1"),
+        ({"slots": float("nan")}, "scenario: cluster.slots = nan: expected a whole number >= 1"),
+        ({"sluts": 1}, "scenario: cluster.sluts: unknown key (did you mean 'slots'?)"),
+        ({"policies": []}, "scenario: cluster.policies = []: expected a list of policies"),
+        ({"policies": "drf"}, "scenario: cluster.policies = 'drf': expected a list of policies"),
+        ({"policies": ["lottery"]}, "cluster.policies: policy 'lottery' is unknown: expected one of ogasched, drf"),
+        ({"policies": ["drf", "drf"]}, "cluster.policies: policy 'drf' is named twice"),
+        ({"policies": ["drf:demand"]}, "'demand': expected name:key=value, as in ogasched:step=25"),
+        ({"policies": ["drf:deamnd=total"]}, "policy 'drf:deamnd=total': deamnd: unknown key (did you mean 'demand'?)"),
+        ({"policies": ["ogasched:step=0"]}, "step = 0: expected 'theory' or a finite number > 0"),
+        ({"policies": ["ogasched:decay=0.9"]}, "decay = 0.9: expected 1 with step = 'theory', or a step to shrink"),
+        ({"policies": ["ogasched:step=1:step=2"]}, "says step twice: expected it once"),
+        ({"policies": ["fairness:share_over=some"]}, "share_over = 'some': expected 'arrived' or 'all'"),
+    ],
+)  # fmt: skip
+def test_faults_name_their_place(cluster, message):
+    said = fault(cluster)
+    assert message in said and "\n" not in said
+
+
+def test_scenarios_of_the_other_sort_are_refused_in_words():
+    with pytest.raises(InvalidParameterError, match="cluster-pai: a cluster scenario: expected one of jobs"):
+        Scenario.load("cluster-pai", kind="market")
+    with pytest.raises(InvalidParameterError, match="saturated: a scenario of jobs: expected one with a cluster"):
+        Scenario.load("saturated", kind="cluster")
+    for scenario, kind in ((Scenario.load("saturated"), "cluster"), (Scenario.load("cluster-pai"), "market")):
+        with pytest.raises(InvalidParameterError, match=f"{scenario.name}: a .* expected one "):
+            Scenario.of(scenario, kind=kind)
+    with pytest.raises(InvalidParameterError, match="mechanism: unknown key in a scenario with a cluster"):
+        Scenario.from_dict({"name": "x", "cluster": {}, "mechanism": {"name": "first-come"}})
+    assert Scenario.from_dict({"name": "x", "cluster": {}}).kind == "ogasched"
+    with pytest.raises(InvalidParameterError, match="workload is missing"):
+        Scenario.from_dict({"name": "x"})
+
+
+def test_a_list_of_probabilities_is_one_for_each_port():
+    with pytest.raises(InvalidParameterError, match="probability has 3 entries: expected one number, or 4, one a port"):
+        scenario(arrivals={"kind": "bernoulli", "probability": [1, 1, 1]}).cluster.world(0)
+    world = scenario(arrivals={"kind": "bernoulli", "probability": [1, 0, 1, 0]}).cluster.world(0)
+    assert world.arrival_counts(40).tolist() == [40, 0, 40, 0]
+
+
+# -- policies ----------------------------------------------------------------------------------------------
+
+
+def test_tokens():
+    theory, step, peek, drf = policy_choices(["ogasched", "ogasched:step=25:decay=0.9999", "ogasched:peek=true", "drf"])
+    assert (theory.rules.step, theory.rules.decay, theory.rules.peek) == ("theory", 1.0, False)
+    assert (step.label, step.rules.step, step.rules.decay) == ("ogasched:step=25:decay=0.9999", 25.0, 0.9999)
+    assert peek.rules.peek and "peek=true" in peek.said() and "peek=false" in theory.said()
+    assert drf.said() == "demand=per-node"
+    with pytest.raises(InvalidParameterError, match="expected at least one name"):
+        policy_choices("drf")
+    with pytest.raises(UnknownNameError, match="policy 'x' is unknown"):
+        policy_choices(["x"])
+
+
+@pytest.mark.parametrize(
+    ("token", "observes"),
+    [
+        ("ogasched", "nothing"),
+        ("ogasched:step=3", "nothing"),
+        ("ogasched:peek=true", "arrivals"),
+        ("drf", "arrivals"),
+        ("fairness:share_over=all", "arrivals"),
+        ("binpacking:demand=total", "arrivals"),
+        ("spreading", "arrivals"),
+    ],
+)
+def test_what_each_policy_sees(token, observes):
+    world = scenario().cluster.world(0)
+    (choice,) = policy_choices([token])
+    assert declared_observation(world.policy(choice, 40), world.environment()) == observes
+
+
+# -- streams of random numbers -----------------------------------------------------------------------------
+
+
+def test_the_instance_does_not_depend_on_arrivals_slots_or_policies():
+    one = scenario().cluster.world(5).cluster
+    other = (
+        scenario(arrivals={"kind": "bernoulli", "probability": 0.1}, slots=7, policies=["drf"]).cluster.world(5).cluster
+    )
+    for name in ("requirements", "capacities", "channels", "gain", "alpha", "overhead"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert not np.array_equal(one.requirements, scenario().cluster.world(6).cluster.requirements)
+
+
+def test_arrivals_do_not_depend_on_the_instance():
+    one = scenario().cluster.world(5)
+    other = scenario(instance={"kind": "small-integer", "ports": 4, "instances": 9}).cluster.world(5)
+    for slots in (1, 13, 40):
+        assert one.arrival_counts(slots).tolist() == other.arrival_counts(slots).tolist()
+
+
+def test_describing_a_cluster_loads_no_engine():
+    code = (
+        "import sys; from marketsched.config.scenario import Scenario; from marketsched import run\n"
+        "Scenario.load('cluster-openb').cluster.choices(); Scenario.load('cluster-pai').to_yaml()\n"
+        "print({'mesa', 'cvxpy', 'matplotlib'} & set(sys.modules))"
+    )
+    # The function itself needs pandas; the scenario does not even need that.
+    alone = code.replace("; from marketsched import run", "").replace("'matplotlib'", "'matplotlib', 'pandas'")
+    for each in (code, alone):
+        done = subprocess.run([sys.executable, "-c", each], capture_output=True, text=True, timeout=60)
+        assert done.stdout == "set()\n", done.stdout + done.stderr

@@ -1,0 +1,112 @@
+"""Reports to the allocation cores: lies are legal and leave the truth alone; what is illegal is named."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marketsched.cores.agents.games import play_out
+from marketsched.cores.agents.reports import (
+    ChannelReport,
+    ClaimedChannels,
+    CorePublic,
+    HiddenChannels,
+    Honest,
+    ScaledBudget,
+    ScaledRequirements,
+    ScaledWorth,
+    ShiftedRequests,
+    lies_for,
+)
+from marketsched.cores.audit.auditing import core_lies_table
+from marketsched.cores.audit.searching import score_lie, search_core_lies
+from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.mechanisms.allocation import OgaSched
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from small_core_games import one_job, two_channels, two_ports
+
+
+def test_hidden_channels_are_the_crowded_ones_and_never_all():
+    public = CorePublic(np.ones((4, 1)), 1, np.array([1, 4, 2, 3]))
+    port = two_ports().truth(0)
+    four = replace(port, channels=np.ones(4, dtype=bool))
+    assert HiddenChannels(0.5).report(four, public).channels.tolist() == [True, False, True, False]
+    assert HiddenChannels(0.99).report(four, public).channels.sum() == 1
+    single = replace(port, channels=np.array([False, True, False, False]))
+    assert HiddenChannels(0.9).report(single, public).channels.tolist() == single.channels.tolist()
+    own = ChannelReport(np.array([[1], [3], [2]]), np.ones(3, dtype=bool))
+    assert HiddenChannels(0.3).report(own, public).offered.tolist() == [True, False, True]
+
+
+def test_requests_stay_between_what_does_something_and_what_there_is():
+    public = CorePublic(np.array([3.0, 3.0]), 1, np.zeros(0, dtype=np.int64))
+    own = ChannelReport(np.array([[1, 0], [3, 2]]), np.ones(2, dtype=bool))
+    assert ShiftedRequests(-2).report(own, public).requests.tolist() == [[1, 0], [1, 1]]
+    assert ShiftedRequests(1).report(own, public).requests.tolist() == [[2, 1], [3, 3]]
+
+
+def test_lies_never_change_the_truth():
+    for game in (PortWorld()(1), ChannelWorld()(1), JobWorld()(1)):
+        before = repr(game.truth(0))
+        for lie in lies_for(game.core):
+            lie.report(game.truth(0), game.public)
+        assert repr(game.truth(0)) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ScaledBudget(2.0).report(two_ports().truth(0), two_ports().public),
+        lambda: ScaledRequirements(2.0).report(one_job().truth(0), one_job().public),
+        lambda: ShiftedRequests(1).report(two_ports().truth(0), two_ports().public),
+        lambda: play_out(two_ports(), {0: one_job().truth(0)}),
+        lambda: play_out(two_ports(), {0: replace(two_ports().truth(0), requirements=np.array([-1.0]))}),
+        lambda: play_out(two_ports(), {0: replace(two_ports().truth(0), channels=np.array([False]))}),
+        lambda: play_out(two_ports(), {0: replace(two_ports().truth(0), worth=1e-9)}),
+        lambda: play_out(two_channels(), {0: replace(two_channels().truth(0), requests=np.array([[4]]))}),
+        lambda: play_out(two_channels(), {0: replace(two_channels().truth(0), requests=np.array([[1, 1]]))}),
+        lambda: play_out(
+            two_channels(), {i: replace(two_channels().truth(i), offered=np.array([False])) for i in (0, 1)}
+        ),
+        lambda: play_out(one_job(), {0: two_ports().truth(0)}),
+        lambda: play_out(one_job(), {0: ()}),
+        lambda: play_out(one_job(), {0: (replace(one_job().truth(0)[0], deadline=0),)}),
+        lambda: play_out(one_job(), {0: (replace(one_job().truth(0)[0], arrival=1),)}),
+    ],
+)
+def test_illegal_reports_are_refused(call):
+    with pytest.raises(InvalidReportError, match="expected"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: play_out(two_ports(), {2: two_ports().truth(0)}),
+        lambda: play_out(two_ports(payment="capacity prices"), {}),
+        lambda: play_out(two_ports(lambda c, t: OgaSched(c, t, peek=True), payment="capacity prices"), {}),
+        lambda: two_ports(payment="free"),
+        lambda: two_ports(slots=0),
+        lambda: one_job("credit"),
+        lambda: two_channels("credit"),
+        lambda: PortWorld("best")(0),
+        lambda: PortWorld()(-1),
+        lambda: ScaledBudget(0.0),
+        lambda: ScaledBudget(float("nan")),
+        lambda: HiddenChannels(1.0),
+        lambda: ClaimedChannels(0.0),
+        lambda: ShiftedRequests(0.5),
+        lambda: lies_for("drf"),
+        lambda: search_core_lies(PortWorld(), fresh_worlds=19),
+        lambda: search_core_lies(PortWorld(), search_worlds=3),
+        lambda: search_core_lies(PortWorld(), confidence=1.0),
+        lambda: search_core_lies(PortWorld(), []),
+        lambda: search_core_lies(PortWorld(), [Honest()]),
+        lambda: search_core_lies(PortWorld(), owner=6),
+        lambda: score_lie(PortWorld(), ScaledWorth(2.0), worlds=5),
+        lambda: core_lies_table([]),
+    ],
+)
+def test_bad_parameters_are_named(call):
+    with pytest.raises(InvalidParameterError, match="expected"):
+        call()
