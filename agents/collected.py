@@ -47,6 +47,7 @@ REPORTERS: dict[str, Reporter] = {
     "dropped": _counted(Kind.DROP),
     "cancelled": _counted(Kind.CANCEL),
     "evicted": _counted(Kind.EVICT),
+    "requeued": _counted(Kind.REQUEUE),
 }
 """By name; `reporters` says what they are."""
 
@@ -60,7 +61,8 @@ def reporters(*names: str) -> dict[str, Reporter]:
         Of `REPORTERS`: ``round``, ``load`` (nodes busy), ``price`` (of a node in the round just played; NaN: the
         mechanism has none), ``promised`` (expected nodes, as of `RunResult`), ``utilisation`` (busy share of all
         node-rounds so far), ``welfare``, ``revenue``, ``utility`` (credits so far), and how many statements were
-        ``submitted``, and jobs ``arrived``, ``started``, ``completed``, ``dropped``, ``cancelled``, ``evicted`` so far.
+        ``submitted``, and jobs ``arrived``, ``started``, ``completed``, ``dropped``, ``cancelled``, ``evicted``,
+        ``requeued`` so far.
         None: all of them.
 
     Returns

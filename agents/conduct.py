@@ -167,7 +167,7 @@ class Attempt:
         """Take note of what has left the market in the round just played."""
         for event in events:
             name = self._mine.get(event.job)
-            if name is None or event.kind is EventKind.START:
+            if name is None or not event.kind.leaves:
                 continue
             self.payment += event.payment
             if event.kind is not EventKind.COMPLETE:

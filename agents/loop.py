@@ -200,7 +200,7 @@ class MarketLoop:
         if due is None:
             return []
         due.sort(key=_by_order)
-        return [self.complete(entry.name) for entry in due if self.entries.get(entry.name) is entry]
+        return [self.complete(entry.name) for entry in due if self._runs_out(entry)]
 
     def complete(self, name: Any) -> Event:
         """Report that a job ran its last round in the one just cleared."""
@@ -245,12 +245,22 @@ class MarketLoop:
         entry = self.entries.get(event.job)
         if entry is None:
             return
-        if event.kind is not EventKind.START:
+        if event.kind is EventKind.REQUEUE:
+            if entry.start is not None:
+                entry.start = None
+                self._held -= entry.sow.concurrency
+        elif event.kind is not EventKind.START:
             self._leave(entry)
         elif entry.start is None:
             entry.start = self.now
             self._held += entry.sow.concurrency
             self._schedule_end(entry)
+
+    def _runs_out(self, entry: Entry) -> bool:
+        """Tell whether a job ran its last round in the one just cleared: a run that was taken back did not."""
+        if self.entries.get(entry.name) is not entry or entry.start is None:
+            return False
+        return entry.fate.duration is not None and entry.start + entry.fate.duration == self.now
 
     def _schedule_end(self, entry: Entry) -> None:
         assert entry.start is not None

@@ -21,6 +21,7 @@ class Kind(IntEnum):
     START = 5  # executes its first round
     COMPLETE = 6  # done, and charged
     CLOSE = 7  # removed because the market closed after its last round
+    REQUEUE = 8  # its run was taken back, and the job stays
 
 
 # Rows of the log, in no more bytes than they need. Rounds count from 1, so 0 stands for "none".

@@ -214,7 +214,7 @@ class MarketRun:
         owner.observe(event)
         money = (event.completion, owner.payment, owner.value)  # none, 0 and 0 unless complete
         self._log.event(event.round, _KINDS[event.kind], owner.index, owner.resubmitted, *money)
-        if event.kind is EventKind.START:
+        if not event.kind.leaves:
             return
         del self._owners[owner.name]
         if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):

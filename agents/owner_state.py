@@ -61,8 +61,8 @@ class OwnerState:
 
     def observe(self, event: Event) -> None:
         """Take note of a public event about this job."""
-        if event.kind is EventKind.START:
-            self.start = event.round
+        if not event.kind.leaves:
+            self.start = event.round if event.kind is EventKind.START else None
             return
         self.finished = True
         if event.kind is EventKind.COMPLETE and event.completion is not None:

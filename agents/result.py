@@ -20,7 +20,7 @@ from marketsched.agents.market_log import ROUND, STATEMENT, Kind, MarketLog
 
 OUTCOMES = ("completed", "dropped", "cancelled", "evicted", "never_arrived", "unfinished")
 # Outcome after an event of each kind, as a place in OUTCOMES; -1: the event changes nothing.
-_OUTCOME_AFTER = np.array([5, -1, 1, 2, 3, -1, 0, -1], dtype=np.int8)
+_OUTCOME_AFTER = np.array([5, -1, 1, 2, 3, -1, 0, -1, -1], dtype=np.int8)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RunResult:
     ----------
     events : DataFrame
         One row per event, in the order in which they happened. ``round``; ``event`` (submit,
-        arrive, drop, cancel, evict, start, complete, close); ``job`` (as in ``jobs``); ``statement``
+        arrive, drop, cancel, evict, start, requeue, complete, close); ``job`` (as in ``jobs``); ``statement``
         (the name the mechanism knows it by, ``"<job>+"`` when submitted again); ``owner``;
         ``completion`` (time s + d), ``payment`` and ``value`` (true value of that completion):
         missing, 0 and 0 unless complete.
@@ -42,8 +42,9 @@ class RunResult:
         ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
         ``concurrency`` (nodes needed); ``declared_concurrency`` (nodes held); ``arrival``;
         ``duration`` (real, rounds); ``planned_start`` (what the plan says for the case that
-        happens); ``start`` (first round run); ``completion`` (start + duration); ``removed`` (round
-        of the drop, cancellation or eviction); ``outcome`` (one of ``OUTCOMES``); ``value``,
+        happens); ``start`` (first round of its last run; missing if that was taken back); ``completion`` (start +
+        duration); ``removed`` (round of the drop, cancellation or eviction); ``runs`` (how often it started) and
+        ``lost_node_rounds`` (of runs taken back or evicted); ``outcome`` (one of ``OUTCOMES``); ``value``,
         ``payment``, ``utility`` (realised); ``estimated_utility`` (of the plan). Of a job that was
         submitted again, declared concurrency, plan and outcome are those of the second statement.
         ``never_arrived``: submitted, but not ready by the end. ``unfinished``: still running,
@@ -52,13 +53,14 @@ class RunResult:
         What ``jobs`` is made of when it is first asked for.
     rounds : DataFrame
         One row per round: ``round``; counts of events ``submitted``, ``arrived``, ``dropped``,
-        ``started``, ``completed``, ``cancelled``, ``evicted``; ``load`` (nodes busy); ``demand``
+        ``started``, ``completed``, ``cancelled``, ``evicted``, ``requeued``; ``load`` (nodes busy); ``demand``
         (nodes, if every job started at its arrival); ``promised`` (expected nodes committed to the
         round by all plans) and ``price`` (of a node in this round), both after its last
         submission, hence final; missing if the mechanism has no such notion.
     summary : dict
         ``name``, ``complete`` (bool: all rounds were played), ``rounds``, ``horizon``, ``capacity``,
-        ``jobs``, ``submitted``, ``resubmitted``, the count of each outcome, ``welfare``, ``revenue``,
+        ``jobs``, ``submitted``, ``resubmitted``, the count of each outcome, ``requeues`` (runs taken back),
+        ``lost_node_rounds``, ``welfare``, ``revenue``,
         ``owners_utility``, ``utilisation`` (busy share of capacity x rounds), ``demand_share``
         (the same for ``demand``), ``peak_load``, ``peak_demand``, ``price_lowest``,
         ``price_median``, ``price_highest`` (of the rounds up to the last submission, after which
@@ -178,6 +180,13 @@ class JobRows:
         self.removed = np.where(gone, latest("round", Kind.DROP, Kind.CANCEL, Kind.EVICT), 0).astype(np.uint32)
         stated = {what: _last(statements["job"], statements[what], n_jobs) for what in STATEMENT.names or ()}
         self.declared, self.planned, self.estimate = stated["declared"], stated["planned"], stated["estimate"]
+        self.runs = np.bincount(of[kinds == Kind.START], minlength=n_jobs).astype(np.uint32)
+        self.lost_runs = _lost_runs(events)
+        self.start[latest("kind", Kind.START, Kind.REQUEUE) == Kind.REQUEUE] = 0
+        job, first_round, after_it = self.lost_runs.T
+        lost = np.zeros(n_jobs, dtype=np.int64)
+        np.add.at(lost, job, self.declared[job] * (after_it - first_round))
+        self.lost, self.requeues = lost, int(np.count_nonzero(kinds == Kind.REQUEUE))
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -210,6 +219,8 @@ class JobRows:
             "start": lambda: _rounds_or_missing(self.start[part]),
             "completion": lambda: _rounds_or_missing(self.completion[part]),
             "removed": lambda: _rounds_or_missing(self.removed[part]),
+            "runs": lambda: self.runs[part].astype(np.int64),
+            "lost_node_rounds": lambda: self.lost[part],
             "outcome": lambda: _words(words[self.outcome[part]]),
             "value": lambda: self.value[part],
             "payment": lambda: self.payment[part],
@@ -225,6 +236,8 @@ class JobRows:
             "submitted": int(np.count_nonzero(self.submitted)),
             "resubmitted": int(np.count_nonzero(self.resubmitted)),
             **dict(zip(OUTCOMES, counts, strict=True)),
+            "requeues": self.requeues,
+            "lost_node_rounds": int(self.lost.sum()),
             "welfare": float(self.value.sum()),
             "revenue": float(self.payment.sum()),
             "owners_utility": float((self.value - self.payment).sum()),
@@ -285,6 +298,7 @@ def _round_table(events: NDArray[np.void], rounds: NDArray[np.void], jobs: Seque
         ("completed", Kind.COMPLETE),
         ("cancelled", Kind.CANCEL),
         ("evicted", Kind.EVICT),
+        ("requeued", Kind.REQUEUE),
     ):
         columns[word] = np.bincount(events["round"][events["kind"] == kind], minlength=n_rounds + 1)[1:]
     columns["load"] = rounds["load"]
@@ -343,6 +357,15 @@ def _summary(rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
         "price_median": float(np.median(prices)) if prices.size else None,
         "price_highest": float(prices.max()) if prices.size else None,
     }
+
+
+def _lost_runs(events: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return job, first round and first round without it of each run that was taken back or evicted, shape (n, 3)."""
+    rows = np.flatnonzero(np.isin(events["kind"], (Kind.START, Kind.REQUEUE, Kind.EVICT)))
+    rows = rows[np.argsort(events["job"][rows], kind="stable")]  # each job's together, as they happened
+    job, kind, when = (events[name][rows].astype(np.int64) for name in ("job", "kind", "round"))
+    ended = np.flatnonzero((kind[1:] != Kind.START) & (kind[:-1] == Kind.START) & (job[1:] == job[:-1]))
+    return np.column_stack([job[ended], when[ended], when[ended + 1]])
 
 
 def _last(jobs: NDArray[Any], values: NDArray[Any], n_jobs: int, default: int = 0) -> NDArray[Any]:

@@ -29,16 +29,22 @@ class EventKind(StrEnum):
     Examples
     --------
     >>> [kind.value for kind in EventKind]
-    ['drop', 'cancel', 'evict', 'start', 'complete']
-    >>> EventKind("drop") is EventKind.DROP
-    True
+    ['drop', 'cancel', 'evict', 'start', 'requeue', 'complete']
+    >>> EventKind("drop") is EventKind.DROP, EventKind.EVICT.leaves, EventKind.REQUEUE.leaves
+    (True, True, False)
     """
 
     DROP = "drop"  # arrived, and the plan says not to run
     CANCEL = "cancel"  # removed before its first round
     EVICT = "evict"  # removed after at least one round
-    START = "start"  # executes its first round
+    START = "start"  # executes the first round of a run
+    REQUEUE = "requeue"  # its run is taken back: what it did is lost, the job stays and may start again
     COMPLETE = "complete"  # done, and charged
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the job is no longer in the market afterwards."""
+        return self is not EventKind.START and self is not EventKind.REQUEUE
 
 
 @dataclass(frozen=True, slots=True)

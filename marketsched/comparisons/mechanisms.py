@@ -40,6 +40,8 @@ COUNTED = (
     "dropped",
     "cancelled",
     "evicted",
+    "requeues",
+    "lost_node_rounds",
     "utilisation",
 )
 PROMISED = ("promised_ratio", "promise_holds", "promise_conditions")

@@ -23,6 +23,7 @@ OUTCOME_WORDS = {
     "cancel": "cancelled",
     "evict": "evicted",
     "start": "started",
+    "requeue": "requeued",
     "complete": "completed",
     "close": "left over",
 }

@@ -67,7 +67,7 @@ def replay(
     Yields
     ------
     dict
-        One decision: ``plan``, ``drop``, ``cancel``, ``evict``, ``start``, ``complete`` or
+        One decision: ``plan``, ``drop``, ``cancel``, ``evict``, ``start``, ``requeue``, ``complete`` or
         ``error``, each as soon as the lines read so far determine it.
 
     Raises
@@ -311,7 +311,8 @@ class Replayer:
             raise EventError(f"complete of {name!r}, which was given the duration {job.duration}")
         if not self._may_run(job, t):
             raise EventError(f"complete of {name!r}, which is not running in round {t}")
-        if self._cleared < t and (self._start(job) is None or self._may_overload(t)):
+        requeues = getattr(self.mechanism, "requeues", False)
+        if self._cleared < t and (requeues or self._start(job) is None or self._may_overload(t)):
             # Only clearing tells whether the job runs in round t: try on a copy.
             trial = copy.deepcopy(self)
             trial._clear(t)
@@ -374,7 +375,7 @@ class Replayer:
         decision: Decision = {"round": event.round, "event": event.kind.value, "job": event.job}
         if event.kind is EventKind.COMPLETE:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
-        if event.kind is not EventKind.START and event.job not in self._market.entries and event.job in self._jobs:
+        if event.kind.leaves and event.job not in self._market.entries and event.job in self._jobs:
             self._jobs[event.job].plan = None
         self._said.append(decision)
 

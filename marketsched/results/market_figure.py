@@ -159,7 +159,11 @@ def _draw_load(axes: Axes, result: _Market, capacity: int, clock: Clock) -> None
     rounds = result.rounds
     handles: list[Artist] = []
     floor = np.zeros(clock.n_rounds)
-    for band, colour, load in load_by_band(result.jobs, clock.n_rounds):
+    bands = load_by_band(result.jobs, clock.n_rounds)
+    taken_back = rounds["load"].to_numpy() - sum((load for _, _, load in bands), np.zeros(clock.n_rounds))
+    if "requeued" in rounds and rounds["requeued"].any():  # the jobs table knows the last run of each job
+        bands.append(("taken back", MUTED, taken_back))
+    for band, colour, load in bands:
         top = floor + load
         axes.fill_between(
             clock.corners, clock.steps(floor), clock.steps(top), step="post", color=colour, linewidth=0, label=band

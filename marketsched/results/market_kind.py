@@ -128,6 +128,9 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     row("dropped", "dropped", amount)
     row("cancelled", "cancelled", amount)
     row("evicted", "evicted", amount)
+    if summary.get("requeues"):
+        row("runs taken back", "requeues", amount)
+        row("  node-rounds lost, with evictions", "lost_node_rounds", amount)
     row("price of a node, lowest", "price_lowest", amount)
     row("  median", "price_median", amount)
     row("  highest", "price_highest", amount)

@@ -267,4 +267,7 @@ def test_an_end_that_is_none_is_a_fault_of_the_mechanism(kind, payment):
             return [Event(1, kind, "owner", None, payment)]
 
     found = search(Situation(lambda rng: Ends("first"), BIDDER, **ONE_ROUND), budget_seconds=None, max_plays=50)
-    assert not found and "expected one of start, drop, cancel, evict, with a finite payment" in found.failures[0].reason
+    assert (
+        not found
+        and "expected one of start, requeue, drop, cancel, evict, with a finite payment" in found.failures[0].reason
+    )

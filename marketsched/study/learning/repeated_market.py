@@ -26,7 +26,7 @@ from marketsched.agents.loop import MarketLoop, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
@@ -262,7 +262,7 @@ class RepeatedMarket:
         """Go through true value and payment of what has left the market."""
         jobs = {job.name: job for job in day.jobs}
         for event in events:
-            if event.kind is EventKind.START:
+            if not event.kind.leaves:
                 continue
             job, value = jobs[str(event.job)], 0.0
             if event.completion is not None and event.completion < job.truth.birth + self.max_delay:
@@ -307,5 +307,5 @@ class _DayOwners:
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Note who has left the market."""
         if self._left is not None:
-            self._left.difference_update(str(event.job) for event in events if event.kind is not EventKind.START)
+            self._left.difference_update(str(event.job) for event in events if event.kind.leaves)
         self.over = self._left == set() or (self._place >= self._last and not market.entries)

@@ -22,7 +22,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.limits import check_report
-from marketsched.mechanisms.mechanism import Event, EventKind, Menu
+from marketsched.mechanisms.mechanism import Event, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, snapshot
@@ -255,7 +255,7 @@ class _Everybody(TrueOwners):
         for name in [name for name in self._open if self.by_name[name].arrival == market.now - 1]:
             self._compare(name, market)
         for event in events:
-            if event.job in self._open and event.kind is not EventKind.START:
+            if event.job in self._open and event.kind.leaves:
                 menu = menu_of(market, event.job)
                 self.served[event.job] = Served(menu, event.completion, event.payment)
                 self._open.discard(event.job)

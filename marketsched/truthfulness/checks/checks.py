@@ -146,6 +146,9 @@ def _markets(n_markets: int, seed: int) -> Iterator[CheckMarket]:
 # -- the checks: each raises Broken, or returns how often what it looks for happened ----------------------
 
 
+_AFTER = {EventKind.START: "running", EventKind.REQUEUE: "requeued"}  # what a job is after an event; else gone
+
+
 def _capacity(factory: Factory, market: CheckMarket) -> int:
     loads = play(factory, market).loads
     for now, load in enumerate(loads, 1):
@@ -155,24 +158,25 @@ def _capacity(factory: Factory, market: CheckMarket) -> int:
 
 
 def _events(factory: Factory, market: CheckMarket) -> int:
-    """Every job starts at most once, after its arrival, and ends at most once."""
+    """Every job runs at most once at a time, after its arrival, and ends at most once."""
     state: dict[Any, str] = {}
     events = play(factory, market).events
     for event in events:
         before, kind = state.get(event.job, "new"), event.kind
         legal = {
-            EventKind.START: before == "new",
+            EventKind.START: before in ("new", "requeued"),
+            EventKind.REQUEUE: before == "running",
             EventKind.COMPLETE: before == "running",
             EventKind.DROP: before == "new",
             EventKind.CANCEL: before == "new",
-            EventKind.EVICT: before == "running",
+            EventKind.EVICT: before in ("running", "requeued"),
         }[kind]
         if not legal:
             raise Broken(f"{kind.value} of job {event.job!r} in round {event.round}, which is {before}")
         arrival = market.jobs[event.job].arrival
         if kind is EventKind.START and (arrival is None or event.round < arrival):
             raise Broken(f"job {event.job!r} starts in round {event.round}, before it arrives")
-        state[event.job] = "running" if kind is EventKind.START else "gone"
+        state[event.job] = _AFTER.get(kind, "gone")
     return len(events)
 
 

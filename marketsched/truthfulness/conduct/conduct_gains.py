@@ -157,7 +157,7 @@ class _Sums(TrueOwners):
         """Add up what the owner gains."""
         super().hear(events, market)
         for event in events:
-            if event.job in self._open and event.kind is not EventKind.START:
+            if event.job in self._open and event.kind.leaves:
                 self._open.discard(event.job)
                 self.utility += _utility(self.by_name[event.job], event, self._setup)
 

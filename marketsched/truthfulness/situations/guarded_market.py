@@ -134,12 +134,17 @@ class GuardedMarket(MarketLoop):
         if event.kind is EventKind.START:
             if entry.start is not None or not entry.arrived:
                 why = "started before" if entry.start is not None else "not arrived"
-                raise MechanismFault(f"start of {event.job!r}, which has {why}: expected one start, after the arrival")
+                raise MechanismFault(
+                    f"start of {event.job!r}, which has {why}: expected one start at a time, after the arrival"
+                )
+        elif event.kind is EventKind.REQUEUE:
+            if entry.start is None:
+                raise MechanismFault(f"requeue of {event.job!r}: expected a running job")
         elif event.kind is EventKind.COMPLETE:
             raise MechanismFault(f"complete of {event.job!r} by the mechanism itself: expected it from complete()")
         elif event.kind not in REMOVALS or not math.isfinite(float(event.payment)):
             legal = ", ".join(REMOVALS)
-            raise MechanismFault(f"{event!r}: expected one of start, {legal}, with a finite payment")
+            raise MechanismFault(f"{event!r}: expected one of start, requeue, {legal}, with a finite payment")
         super()._hear(event)
 
     def _check_round(self) -> None:
