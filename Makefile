@@ -20,10 +20,10 @@ export NUMBA_CACHE_DIR
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /: /' | while IFS=: read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
 
-demo: $(VENV)/.core ## install into .venv and run a day of recurring jobs at bid prices; tables and a figure in build/demo
+demo: $(VENV)/.core ## install into .venv and run a busy day of recurring jobs at bid prices; tables and a figure in build/demo
 	@rm -rf build/demo
 	@mkdir -p build
-	$(PY) -m marketsched run synthetic-pipelines --set mechanism.name=bid-price --out build/demo
+	$(PY) -m marketsched run synthetic-pipelines -m bid-price --set workload.utilisation=1.25 --out build/demo
 
 test: $(VENV)/.test ## install into .venv and run the tests (without the slow ones)
 	$(PYTEST) -m "not slow" $(SHARED)

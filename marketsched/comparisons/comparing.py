@@ -84,7 +84,7 @@ def compare(
         Jobs, limits and rules; or a cluster, who arrives and slots.
     mechanisms : sequence of str, optional
         Names of the registry, each perhaps with rules of its own, as in
-        ``"reduction:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
+        ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
         cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
         None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of a cluster the scenario's policies.
     runs : int

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from marketsched.config.mechanism_choice import MechanismChoice
+from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.promised_ratio import Promise, promised_ratio
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log
-from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import SIZES
 
@@ -70,9 +69,8 @@ def named_mechanisms(scenario: Scenario, tokens: Sequence[str]) -> list[NamedMec
     scenario : Scenario
         Rules that a token does not change are the scenario's, where they suit the mechanism.
     tokens : sequence of str
-        ``name`` or ``name:key=value:key=value``; values are YAML, keys those of ``mechanism`` in a
-        scenario file, dotted inside a part; ``price=0.5`` is short for that flat posted price. Any
-        other key is a parameter of the mechanism's own.
+        ``name`` or ``name:key=value:key=value``, as `marketsched.config.mechanism_text` reads them; ``scenario`` is
+        the scenario's own mechanism.
 
     Raises
     ------
@@ -92,22 +90,10 @@ def named_mechanisms(scenario: Scenario, tokens: Sequence[str]) -> list[NamedMec
 
 
 def _variant(scenario: Scenario, token: str) -> Scenario:
-    name, *pairs = token.split(":")
-    changes: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise InvalidParameterError(
-                f"mechanism {token!r}: {pair!r}: expected name:key=value, as in reduction:epsilon=0.1"
-            )
+    name, changes = mechanism_in(token)
+    for key in changes:
         if key in SIZES:
             raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")
-        value = parse_yaml(text, f"mechanism {token!r}")
-        if key == "price":
-            changes["pricing"] = {"kind": "posted", "prices": [value]}
-            continue
-        rule = key.partition(".")[0] in MechanismChoice.model_fields
-        changes[key if rule else f"parameters.{key}"] = value
     if name == OWN:
         name = scenario.mechanism.name
         if not changes:

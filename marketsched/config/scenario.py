@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_v
 from pydantic_core import PydanticCustomError
 
 from marketsched.config.mechanism_choice import MechanismChoice
+from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import read_scenario, without_none
 from marketsched.config.sections import RegisteredWorkload
@@ -206,7 +207,7 @@ class Scenario(Strict):
         Parameters
         ----------
         name : str
-            Of the mechanism.
+            Of the mechanism, perhaps with rules, as in ``"bid-price:buckets=4"`` (`marketsched.config.mechanism_text`).
         changes : mapping, optional
             What else changes, keys as under ``mechanism`` in a scenario file, dotted inside a part:
             ``{"eviction": "running", "pricing.price_end": "high"}``. Rules not named here stay where
@@ -227,10 +228,13 @@ class Scenario(Strict):
         >>> scenario = Scenario.load("synthetic-pipelines")
         >>> scenario.with_mechanism("exponential", {"epsilon": 0.1}).mechanism.pricing.floor
         0.02
+        >>> scenario.with_mechanism("bid-price:buckets=4").mechanism.parameters
+        {'buckets': 4}
         >>> scenario.with_mechanism("stochastic").mechanism.pricing.kind
         'stochastic'
         """
-        mechanism = self.mechanism.under_another_name(name, changes or {})
+        called, rules = mechanism_in(name)
+        mechanism = self.mechanism.under_another_name(called, {**rules, **(changes or {})})
         other = validated(type(self), {**self._market_parts(), "mechanism": mechanism}, "scenario")
         return self if other == self else other.model_copy(update={"expected": {}})
 

@@ -27,12 +27,13 @@ def run(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     seed: int = 0,
     *,
+    mechanism: str | None = None,
     policies: Sequence[str] | None = None,
     data: str | PathLike[str] | None = None,
     optimum: bool = True,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
-) -> Any:
+) -> Result:
     """Run ``scenario`` once.
 
     Parameters
@@ -41,6 +42,8 @@ def run(
         What to run: a scenario, the name of a built-in one, a YAML file, or its content.
     seed : int
         Root of all randomness, >= 0: equal seeds give equal results.
+    mechanism : str, optional
+        Of a market: in place of the scenario's, as in ``"bid-price:buckets=4"``; see `Scenario.with_mechanism`.
     policies : sequence of str, optional
         Of a cluster: in place of the scenario's, as in ``"ogasched:step=25"``. Totals of the first are
         divided by the others'.
@@ -87,7 +90,11 @@ def run(
     if base.kind == "market":
         if policies is not None:
             raise InvalidParameterError(place="policies", value=policies, legal=f"none: {base.name} is a market")
+        base = base if mechanism is None else base.with_mechanism(mechanism)
         return _run_market(base, first, data, progress, keep_interrupted)
+    if mechanism is not None:
+        legal = f"none: {base.name} is a cluster, and has policies"
+        raise InvalidParameterError(place="mechanism", value=mechanism, legal=legal)
     from marketsched.cores.playing import run_policies
 
     return run_policies(base, first, policies, data, optimum, progress, keep_interrupted)

@@ -18,6 +18,7 @@ from marketsched.papers.command import reproduce
 from marketsched.show.commands.audit import audit
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.learn import learn
+from marketsched.show.commands.mechanisms import mechanisms
 from marketsched.show.commands.report import report
 from marketsched.show.commands.sweep import sweep
 from marketsched.show.commands.tools import (
@@ -27,12 +28,16 @@ from marketsched.show.commands.tools import (
     DaysOption,
     ForceOption,
     JsonOption,
+    MechanismOption,
     OutOption,
     SetOption,
+    asked_mechanisms,
     days_change,
     file_name,
     finish,
+    known_scenarios,
     one_line_errors,
+    one_mechanism,
     progress_bar,
     stop,
     target_folder,
@@ -40,9 +45,10 @@ from marketsched.show.commands.tools import (
 
 # What a newcomer types next; the \b at its head keeps click from filling its lines.
 NEXT_STEPS = """\b
-Start here: marketsched run synthetic-pipelines
+Start here: marketsched run synthetic-pipelines -m bid-price --set workload.utilisation=1.25
 More:       marketsched scenarios                       what there is to run
-            marketsched compare cluster-pai --runs 5    policies on the same clusters
+            marketsched mechanisms                      what can sell the nodes, and what is proven of it
+            marketsched compare LOG.swf                 your log under six of them
             marketsched audit synthetic-pipelines       who could gain by lying?
             marketsched learn                           do owners learn to tell the truth?
             marketsched dashboard                       a market to watch, in the browser
@@ -76,12 +82,16 @@ def root(
         typer.echo(context.get_help())
 
 
-@app.command(no_args_is_help=True, epilog="Try: marketsched run synthetic-pipelines")
+@app.command(no_args_is_help=True, epilog="Try: marketsched run synthetic-pipelines -m bid-price")
 def run(
     scenario: Annotated[
         str,
-        typer.Argument(help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log (.swf, .csv)."),
+        typer.Argument(
+            help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log (.swf, .csv).",
+            autocompletion=known_scenarios,
+        ),
     ],
+    mechanism: MechanismOption = None,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     days: DaysOption = None,
     out: OutOption = None,
@@ -97,12 +107,15 @@ def run(
         content, source = read_scenario(scenario)
         from marketsched.config.scenario import Scenario
 
-        chosen = Scenario.from_dict(with_changes(content, [*days_change(days), *(changes or [])]), source=source)
+        policies = asked_mechanisms(mechanism)
+        own = [] if "cluster" in content else one_mechanism(policies)
+        chosen = Scenario.from_dict(with_changes(content, [*own, *days_change(days), *(changes or [])]), source=source)
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         from marketsched.play.running import run as run_scenario
 
         with progress_bar() as tell:
-            result = run_scenario(chosen, seed, data=data, progress=tell, keep_interrupted=True)
+            asked = None if chosen.kind == "market" else policies
+            result = run_scenario(chosen, seed, policies=asked, data=data, progress=tell, keep_interrupted=True)
         if chosen.kind == "market" and not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json)
@@ -110,6 +123,7 @@ def run(
 
 app.command()(compare)
 app.command(no_args_is_help=True, epilog="Try: marketsched audit synthetic-pipelines")(audit)
+app.command()(mechanisms)
 app.command()(learn)
 app.command()(dashboard)
 app.command(no_args_is_help=True)(sweep)

@@ -17,7 +17,7 @@ import time
 import zipfile
 from pathlib import Path
 
-FIRST = ("run", "synthetic-pipelines", "--set", "mechanism.name=bid-price")
+FIRST = ("run", "synthetic-pipelines", "-m", "bid-price")
 DATA = (  # beside modules: what the commands read, one of each kind
     "marketsched/py.typed",
     "marketsched/__init__.pyi",

@@ -11,10 +11,13 @@ from marketsched.show.commands.tools import (
     DataOption,
     ForceOption,
     JsonOption,
+    MechanismOption,
     OutOption,
     SetOption,
+    asked_mechanisms,
     file_name,
     finish,
+    known_scenarios,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -30,15 +33,16 @@ NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was fo
 def audit(
     scenario: Annotated[
         str | None,
-        typer.Argument(help="A built-in scenario (see: marketsched scenarios) or a YAML file.", show_default=False),
+        typer.Argument(
+            help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log.",
+            show_default=False,
+            autocompletion=known_scenarios,
+        ),
     ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="No scenario: the worlds of docs/allocation.md, policies of all cores.")
     ] = False,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(help="A mechanism or policy, as in compare; may be repeated (default: the scenario's)."),
-    ] = None,
+    mechanism: MechanismOption = None,
     owners: Annotated[int, typer.Option(help="Owners that are certified, per mechanism.", min=1)] = 100,
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
@@ -88,6 +92,7 @@ def audit(
     with one_line_errors():
         from marketsched.mechanisms.errors import InvalidParameterError
 
+        mechanism = asked_mechanisms(mechanism)
         if published:
             _published(scenario, mechanism, search_worlds, worlds, confidence, seed, out, force, as_json)
         if scenario is None:

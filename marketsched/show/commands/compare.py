@@ -12,11 +12,14 @@ from marketsched.show.commands.tools import (
     DaysOption,
     ForceOption,
     JsonOption,
+    MechanismOption,
     OutOption,
     SetOption,
+    asked_mechanisms,
     days_change,
     file_name,
     finish,
+    known_scenarios,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -33,17 +36,11 @@ def compare(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            help="A built-in scenario, a YAML file, or a log (.swf, .csv). With --adversary: a scenario of kind jobs."
+            help="A built-in scenario, a YAML file, or a log (.swf, .csv). With --adversary: a scenario of kind jobs.",
+            autocompletion=known_scenarios,
         ),
     ] = None,
-    mechanisms: Annotated[
-        str | None,
-        typer.Option(
-            help="Names, separated by commas; rules behind a colon, as in reduction:eviction=running. "
-            "(default: exponential,first-come; of a log: six of them; of a cluster: its policies)",
-            show_default=False,
-        ),
-    ] = None,
+    mechanism: MechanismOption = None,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -97,9 +94,7 @@ def compare(
         from marketsched.config.scenario_file import is_log, read_scenario, with_changes
         from marketsched.mechanisms.errors import InvalidParameterError
 
-        names = None if mechanisms is None else [name.strip() for name in mechanisms.split(",") if name.strip()]
-        if names == []:
-            raise InvalidParameterError(place="--mechanisms", value=mechanisms, legal="names, separated by commas")
+        names = asked_mechanisms(mechanism)
         content, source = read_scenario(scenario) if scenario is not None else (None, "")
         content = None if content is None else with_changes(content, [*days_change(days), *(changes or [])])
         if content is not None and is_log(content):

@@ -9,7 +9,9 @@ import typer
 from marketsched.show.commands.tools import (
     ForceOption,
     JsonOption,
+    MechanismOption,
     OutOption,
+    asked_mechanisms,
     finish,
     one_line_errors,
     progress_bar,
@@ -18,10 +20,7 @@ from marketsched.show.commands.tools import (
 
 
 def learn(
-    mechanisms: Annotated[
-        str,
-        typer.Option(help="Names, separated by commas; parameters behind a colon, as in posted-price:price=2."),
-    ] = "exponential,pay-as-bid",
+    mechanism: MechanismOption = None,
     learner: Annotated[
         str, typer.Option(help="adahedge, hedge, exp3, ucb or best-response: how every owner learns.")
     ] = "adahedge",
@@ -39,12 +38,9 @@ def learn(
 ) -> None:
     """Let owners learn which report pays, day after day, under different mechanisms; no scenario is needed."""
     with one_line_errors():
-        from marketsched.mechanisms.errors import InvalidParameterError
         from marketsched.study.learning.comparing import compare_learning
 
-        names = [name.strip() for name in mechanisms.split(",") if name.strip()]
-        if not names:
-            raise InvalidParameterError(f"--mechanisms {mechanisms!r}: expected names, separated by commas")
+        names = asked_mechanisms(mechanism) or ["exponential", "pay-as-bid"]
         folder = target_folder(out, "learned", force)
         with progress_bar() as tell:
             found = compare_learning(

@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 LONGEST_LINE = 2000  # letters of an error: a name may be as long as its author likes
 
+
+def known_mechanisms(begun: str) -> list[str]:
+    """Return the mechanisms that a shell may complete ``begun`` to."""
+    from marketsched.mechanisms.registry import mechanism_names
+
+    earlier, comma, last = begun.rpartition(",")
+    return [f"{earlier}{comma}{name}" for name in mechanism_names() if name.startswith(last)]
+
+
+def known_scenarios(begun: str) -> list[str]:
+    """Return the built-in scenarios that a shell may complete ``begun`` to."""
+    from marketsched.config.scenario_file import built_in_names
+
+    return [name for name in built_in_names() if name.startswith(begun)]
+
+
 DataOption = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of recorded traces (default: MARKETSCHED_DATA).", show_default=False),
@@ -34,10 +50,61 @@ DaysOption = Annotated[
     float | None,
     typer.Option(help="Of a log: its last so many days (default: its last 10,000 jobs).", show_default=False),
 ]
+MechanismOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism",
+        "-m",
+        "--mechanisms",
+        metavar="NAME[:KEY=VALUE],...",
+        help="Names, separated by commas or each with its own -m; rules behind a colon, as in bid-price:buckets=4. "
+        "See: marketsched mechanisms",
+        show_default=False,
+        autocompletion=known_mechanisms,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
 ]
+
+
+def asked_mechanisms(texts: list[str] | None) -> list[str] | None:
+    """Return the mechanisms of ``--mechanism``; None where nothing is asked for.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the option names none.
+    """
+    if not texts:
+        return None
+    from marketsched.config.mechanism_text import mechanisms_in
+    from marketsched.mechanisms.errors import InvalidParameterError
+
+    found = mechanisms_in(texts)
+    if not found:
+        raise InvalidParameterError(place="--mechanism", value=",".join(texts), legal="names, separated by commas")
+    return found
+
+
+def one_mechanism(names: list[str] | None) -> list[str]:
+    """Return the changes of a scenario that one mechanism of ``--mechanism`` stands for.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there are several.
+    """
+    if names is None:
+        return []
+    from marketsched.config.mechanism_text import changes_for
+    from marketsched.mechanisms.errors import InvalidParameterError
+
+    if len(names) > 1:
+        legal = "one, in a run of a market; `marketsched compare` takes several"
+        raise InvalidParameterError(place="--mechanism", value=",".join(names), legal=legal)
+    return changes_for(names[0])
 
 
 def days_change(days: float | None) -> list[str]:

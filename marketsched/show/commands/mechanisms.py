@@ -1,0 +1,38 @@
+"""The command `marketsched mechanisms`: what can sell the nodes, one line each."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated
+
+import typer
+
+from marketsched.show.commands.tools import known_mechanisms, one_line_errors
+
+
+def mechanisms(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Describe this one.", show_default=False, autocompletion=known_mechanisms),
+    ] = None,
+) -> None:
+    """List the mechanisms, those of installed packages among them; or describe one with its parameters."""
+    with one_line_errors():
+        from marketsched.mechanisms.registry import get, mechanism_names
+
+        if name is not None:
+            typer.echo(_described(name, get("mechanism", name)))
+            return
+        width = max(map(len, mechanism_names()))
+        for each in mechanism_names():
+            typer.echo(f"{each:{width}}  {_first_line(get('mechanism', each))}")
+
+
+def _first_line(maker: object) -> str:
+    return (inspect.getdoc(maker) or "(not described)").splitlines()[0]
+
+
+def _described(name: str, maker: object) -> str:
+    """Return the documentation of a mechanism, and how it is named in a command."""
+    text = inspect.getdoc(maker) or "(not described)"
+    return f"{text}\n\nUse: marketsched run SCENARIO -m {name}, with parameters -m {name}:KEY=VALUE"

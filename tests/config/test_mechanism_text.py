@@ -1,0 +1,69 @@
+"""One notation of a mechanism for every command and for Python."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from marketsched import Scenario, run
+from marketsched.config.mechanism_text import mechanism_in, mechanisms_in
+from marketsched.config.scenario_file import with_changes
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.show.cli import app
+
+
+def test_commas_separate_mechanisms_and_keys_but_nothing_inside_brackets():
+    assert mechanisms_in(["bid-price:buckets=4,ahead=3,vcg", "first-come:price=.5"]) == [
+        "bid-price:buckets=4:ahead=3",
+        "vcg",
+        "first-come:price=.5",
+    ]
+    assert mechanisms_in(["posted-price:pricing={kind: posted, prices: [1, 2]},vcg"])[1] == "vcg"
+    assert mechanisms_in([" , "]) == []
+
+
+def test_values_are_yaml_and_rules_of_a_scenario_are_told_from_parameters():
+    name, changes = mechanism_in("posted-price:pricing={kind: posted, prices: [1, 2]}:epsilon=.1:own=x")
+    assert name == "posted-price"
+    assert changes == {"pricing": {"kind": "posted", "prices": [1, 2]}, "epsilon": 0.1, "parameters.own": "x"}
+    for wrong in ("bid-price:buckets", "bid-price:=4", "bid-price:"):
+        with pytest.raises(InvalidParameterError, match="expected name:key=value"):
+            mechanism_in(wrong)
+
+
+def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, small = "bid-price:buckets=4", ["--set", "workload.recurring_jobs=20", "--set", "workload.capacity=6"]
+    base = Scenario.from_dict(with_changes(Scenario.load("synthetic-pipelines").to_dict(), small[1::2]))
+    assert base.with_mechanism(text).mechanism.parameters == {"buckets": 4}
+    welfare = run(base, mechanism=text).summary["welfare"]
+    one = CliRunner().invoke(app, ["run", "synthetic-pipelines", "-m", text, *small, "--json", "--out", "one"])
+    assert json.loads(one.stdout)["summary"]["welfare"] == welfare
+    several = ["compare", "synthetic-pipelines", "-m", text, "-m", "first-come,vcg", "--runs", "1", *small]
+    found = json.loads(CliRunner().invoke(app, [*several, "--json", "--out", "several"]).stdout)
+    rows = {row["mechanism"]: row["welfare"] for row in found["summary"]}
+    assert list(rows) == [text, "first-come", "vcg"] and rows[text] == welfare
+
+
+def test_a_run_takes_one_mechanism_and_a_cluster_policies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    two = CliRunner().invoke(app, ["run", "stochastic-mix", "-m", "vcg,spot"])
+    assert two.exit_code == 2 and "expected one, in a run of a market" in two.stderr
+    policies = ["run", "cluster-default", "-m", "drf,fairness", "--set", "cluster.slots=20", "--json", "--out", "c"]
+    found = json.loads(CliRunner().invoke(app, policies).stdout)
+    assert [row["policy"] for row in found["summary"]] == ["drf", "fairness"]
+    with pytest.raises(InvalidParameterError, match="is a cluster, and has policies"):
+        run("cluster-default", mechanism="vcg")
+
+
+def test_shells_complete_scenarios_and_the_last_mechanism_of_several():
+    def completed(*words: str) -> list[str]:
+        environment = {
+            "_ROOT_COMPLETE": "complete_bash",
+            "COMP_WORDS": " ".join(["root", *words]),
+            "COMP_CWORD": str(len(words)),
+        }
+        return CliRunner().invoke(app, [], prog_name="root", env=environment).stdout.split()
+
+    assert completed("run", "syn") == ["synthetic-pipelines"]
+    assert completed("compare", "x", "-m", "vcg,bid") == ["vcg,bid-price"]
