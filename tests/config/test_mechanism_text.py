@@ -38,10 +38,10 @@ def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch)
     assert base.with_mechanism(text).mechanism.parameters == {"buckets": 4}
     welfare = run(base, mechanism=text).summary["welfare"]
     one = CliRunner().invoke(app, ["run", "synthetic-pipelines", "-m", text, *small, "--json", "--out", "one"])
-    assert json.loads(one.stdout)["summary"]["welfare"] == welfare
+    assert json.loads(one.stdout)["welfare"] == welfare
     several = ["compare", "synthetic-pipelines", "-m", text, "-m", "first-come,vcg", "--runs", "1", *small]
     found = json.loads(CliRunner().invoke(app, [*several, "--json", "--out", "several"]).stdout)
-    rows = {row["mechanism"]: row["welfare"] for row in found["summary"]}
+    rows = {row["mechanism"]: row["welfare"] for row in found["mechanisms"]}
     assert list(rows) == [text, "first-come", "vcg"] and rows[text] == welfare
 
 
@@ -51,7 +51,7 @@ def test_a_run_takes_one_mechanism_and_a_cluster_policies(tmp_path, monkeypatch)
     assert two.exit_code == 2 and "expected one, in a run of a market" in two.stderr
     policies = ["run", "cluster-default", "-m", "drf,fairness", "--set", "cluster.slots=20", "--json", "--out", "c"]
     found = json.loads(CliRunner().invoke(app, policies).stdout)
-    assert [row["policy"] for row in found["summary"]] == ["drf", "fairness"]
+    assert [row["policy"] for row in found["policies"]] == ["drf", "fairness"]
     with pytest.raises(InvalidParameterError, match="is a cluster, and has policies"):
         run("cluster-default", mechanism="vcg")
 
