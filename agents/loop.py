@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
+from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
@@ -99,12 +100,12 @@ class MarketLoop:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self.mechanism = mechanism
+        self.mechanism = as_mechanism(mechanism)
         self.now = 1
         self.load = 0
         self.entries: dict[Any, Entry] = {}
         self._submitted = 0
-        self._takes_owner = takes_owner(mechanism)
+        self._takes_owner = takes_owner(self.mechanism)
         self._held = 0  # nodes of running jobs
         self._arriving: defaultdict[int, list[Entry]] = defaultdict(list)
         self._ending: defaultdict[int, list[Entry]] = defaultdict(list)
@@ -217,25 +218,20 @@ class MarketLoop:
         return events
 
     def booked(self, name: Any) -> tuple[int | None, float] | None:
-        """Return when a job completes (None: never) and what it pays, if its mechanism says that this is sure.
-
-        Only where the mechanism has ``booked``, see `Mechanism`.
-        """
+        """Return when a job completes (None: never) and what it pays, if its mechanism says that this is sure."""
         entry = self.entries.get(name)
         if entry is None or not entry.arrived:
             return None
         duration = entry.fate.duration if entry.sow.concurrency >= entry.nodes else None
-        mechanism: Any = self.mechanism
-        found = mechanism.booked(name, duration)
+        found = self.mechanism.booked(name, duration)
         if found is None or found[1] is None or duration is None:
             return None if found is None else (None, 0.0)
         return found[0] + duration, found[1]
 
     def close(self) -> list[Event]:
-        """After the last round: a mechanism that can close removes every job it still has."""
-        close = getattr(self.mechanism, "close", None)
+        """After the last round: the mechanism removes what it still has, if it can; return what happened."""
         with timed("close", self.now):
-            events = list(close()) if callable(close) else []
+            events = list(self.mechanism.close())
         for event in events:
             self._hear(event)
         return events

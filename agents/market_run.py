@@ -71,7 +71,7 @@ class MarketRun:
         self.lookahead = min(setup.max_delay, MOST_AHEAD) if lookahead is None else lookahead
         if self.lookahead < 0:
             raise InvalidParameterError(f"lookahead = {lookahead!r}: expected a number of rounds >= 0")
-        columns = self.lookahead if hasattr(setup.mechanism, "slot_prices") else 0
+        columns = 0 if setup.mechanism.slot_prices(1, 1) is None else self.lookahead
         check_memory(
             f"the log of {setup.horizon} rounds, each with {columns} prices",
             setup.horizon * (200.0 + 12.0 * columns),  # float32: as they are noted, and again as a table
@@ -154,14 +154,13 @@ class MarketRun:
 
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
-        statistics = getattr(self.mechanism, "statistics", None)
         return build_result(
             self._log,
             self.setup.jobs,
             name=self.setup.name,
             capacity=self.setup.capacity,
             horizon=self.setup.horizon,
-            statistics=statistics() if callable(statistics) else {},
+            statistics=self.mechanism.statistics(),
         )
 
     def _check_whole(self) -> None:
@@ -224,10 +223,10 @@ class MarketRun:
 
     def _prices(self, now: int, count: int) -> NDArray[np.float64] | None:
         """Prices of slots ``now .. now + count - 1``, if the mechanism has slot prices."""
-        slot_prices = getattr(self.mechanism, "slot_prices", None)
-        return None if slot_prices is None else np.asarray(slot_prices(now, count), dtype=np.float64)
+        prices = self.mechanism.slot_prices(now, count)
+        return None if prices is None else np.asarray(prices, dtype=np.float64)
 
     def _promised(self, now: int) -> float:
         """Expected nodes committed to this round, if the mechanism keeps count."""
-        committed = getattr(self.mechanism, "committed", None)
-        return np.nan if committed is None else float(np.asarray(committed(now, 1))[0])
+        committed = self.mechanism.committed(now, 1)
+        return np.nan if committed is None else float(np.asarray(committed)[0])

@@ -12,6 +12,7 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, Strategy, Truthful
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Mechanism
 
 
@@ -72,6 +73,7 @@ class MarketSetup:
     notes: Mapping[str, str | int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mechanism", as_mechanism(self.mechanism))
         for name in ("capacity", "horizon", "max_delay"):
             object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
         if self.round_seconds is not None and not 0 < self.round_seconds < float("inf"):

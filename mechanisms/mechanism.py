@@ -1,4 +1,4 @@
-"""The protocol every mechanism follows, and what it says: plans, menus and events.
+"""The protocol of mechanisms: the base class `Mechanism`, and its answers: plans, menus and events.
 
 A mechanism is a state machine over public events. In each round: ``submit`` for every statement of
 work, then ``arrive`` for every job that became ready, then ``advance``, which clears the round and
@@ -8,16 +8,18 @@ never sees a true type, a future duration or a random seed of the environment.
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 JobId = Hashable
@@ -154,65 +156,220 @@ class Menu:
         return self._look_up(self.failures, start, duration, 1.0)
 
 
-@runtime_checkable
-class Mechanism(Protocol):
-    """The protocol. A new mechanism follows it and registers itself (``registry.register``).
+@dataclass(frozen=True, slots=True)
+class WelfareCertificate:
+    """An upper bound on the best randomised offline welfare of some of the jobs, those of J' in (22).
 
-    ``submit`` may have a parameter ``owner``, by name and optional: it then learns whose job it is, where that is
-    known (see `takes_owner`). A class or function that is registered gets, if its signature names them,
-    ``rng``, and from a scenario ``round_seconds``, the length of a round (None: rounds have none); and ``laws``
-    if its ``wants_laws(**parameters)`` says so.
+    With hidden durations: of their launch plans, which is less than hindsight allows.
 
-    What else it has is used where it is there: ``max_concurrency``, ``max_duration``, ``max_value``
-    (announced limits), ``slot_prices(first, count)`` and ``committed(first, count)`` (arrays of shape
-    (count,): credits per node, expected nodes), ``certificate()``, ``statistics()`` (a dict for the
-    run summary), ``close()``, which removes every job left after the last round, and ``quote(job, sow)``, the `Offer`
-    that a submission would get now, with the errors that it would get: it changes nothing and draws nothing (a
-    live market asks a copy of a mechanism that has none). ``booked(job, duration)`` is the start of a job that has
-    arrived, and what it pays if it runs so long (None: it will not complete, and pays nothing; a duration of None: its
-    work never ends), once nothing that others do can change that; None before. A search for lies then need not play on
-    (it asks the class that defines it alone, and plays some jobs to the end first, to see that it comes true).
-    What it offers can be looked at, too: ``menu(concurrency)``, the `Menu` of a job that submits now; or, where prices
-    are made at arrival, ``keep_menus(jobs)`` before the market begins and ``menu_at_arrival(job)`` once the job was
-    served.
+    ``bound``: twice the right side of (22), credits. ``in_j_prime`` of ``n_jobs`` reports have a
+    plan that maximises (10). ``valid`` tells whether the conditions held; ``reason`` why not.
+    """
+
+    bound: float
+    in_j_prime: int
+    n_jobs: int
+    valid: bool
+    reason: str
+    cap_bindings: int  # jobs of J' that lost a start of positive utility to the hard cap
+
+
+Truthful = Literal["ex post", "in expectation", "up to regret", "none"]
+
+
+class Standing(NamedTuple):
+    """What a list of mechanisms prints of one of them.
+
+    Attributes
+    ----------
+    status : {"proved", "tested", "baseline", "not stated"}
+        proved: what it promises is proven in docs/mathematics.md; tested: its rule is tested, and truth-telling is
+        proven for special cases at most; baseline: it is there to be compared with.
+    promises, needs : str
+        What owners can rely on, and what the market has to know. One line each.
+    """
+
+    status: Literal["proved", "tested", "baseline", "not stated"] = "not stated"
+    promises: str = ""
+    needs: str = ""
+
+
+class Mechanism(ABC):
+    """The protocol of a mechanism: four calls are its own, everything else has a default.
+
+    A class of its own defines ``submit``, ``arrive``, ``advance`` and ``complete``, and has ``round`` and ``horizon``,
+    as attributes or as properties. `ArrivalMarket` and `RoundAuction` define all of these but the rule. An object that
+    only has these members, and is no `Mechanism`, is played through `as_mechanism`.
+
+    A class or function that is registered (``registry.register``) gets ``rng`` if its signature names it, and from a
+    scenario ``round_seconds``, the length of a round (None: rounds have none), and ``laws`` if `wants_laws` says so.
+
+    Attributes
+    ----------
+    round, horizon : int
+        The current round, in which submissions and arrivals are accepted, ``horizon + 1`` after the last; and T.
+    max_concurrency, max_duration, max_value : int, int, float or None
+        The largest report accepted: nodes, rounds, credits. None: no such limit is announced.
+    truthful : {"ex post", "in expectation", "up to regret", "none"}
+        What truth-telling is worth to a job whose duration is shown at its arrival, the owner's other jobs and its
+        time of submission taken as given. "ex post": no other report is better, whatever others report and whatever
+        happens. "in expectation": none is better on average over what may happen to the own job by its law, whatever
+        others report and whatever happens to them. "up to regret": none is better on average by more than a bound that
+        can be computed, if others report truly. "none": no promise.
+    truthful_hidden : the same
+        For jobs whose durations are hidden.
+    reads_reports : {"submission", "arrival"}
+        When a report can first change anything. "arrival": until its job arrives, the state of the mechanism depends on
+        the report in nothing but the place where the report itself is kept.
+    later_jobs_change_nothing : bool
+        True: what becomes of a job does not depend on jobs submitted after it (Lemma 3.1).
+    does_not_claim : collection of str, or mapping of str to str
+        Checks of `check_mechanism` that do not apply by design; a mapping says why.
+    standing : Standing
+        What lists of mechanisms print.
 
     Examples
     --------
-    >>> from marketsched.mechanisms import FirstCome
-    >>> market = FirstCome(2, 9, 0.5, max_concurrency=1, max_duration=4, max_value=9.0, max_delay=9)
-    >>> isinstance(market, Mechanism)
-    True
+    One job at a time, for nothing; whoever finds it busy is turned away:
+
+    >>> class OneAtATime(Mechanism):
+    ...     def __init__(self, horizon):
+    ...         self.round, self.horizon, self.arrived, self.runs = 1, horizon, [], None
+    ...     def submit(self, job, sow):
+    ...         return LaunchPlan(job, (), 0.0)
+    ...     def arrive(self, job, signal=None):
+    ...         self.arrived.append(job)
+    ...     def advance(self):
+    ...         events = []
+    ...         for job in self.arrived:
+    ...             kind = EventKind.START if self.runs is None else EventKind.DROP
+    ...             self.runs = job if self.runs is None else self.runs
+    ...             events.append(Event(self.round, kind, job))
+    ...         self.arrived, self.round = [], self.round + 1
+    ...         return events
+    ...     def complete(self, job):
+    ...         self.runs = None
+    ...         return Event(self.round - 1, EventKind.COMPLETE, job, self.round)
+    >>> market = OneAtATime(horizon=9)
+    >>> market.arrive("A")
+    >>> [str(event.kind) for event in market.advance()], market.slot_prices(1, 3), market.truthful
+    (['start'], None, 'none')
     """
 
-    @property
-    def round(self) -> int:
-        """The current round; submissions and arrivals of this round are accepted."""
-        ...
+    round: int
+    horizon: int
+    max_concurrency: int | None = None
+    max_duration: int | None = None
+    max_value: float | None = None
 
-    @property
-    def horizon(self) -> int:
-        """T, the last round."""
-        ...
+    truthful: ClassVar[Truthful] = "none"
+    truthful_hidden: ClassVar[Truthful] = "none"
+    reads_reports: ClassVar[Literal["submission", "arrival"]] = "submission"
+    later_jobs_change_nothing: ClassVar[bool] = False
+    does_not_claim: ClassVar[Collection[str] | Mapping[str, str]] = ()
+    standing: ClassVar[Standing] = Standing()
 
+    # -- the rounds: to be defined -----------------------------------------------------------------------
+
+    @abstractmethod
     def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
-        """Take a report born in the current round; return the job's launch plan."""
-        ...
+        """Take a report born in the current round; return the job's launch plan.
 
+        A further parameter ``owner``, by name and optional, is whose job it is, where that is known (`takes_owner`).
+        """
+
+    @abstractmethod
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` became ready in the current round, with ``signal``."""
-        ...
 
+    @abstractmethod
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what happened, in order."""
-        ...
 
+    @abstractmethod
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it."""
-        ...
+
+    def close(self) -> list[Event]:
+        """After the last round, remove every job that is left; return what happened. By default none is removed."""
+        return []
+
+    # -- what is announced -------------------------------------------------------------------------------
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
+        """Return the prices of rounds ``first, first + 1, ...``, credits per node, shape (count,).
+
+        None, the default: this mechanism never has such prices.
+        """
+        return None
+
+    def committed(self, first: int, count: int) -> NDArray[np.float64] | None:
+        """Return the expected nodes that are promised to rounds ``first, first + 1, ...``, shape (count,).
+
+        None, the default: this mechanism never keeps count.
+        """
+        return None
+
+    def menu(self, concurrency: int) -> Menu | None:
+        """Return what a job of so many nodes faces that is submitted now; None, the default: no menu at submission."""
+        return None
+
+    def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
+        """Return what `submit` would give now; nothing is changed, and nothing drawn. Errors as of `submit`.
+
+        By default the submission is tried on a copy, and no prices are known.
+        """
+        return Offer(copy.deepcopy(self).submit(job, sow))
+
+    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:  # noqa: B027 - nothing to keep
+        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces.
+
+        To be called before the first round. By default nothing is kept.
+        """
+
+    def menu_at_arrival(self, job: JobId) -> object:
+        """Return what ``job`` faced when it was served, to be compared with what it would have faced; see `keep_menus`.
+
+        Raises
+        ------
+        EventError
+            If nothing was kept for the job; by default always.
+        """
+        raise EventError(f"menu of {job!r}: {type(self).__name__} keeps no menus at arrival")
+
+    @property
+    def posts_menus_at_arrival(self) -> bool:
+        """Whether prices are made at arrival and can be looked at: whether the class defines `menu_at_arrival`."""
+        return type(self).menu_at_arrival is not Mechanism.menu_at_arrival
+
+    # -- what is known of a run --------------------------------------------------------------------------
+
+    def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
+        """Return start and payment of an arrived job that runs so long, once nothing others do can change them.
+
+        ``duration`` is in rounds; None: its work never ends. A payment of None: the job will not complete, and pays
+        nothing. None in place of both: not known yet, or never, which is the default. A search for lies then need not
+        play on; it asks only a class that defines this itself, and first plays some jobs to the end to see it come
+        true.
+        """
+        return None
+
+    def certificate(self) -> WelfareCertificate | None:
+        """Return a bound on the best welfare for the submissions so far; None, the default: there is none."""
+        return None
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Return figures about the run, by name, for its summary; by default none."""
+        return {}
+
+    @staticmethod
+    def wants_laws(**parameters: Any) -> bool:
+        """Tell whether these parameters of the constructor need ``laws`` as well, those of all jobs of the market."""
+        return False
 
 
 def takes_owner(mechanism: Mechanism) -> bool:
-    """Tell whether ``mechanism.submit`` has a parameter ``owner``; whoever plays a market asks once."""
+    """Tell whether ``mechanism.submit`` has a parameter ``owner``; asked once for each market."""
     try:
         return "owner" in inspect.signature(mechanism.submit).parameters
     except (TypeError, ValueError):  # code without a signature

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.randomness import checked_seed, generator_of
 from marketsched.mechanisms.ranges import BelowOne, Count, Finite, Maybe, Positive, Range, checked
 from marketsched.mechanisms.registry import call_with
@@ -174,6 +175,26 @@ def first_come(
         max_value=max_value,
         max_delay=max_delay,
     )
+
+
+_PLANS = "truth is best up to a computable regret (Theorem T), where durations are revealed and others report truly"
+_STANDINGS: dict[Callable[..., Any], Standing] = {
+    posted_price: Standing(
+        "proved", f"{_PLANS}; a ratio to the optimum", "laws of arrival and duration in every report"
+    ),
+    exponential: Standing(
+        "proved", f"{_PLANS}; a ratio to the optimum", "laws of arrival and duration in every report"
+    ),
+    stochastic: Standing("proved", f"{_PLANS}; a ratio to the relaxed optimum", "laws of all jobs that may come"),
+    first_come: Standing(
+        "proved",
+        "truth is best for each job: whatever happens (durations revealed), on average over its own duration (hidden); "
+        "no job is evicted for another",
+        "a flat price; the best one is known only in hindsight",
+    ),
+}
+for _maker, _standing in _STANDINGS.items():
+    _maker.standing = _standing  # type: ignore[attr-defined]  # as a class of mechanisms has it
 
 
 def _flat_price(price: float | None, pricing: Any) -> float:

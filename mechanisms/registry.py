@@ -24,7 +24,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameErro
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from marketsched.mechanisms.mechanism import Mechanism
+    from marketsched.mechanisms.mechanism import Mechanism, Standing
 
 F = TypeVar("F")
 
@@ -207,13 +207,13 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     >>> get_mechanism("first-come", capacity=2, horizon=10, price=0.5, **limits).round
     1
     """
-    from marketsched.mechanisms.ranges import takes_anything  # needs numpy, which the names alone do not
+    from marketsched.mechanisms.forwarding import as_mechanism  # these need numpy, which the names alone do not
+    from marketsched.mechanisms.ranges import takes_anything
 
     maker = get("mechanism", name)
     if "rng" in parameters and not takes_anything(maker) and "rng" not in inspect.signature(maker).parameters:
         parameters.pop("rng")
-    mechanism: Mechanism = call_with(f"mechanism {name!r}", maker, parameters)
-    return mechanism
+    return as_mechanism(call_with(f"mechanism {name!r}", maker, parameters))
 
 
 def mechanism_names() -> tuple[str, ...]:
@@ -225,6 +225,20 @@ def mechanism_names() -> tuple[str, ...]:
     True
     """
     return tuple(sorted(names("mechanism")))
+
+
+def standing_of(name: str) -> Standing:
+    """Return what a list of mechanisms prints of the one called ``name``; its class is loaded. Errors as of `get`.
+
+    Examples
+    --------
+    >>> standing_of("bid-price").status, standing_of("pay-as-bid").status
+    ('proved', 'baseline')
+    """
+    from marketsched.mechanisms.mechanism import Standing  # needs numpy, which the names alone do not
+
+    found = getattr(get("mechanism", name), "standing", None)  # of a class, or of a function that builds one
+    return found if isinstance(found, Standing) else Standing()
 
 
 def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:

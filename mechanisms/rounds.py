@@ -13,14 +13,14 @@ from typing import TypeVar
 from marketsched.mechanisms.checks import is_hashable
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.mechanism import JobId, Mechanism
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 Running = TypeVar("Running")
 
 
-class Rounds:
-    """The rounds of one market and the names of its jobs.
+class Rounds(Mechanism):
+    """The rounds of one market, its limits, and the names of its jobs; they can be read, not set.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class Rounds:
         self._any_arrival = False  # in the current round
 
     @property
-    def round(self) -> int:
+    def round(self) -> int:  # type: ignore[override]
         """The current round; ``horizon + 1`` once the last one was cleared."""
         return self._round
 
     @property
-    def horizon(self) -> int:
+    def horizon(self) -> int:  # type: ignore[override]
         """T, the last round."""
         return self.limits.horizon
 
@@ -51,17 +51,17 @@ class Rounds:
         return self.limits.capacity
 
     @property
-    def max_concurrency(self) -> int:
+    def max_concurrency(self) -> int:  # type: ignore[override]
         """c_max, nodes."""
         return self.limits.max_concurrency
 
     @property
-    def max_duration(self) -> int:
+    def max_duration(self) -> int:  # type: ignore[override]
         """D_max, rounds."""
         return self.limits.max_duration
 
     @property
-    def max_value(self) -> float:
+    def max_value(self) -> float:  # type: ignore[override]
         """V_max, credits."""
         return self.limits.max_value
 

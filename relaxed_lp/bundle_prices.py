@@ -21,8 +21,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.mechanism import WelfareCertificate
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.posted.certificate import WelfareLedger
 
 OPEN = np.iinfo(np.int64).max  # the commit at which an open bundle closed
 
@@ -131,7 +132,7 @@ class BundlePricing:
         """Return what one node costs for each of ``count`` rounds alone; +inf: no bundle is open."""
         return self.price_table(1, first, count, 1)[0][:, 0]
 
-    def certificate(self, ledger: WelfareLedger) -> Certificate | None:
+    def certificate(self, ledger: WelfareLedger) -> WelfareCertificate | None:
         """Return None: what is proven, (26), is an expectation over the laws, not a bound on one run."""
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -43,7 +43,7 @@ class PublicInformation:
 
     @classmethod
     def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:
-        """Return what owners are told in a market of these sizes; limits are the mechanism's, or of its ``limits``.
+        """Return what owners are told in a market of these sizes; limits are the mechanism's.
 
         Raises
         ------
@@ -54,16 +54,15 @@ class PublicInformation:
             raise InvalidParameterError(
                 place="horizon", value=horizon, legal=f"at most the mechanism's last round {mechanism.horizon}"
             )
-        limits = getattr(mechanism, "limits", None)
-        announced: dict[str, Any] = {}
-        for name in ("max_concurrency", "max_duration", "max_value"):
-            limit = getattr(mechanism, name, getattr(limits, name, None))
-            if limit is not None and name == "max_value":
-                limit = finite_parameter(f"the mechanism's {name}", limit)
-            elif limit is not None:
-                limit = whole_parameter(f"the mechanism's {name}", limit, 1)
-            announced[name] = limit
-        return cls(capacity, horizon, max_delay, **announced)
+        width, duration, value = mechanism.max_concurrency, mechanism.max_duration, mechanism.max_value
+        return cls(
+            capacity,
+            horizon,
+            max_delay,
+            None if width is None else whole_parameter("the mechanism's max_concurrency", width, 1),
+            None if duration is None else whole_parameter("the mechanism's max_duration", duration, 1),
+            None if value is None else finite_parameter("the mechanism's max_value", value),
+        )
 
     @property
     def widest(self) -> int:

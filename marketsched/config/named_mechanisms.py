@@ -35,8 +35,7 @@ class NamedMechanism:
             return Promise(None, False, "durations hidden: the ratios are proven for revealed durations")
         if self.scenario.owners.misreporting > 0:
             return Promise(None, False, "some owners misreport: the ratios are proven for true reports")
-        statistics = getattr(setup.mechanism, "statistics", None)
-        guarantee = statistics().get("guarantee") if callable(statistics) else None
+        guarantee = setup.mechanism.statistics().get("guarantee")
         if guarantee is not None:
             limits = ["Lemma E.3 is about the relaxed problem, in which nothing is evicted"]
             if workload.kind == "google-recurring":

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.forwarding import Forwarding
 from marketsched.mechanisms.limits import last_useful_completion
-from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism, takes_owner
+from marketsched.mechanisms.mechanism import JobId, LaunchPlan, Mechanism
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
+from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 KEPT = 20_000  # reasons, the newest
@@ -74,7 +76,7 @@ class Reason:
     has_menu: bool
 
 
-class WatchedMechanism:
+class WatchedMechanism(Forwarding):
     """A mechanism whose every answer is explained; it decides exactly as it would unwatched.
 
     Parameters
@@ -88,52 +90,24 @@ class WatchedMechanism:
     """
 
     def __init__(self, mechanism: Mechanism, max_delay: int, happens: Mapping[str, tuple[int | None, Signal]]) -> None:
-        self._inner = mechanism
-        self._takes_owner = takes_owner(mechanism)
+        super().__init__(mechanism)
         self._max_delay = max_delay
         self._happens = happens
         self.reasons: OrderedDict[JobId, Reason] = OrderedDict()
 
-    def __getattr__(self, name: str) -> Any:
-        """Offer all that the mechanism offers beside the protocol."""
-        return getattr(self._inner, name)
-
-    @property
-    def round(self) -> int:
-        """The current round."""
-        return self._inner.round
-
-    @property
-    def horizon(self) -> int:
-        """T, the last round."""
-        return self._inner.horizon
-
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
         """Take a report, and keep what it meets."""
         seen = self._look(job, sow)
-        told = {"owner": owner} if self._takes_owner else {}
-        plan = self._inner.submit(job, sow, **told)
+        plan = super().submit(job, sow, owner)
         chosen = plan.start(seen["arrival"], seen["signal"])
         self.reasons[job] = Reason(name=job, report=sow, chosen=chosen, **seen)
         if len(self.reasons) > KEPT:
             self.reasons.popitem(last=False)
         return plan
 
-    def arrive(self, job: JobId, signal: Signal = None) -> None:
-        """Observe that ``job`` became ready."""
-        self._inner.arrive(job, signal)
-
-    def advance(self) -> list[Event]:
-        """Clear the current round."""
-        return self._inner.advance()
-
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round."""
-        return self._inner.complete(job)
-
     def _look(self, job: JobId, sow: StatementOfWork) -> dict[str, Any]:
         """Return what the report meets before it is submitted."""
-        law, now = sow.law, self._inner.round
+        law, now = sow.law, self.inner.round
         group, foreseen = self._case(job, sow, now)
         low, high = int(law.offsets[group]), int(law.offsets[group + 1])
         durations, weights = law.durations[low:high], law.probabilities[low:high]
@@ -142,7 +116,7 @@ class WatchedMechanism:
             durations, weights = durations[weights > 0], weights[weights > 0]
         shares = weights / mass if mass > 0 else np.full(weights.size, 1.0 / weights.size)
         arrival = int(law.group_arrivals[group])
-        last = last_useful_completion(sow, self._max_delay, self._inner.horizon)
+        last = last_useful_completion(sow, self._max_delay, self.inner.horizon)
         n_starts = max(0, last - int(durations.min()) - arrival + 1)
         values = np.zeros((n_starts, durations.size))
         if n_starts:
@@ -184,12 +158,11 @@ class WatchedMechanism:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
         """Return prices and announced failures (n_starts, n_durations) of the case's durations."""
         unknown = np.full((n_starts, durations.size), np.nan)
-        inspect = getattr(self._inner, "inspect", None)
-        if inspect is None:
+        if not isinstance(self.inner, PostedPriceMechanism):
             return self._flat_prices(concurrency, first, n_starts, durations), unknown, False
         if not n_starts:
             return unknown, unknown, True
-        meets, longest = inspect(), int(durations.max())
+        meets, longest = self.inner.inspect(), int(durations.max())
         prices = announced_prices(*meets.prices(concurrency, first, n_starts, longest))
         ahead = first - meets.now
         estimates = meets.estimates(concurrency, ahead + n_starts, longest)[ahead : ahead + n_starts]
@@ -201,10 +174,10 @@ class WatchedMechanism:
         self, concurrency: int, first: int, n_starts: int, durations: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return what a price per node-round would come to, nan without one."""
-        slot_prices = getattr(self._inner, "slot_prices", None)
-        if slot_prices is None or not n_starts:
+        prices = self.slot_prices(first, n_starts + int(durations.max())) if n_starts else None
+        if prices is None:
             return np.full((n_starts, durations.size), np.nan)
-        before = np.concatenate([[0.0], np.cumsum(slot_prices(first, n_starts + int(durations.max())))])
+        before = np.concatenate([[0.0], np.cumsum(prices)])
         begin = np.arange(n_starts)[:, np.newaxis]
         rent: NDArray[np.float64] = concurrency * (before[begin + durations] - before[begin])
         return rent

@@ -174,19 +174,15 @@ def _money_by_round(events: pd.DataFrame, now: int) -> dict[str, NDArray[np.floa
 
 def _coming(market: Market) -> NDArray[np.float64]:
     """Return the nodes committed to the rounds to come, none without such a notion."""
-    committed = getattr(market.mechanism, "committed", None)
     ahead = min(market.setup.horizon - market.round, market.setup.max_delay)
-    if committed is None or ahead < 1:
-        return np.zeros(0)
-    return np.asarray(committed(market.round + 1, ahead), dtype=np.float64)
+    committed = market.mechanism.committed(market.round + 1, ahead) if ahead > 0 else None
+    return np.zeros(0) if committed is None else np.asarray(committed, dtype=np.float64)
 
 
 def _price(market: Market) -> float:
     """Return the price of a node in the round to come, nan without one."""
-    slot_prices = getattr(market.mechanism, "slot_prices", None)
-    if slot_prices is None or not market.running:
-        return float("nan")
-    return float(np.asarray(slot_prices(market.round + 1, 1))[0])
+    prices = market.mechanism.slot_prices(market.round + 1, 1) if market.running else None
+    return float("nan") if prices is None else float(np.asarray(prices)[0])
 
 
 def _groups(result: RunResult, strategies: Mapping[str, str], now: int) -> tuple[Group, ...]:

@@ -9,7 +9,6 @@ its last round in t. What is checked here is checked before anything is changed.
 
 from __future__ import annotations
 
-import copy
 import math
 import re
 from collections import Counter
@@ -128,11 +127,9 @@ class LiveMarket:
 
     def prices(self, count: int) -> list[float | None] | None:
         """Return the prices of the open round and those after it, credits per node; None: not on sale."""
-        mechanism = self._replayer.mechanism
-        if not hasattr(mechanism, "slot_prices"):
-            return None
         count = max(0, min(count, self.config.horizon - self.round + 1))
-        return [p if math.isfinite(p) else None for p in mechanism.slot_prices(self.round, count).tolist()]
+        prices = self._replayer.mechanism.slot_prices(self.round, count)
+        return None if prices is None else [p if math.isfinite(p) else None for p in prices.tolist()]
 
     def job(self, name: str) -> LiveJob:
         """Return a job.
@@ -178,12 +175,7 @@ class LiveMarket:
         sow = sow_from_json(self.round, report, self._replayer.limits)
         for row in report["requirements"]:  # type: ignore[index]
             _check_signal(row.get("signal"))
-        mechanism = self._replayer.mechanism
-        if hasattr(mechanism, "quote"):
-            offer: Offer = mechanism.quote(job, sow)
-        else:  # a mechanism from elsewhere: what it would do is tried on a copy
-            offer = Offer(copy.deepcopy(mechanism).submit(job, sow))
-        return offer
+        return self._replayer.mechanism.quote(job, sow)
 
     def check_limit(self, owner: Account, offer: Offer) -> int:
         """Return the most that a plan can cost, in millionths, or raise EventError if the owner's limit forbids it."""

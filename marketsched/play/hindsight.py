@@ -92,7 +92,7 @@ def realised(setup: MarketSetup) -> RealisedJobs:
         ((job.truth, job.arrival, job.duration) for job in setup.jobs),
         horizon=setup.horizon,
         max_delay=setup.max_delay,
-        max_duration=getattr(setup.mechanism, "max_duration", None),
+        max_duration=setup.mechanism.max_duration,
     )
 
 
@@ -111,8 +111,7 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     steps = max(FEWEST_STEPS, min(STEPS, MOST_LOOKS // max(jobs.values.size, 1)))
     bound = dual_bound(jobs, setup.capacity, setup.horizon, start_prices=prices, steps=steps)
     bounds: dict[str, Any] = {"dual": bound.value}
-    certificate = getattr(setup.mechanism, "certificate", None)
-    found = certificate() if callable(certificate) else None
+    found = setup.mechanism.certificate()
     if found is not None:
         bounds |= {
             "certificate": found.bound,
@@ -139,10 +138,10 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
 
 def _final_prices(market: MarketRun) -> Any:
     """Return the final slot prices as a start for the bound, if there are finite ones."""
-    slot_prices = getattr(market.mechanism, "slot_prices", None)
-    if slot_prices is None:
+    found = market.mechanism.slot_prices(1, market.setup.horizon)
+    if found is None:
         return None
-    prices = np.asarray(slot_prices(1, market.setup.horizon), dtype=np.float64)
+    prices = np.asarray(found, dtype=np.float64)
     return prices if np.isfinite(prices).all() else None
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.ranges import Count, Positive, Range, Share, checked
 
 VERSIONS = (2024, 2026)
@@ -186,6 +186,12 @@ class Armada(RoundAuction):
     >>> [market.complete(name).payment for name in "ABC"]
     [4.0, 4.0, 2.0]
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "tested",
+        "one price a round, as in Armada's market-driven pools; no truth",
+        "nothing",
+    )
 
     @checked
     def __init__(

@@ -6,11 +6,11 @@ Here is the bookkeeping of the protocol; who is served when, and what it pays, i
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class WaitingJob:
         self.agreed: Any = None
 
 
-class ArrivalMarket(Rounds, ABC):
+class ArrivalMarket(Rounds):
     """A mechanism that serves jobs from their arrival on: all of the protocol but the rule itself.
 
     A subclass says in `foresee` what a job that has just arrived needs, in `serve` who starts when,
@@ -96,6 +96,8 @@ class ArrivalMarket(Rounds, ABC):
     >>> [(event.kind.value, event.job) for event in market.advance()], market.complete("A").payment
     ([('drop', 'B'), ('start', 'A')], 1.0)
     """
+
+    reads_reports: ClassVar[Literal["submission", "arrival"]] = "arrival"
 
     def __init__(
         self,

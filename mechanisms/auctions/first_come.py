@@ -19,6 +19,7 @@ revealed durations no false value gains anything: the earliest free start is the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.growing import grown
-from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.mechanism import JobId, Truthful
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -54,6 +55,9 @@ class FirstCome(ArrivalMarket):
     >>> [event.kind.value for _ in range(2) for event in market.advance()], market.complete("A").payment
     (['start'], 1.0)
     """
+
+    truthful: ClassVar[Truthful] = "ex post"
+    truthful_hidden: ClassVar[Truthful] = "in expectation"
 
     def __init__(
         self,
@@ -101,7 +105,7 @@ class FirstCome(ArrivalMarket):
         return self._owed(x, self.round - x.start)
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
-        """Return start and payment of a job that runs so long, once it has its start; None before. See `Mechanism`."""
+        """Return start and payment of a job that runs so long, once it has its start; None before."""
         return self._kept_booking(job, duration, self._owed)
 
     def _owed(self, x: WaitingJob, used: int) -> float:

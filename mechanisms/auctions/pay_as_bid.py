@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement, by_density
+from marketsched.mechanisms.mechanism import Standing
 
 
 class PayAsBid(RoundAuction):
@@ -22,6 +25,12 @@ class PayAsBid(RoundAuction):
     >>> [event.job for event in market.advance()], market.complete("B").payment
     (['B'], 5.0)
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "baseline",
+        "no truth: a job that declares its value gains nothing",
+        "nothing",
+    )
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
         """Serve the highest bids per node-round; each pays all of its declared value."""

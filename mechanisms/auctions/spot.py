@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement, by_density
+from marketsched.mechanisms.mechanism import Standing
 
 
 class Spot(RoundAuction):
@@ -27,6 +30,12 @@ class Spot(RoundAuction):
     >>> [event.job for event in market.advance()], market.complete("B").payment
     (['B'], 3.0)
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "tested",
+        "one price a round; truth is best within one round, for jobs of one node and one round",
+        "nothing",
+    )
 
     _price = 0.0  # of the last auction, credits per node-round
 

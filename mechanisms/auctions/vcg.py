@@ -13,6 +13,8 @@ References
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.memory import check_memory
 
 
@@ -42,6 +45,12 @@ class Vcg(RoundAuction):
     >>> [event.job for event in market.advance()], market.complete("A").payment, market.complete("B").payment
     (['A', 'B'], 1.0, 3.0)
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "tested",
+        "truth is best within one round, for jobs that can start in no other",
+        "nothing",
+    )
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
         """Choose the most valuable set that fits, and charge every winner what it costs the others."""

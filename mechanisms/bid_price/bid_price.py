@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
 from marketsched.mechanisms.growing import grown
-from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
 from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, checked
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
@@ -120,6 +120,15 @@ class BidPrice(ArrivalMarket):
     >>> [event.kind.value for _ in range(2) for event in market.advance()], market.complete("A").payment
     (['start'], 0.0)
     """
+
+    truthful: ClassVar[Truthful] = "ex post"
+    truthful_hidden: ClassVar[Truthful] = "in expectation"
+    standing: ClassVar[Standing] = Standing(
+        "proved",
+        "truth is best for each job: whatever happens (durations revealed), on average over its own duration (hidden); "
+        "no job is evicted for another",
+        "arrivals so far; better: public laws, or yesterday's log",
+    )
 
     @checked
     def __init__(
@@ -260,7 +269,7 @@ class BidPrice(ArrivalMarket):
         return self._owed(x, self.round - x.start)
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
-        """Return start and payment of a job that runs so long, once it has its start; None before. See `Mechanism`."""
+        """Return start and payment of a job that runs so long, once it has its start; None before."""
         return self._kept_booking(job, duration, self._owed)
 
     def _owed(self, x: WaitingJob, used: int) -> float:

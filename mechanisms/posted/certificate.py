@@ -11,31 +11,12 @@ but loose; the dual bound (29) is the figure to look at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.mechanism import WelfareCertificate
 from marketsched.mechanisms.posted.launch_plan import Choice
 from marketsched.mechanisms.sow import StatementOfWork
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """An upper bound on ``OPTrel(J')``, the best randomised offline welfare of the jobs in J'.
-
-    With hidden durations: of their launch plans, which is less than hindsight allows.
-
-    ``bound``: twice the right side of (22), credits. ``in_j_prime`` of ``n_jobs`` reports have a
-    plan that maximises (10). ``valid`` tells whether the conditions held; ``reason`` why not.
-    """
-
-    bound: float
-    in_j_prime: int
-    n_jobs: int
-    valid: bool
-    reason: str
-    cap_bindings: int  # jobs of J' that lost a start of positive utility to the hard cap
 
 
 class WelfareLedger:
@@ -66,7 +47,7 @@ class WelfareLedger:
 
     def certificate(
         self, supply: float, final_prices: NDArray[np.float64], base_prices: NDArray[np.float64]
-    ) -> Certificate:
+    ) -> WelfareCertificate:
         """Return (22).
 
         Parameters
@@ -86,4 +67,6 @@ class WelfareLedger:
             )
         if self.cap_bindings:
             reasons.append(f"the hard cap took a start of positive utility from {self.cap_bindings} jobs")
-        return Certificate(bound, self.in_j_prime, self.n_jobs, not reasons, "; ".join(reasons), self.cap_bindings)
+        return WelfareCertificate(
+            bound, self.in_j_prime, self.n_jobs, not reasons, "; ".join(reasons), self.cap_bindings
+        )

@@ -24,7 +24,8 @@ from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.mechanism import WelfareCertificate
+from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
 
 CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
@@ -222,7 +223,7 @@ class SlotPricing:
         """Return p_t of rounds ``first .. first + count - 1``, credits per node-round."""
         return _slice(self._prices, first, count, float(self.base[-1]))
 
-    def certificate(self, ledger: WelfareLedger) -> Certificate:
+    def certificate(self, ledger: WelfareLedger) -> WelfareCertificate:
         """Return the run-time certificate (22) for what was submitted so far."""
         # Rounds after T, too: plans that do not see a duration pay for them; (12) loads them no more than T.
         beyond = np.full(self._size - self.base.size, self.base[-1])

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Menu, OfferedRun
-from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.mechanism import Menu, OfferedRun, WelfareCertificate
+from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
@@ -137,7 +137,7 @@ class Planner:
                 lost = 0.0 if lost <= self._threshold + ZERO_TOLERANCE else lost
                 yield OfferedRun(arrival, law.group_signals[g], d, share, start, float(quote.price(start, d)), lost)
 
-    def certificate(self) -> Certificate | None:
+    def certificate(self) -> WelfareCertificate | None:
         """Return what the relaxed algorithm can certify about the best welfare; None: nothing."""
         return self.relaxed.certificate(self._ledger)
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.posted.certificate import Certificate, WelfareLedger
+from marketsched.mechanisms.mechanism import WelfareCertificate
+from marketsched.mechanisms.posted.certificate import WelfareLedger
 
 
 class Quote(Protocol):
@@ -91,7 +92,7 @@ class RelaxedAlgorithm(Protocol):
         """
         ...
 
-    def certificate(self, ledger: WelfareLedger) -> Certificate | None:
+    def certificate(self, ledger: WelfareLedger) -> WelfareCertificate | None:
         """Return what follows for the best possible welfare from the plans so far; None: nothing."""
         ...
 

@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,16 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Menu, Offer
-from marketsched.mechanisms.posted.certificate import Certificate
+from marketsched.mechanisms.mechanism import (
+    Event,
+    EventKind,
+    JobId,
+    LaunchPlan,
+    Menu,
+    Offer,
+    Truthful,
+    WelfareCertificate,
+)
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.launch_plan import Choice
@@ -115,6 +123,9 @@ class PostedPriceMechanism(Rounds):
     >>> market.complete("A").payment
     0.25
     """
+
+    truthful: ClassVar[Truthful] = "up to regret"  # Theorem T; hidden durations: gap G1
+    later_jobs_change_nothing: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -296,15 +307,15 @@ class PostedPriceMechanism(Rounds):
         """Nodes of the jobs that ran in the round just cleared and have not ended."""
         return sum(active.width for active in self._running.values())
 
-    def committed(self, first_round: int, count: int) -> NDArray[np.float64]:
-        """Return the committed expected usage Y_t of ``count`` rounds from ``first_round`` on, nodes."""
-        return self._planner.relaxed.usage(first_round, count)
+    def committed(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the committed expected usage Y_t of ``count`` rounds from ``first`` on, nodes."""
+        return self._planner.relaxed.usage(first, count)
 
-    def slot_prices(self, first_round: int, count: int) -> NDArray[np.float64]:
-        """Return the current prices of ``count`` rounds from ``first_round`` on, credits per node-round."""
-        return self._planner.relaxed.slot_prices(first_round, count)
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the current prices of ``count`` rounds from ``first`` on, credits per node-round."""
+        return self._planner.relaxed.slot_prices(first, count)
 
-    def certificate(self) -> Certificate | None:
+    def certificate(self) -> WelfareCertificate | None:
         """Return what the prices certify about the best welfare for the submissions so far, as (22); None: nothing."""
         return self._planner.certificate()
 

@@ -12,12 +12,14 @@ the IBM SP2 with backfilling*, TPDS 2001.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
@@ -26,6 +28,12 @@ class ConservativeBackfill(QueueScheduler):
 
     With ``drop_hopeless`` a job is dropped on arrival if its reservation is too late to be worth anything.
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "baseline",
+        "no prices, no truth; a reservation for every job at its arrival, never moved back",
+        "wall times in the reports",
+    )
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Plan the queue; start who has this round, and drop who has none."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler, backfilled
 
 
@@ -25,6 +27,12 @@ class EasyBackfill(QueueScheduler):
     >>> [event.job for event in market.advance()]  # B would fit in round 4, and C does not delay that
     ['A', 'C']
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "baseline",
+        "no prices, no truth; the first in the queue is never delayed by those behind it",
+        "wall times in the reports",
+    )
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start who is first in the queue, and who may pass."""

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.ranges import Amount, Positive, checked, inherits
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 
@@ -47,6 +48,12 @@ class FairShare(EasyBackfill):
     InvalidParameterError
         If a parameter is out of range.
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "baseline",
+        "no prices, no truth; owners who used less go first",
+        "wall times in the reports",
+    )
 
     @checked
     @inherits(EasyBackfill)

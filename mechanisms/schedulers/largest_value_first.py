@@ -9,9 +9,10 @@ so that everybody gains by declaring more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.ranges import Positive, checked, inherits
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 from marketsched.mechanisms.sow import Signal
@@ -34,6 +35,12 @@ class LargestValueFirst(QueueScheduler):
     InvalidParameterError
         If a parameter is out of range.
     """
+
+    standing: ClassVar[Standing] = Standing(
+        "baseline",
+        "no prices, no truth: welfare if every report were true; jobs are evicted for more valuable ones",
+        "true values",
+    )
 
     @checked
     @inherits(ArrivalMarket)

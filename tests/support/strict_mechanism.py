@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
+from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 
 
-class StrictMechanism:
+class StrictMechanism(Mechanism):
     """Start at arrival, remove the newest while overloaded, charge a flat price; refuse any misuse.
 
     It checks the contract of ``mechanisms.mechanism``: in a round all ``submit``, then all

@@ -238,6 +238,9 @@ def test_a_mechanism_that_never_stops_talking_is_named():
 
             return [Event(1, EventKind.DROP, "job 0")] * 20_000
 
+        def complete(self, job):
+            raise AssertionError
+
     report = check_mechanism(lambda **sizes: Talks(), n_markets=1)
     assert "RuntimeError: more than 10000 events" in report["capacity is held"].detail
 

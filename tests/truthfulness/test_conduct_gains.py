@@ -11,11 +11,11 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, InvalidReportError, LinearValue, StatementOfWork
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.results.result import load
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
-from marketsched.truthfulness.conduct import conduct_gains
 from marketsched.truthfulness.conduct.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
 from marketsched.truthfulness.conduct.conducts import BELIEFS, arriving_ghost, identities
@@ -58,7 +58,7 @@ def test_what_a_menu_says_of_a_delay_is_what_playing_it_brings(monkeypatch):
     found = []
     for read_off in (True, False):
         setup = base.setup(np.random.default_rng(np.random.SeedSequence(4)))
-        monkeypatch.setattr(conduct_gains, "posts_menus_at_arrival", lambda mechanism, seen=read_off: seen)
+        monkeypatch.setattr(BidPrice, "posts_menus_at_arrival", read_off)
         found.append(of_all(play_conducts(setup, jobs, delays=(1, 2, 5, 9)).rows))
     assert len(found[0]) == 20 and any(found[0].values())
     assert found[0] == pytest.approx(found[1])

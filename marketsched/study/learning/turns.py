@@ -205,9 +205,9 @@ class OwnersTurns:
 
     def prices(self) -> NDArray[np.float64]:
         """Return the public prices of a node-round ahead, each a mean over S / 8 rounds; zeros where there are none."""
-        slot_prices = getattr(self.market.mechanism, "slot_prices", None)
         ahead = min(self.public.max_delay, self.public.horizon - self.market.round)
-        if slot_prices is None or ahead < 1:
+        found = self.market.mechanism.slot_prices(self.market.round + 1, ahead) if ahead > 0 else None
+        if found is None:
             return np.zeros(PRICES)
-        found = np.asarray(slot_prices(self.market.round + 1, ahead), dtype=np.float64)
-        return np.array([part.mean() if part.size else 0.0 for part in np.array_split(found, PRICES)]) / self._unit
+        parts = np.array_split(np.asarray(found, dtype=np.float64), PRICES)
+        return np.array([part.mean() if part.size else 0.0 for part in parts]) / self._unit

@@ -69,11 +69,6 @@ class MenuCheck:
         return f"{what}: moved, bit for bit, by none of {self.lies:,} lies of {self.owners:,} owners"
 
 
-def posts_menus_at_arrival(mechanism: Any) -> bool:
-    """Tell whether a mechanism says what a job faces at its arrival."""
-    return all(callable(getattr(mechanism, name, None)) for name in ("menu_at_arrival", "keep_menus"))
-
-
 def difference(told: Any, lied: Any) -> str | None:
     """Return the first thing in which two menus differ, bit for bit; None: they are the same.
 
@@ -183,7 +178,7 @@ def play_menus(
     Parameters
     ----------
     setup : MarketSetup
-        With a mechanism that posts menus at arrival (`posts_menus_at_arrival`); it is used up.
+        With a mechanism that posts menus at arrival (`Mechanism.posts_menus_at_arrival`); it is used up.
     lies : mapping of str to a sequence of (words, StatementOfWork)
         By job that is looked at; there may be none.
     progress : function of int, optional
@@ -212,7 +207,7 @@ def play_menus(
     (3, None)
     """
     market = GuardedMarket(lambda rng: setup.mechanism, np.random.default_rng(0), setup.capacity)
-    setup.mechanism.keep_menus(lies)  # type: ignore[attr-defined]
+    setup.mechanism.keep_menus(lies)
     everybody = _Everybody(setup, lies, progress)
     play(market, everybody, setup.horizon)
     return everybody.served, everybody.check()
@@ -293,8 +288,7 @@ class _Everybody(TrueOwners):
 
 def menu_of(market: MarketLoop, name: Any) -> Any:
     """Return what a job faced; None: nothing."""
-    mechanism: Any = market.mechanism
     try:
-        return mechanism.menu_at_arrival(name)
+        return market.mechanism.menu_at_arrival(name)
     except EventError:
         return None

@@ -20,7 +20,6 @@ from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES, certify_arrivals
 from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, certify, require_menu
-from marketsched.truthfulness.certificates.menus import posts_menus_at_arrival
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness
 
@@ -95,7 +94,7 @@ def certify_owners(
     rng = np.random.default_rng(np.random.SeedSequence(checked_seed(seed)))
     draws = np.random.default_rng([OWN_STREAM, seed])
     setup = scenario.setup(rng, data=data)
-    at_arrival = posts_menus_at_arrival(setup.mechanism)
+    at_arrival = setup.mechanism.posts_menus_at_arrival
     lies = whole_parameter("menu_lies", menu_lies, 1)
     if not at_arrival:
         require_menu(setup.mechanism)

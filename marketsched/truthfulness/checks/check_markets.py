@@ -15,10 +15,11 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import MarketLoop, TruthfulOwners
 from marketsched.agents.loop import play as play_rounds
+from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Event, Mechanism, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
-from marketsched.truthfulness.certificates.menus import menu_of, posts_menus_at_arrival
+from marketsched.truthfulness.certificates.menus import menu_of
 
 SIZES: dict[str, Any] = {
     "capacity": 3,
@@ -129,8 +130,8 @@ def play(
     mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job.
     """
     with timed("the construction", 1):
-        mechanism: Any = factory(**market.sizes, rng=np.random.default_rng(market.seed))
-    at_arrival = faced and posts_menus_at_arrival(mechanism)
+        mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
+    at_arrival = faced and mechanism.posts_menus_at_arrival
     if at_arrival:
         mechanism.keep_menus()
     if before_play is not None:
@@ -172,10 +173,11 @@ class _Watched(TruthfulOwners):
 
     def submit(self, job: Job, market: MarketLoop) -> None:
         """Submit one job, after looking at what is announced to it."""
-        mechanism: Any = market.mechanism
-        if callable(getattr(mechanism, "menu", None)):
+        mechanism = market.mechanism
+        menu = mechanism.menu(job.truth.concurrency)
+        if menu is not None:
             if self._menus:
-                self._played.menus[job.name] = mechanism.menu(job.truth.concurrency)
+                self._played.menus[job.name] = menu
             if self._surfaces:
                 surface = _surface(mechanism, self._market, market.now, self._surfaces)
                 self._played.surfaces.append((market.now, surface))

@@ -19,6 +19,7 @@ from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.agents.lies import ScaleDuration
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
@@ -88,7 +89,7 @@ def check_mechanism(
     n_markets, seed = whole_parameter("n_markets", n_markets, 1), checked_seed(seed)
     finite_parameter("call_seconds", call_seconds, "(0, inf)")
     excused = dict(except_for or {})
-    claims = getattr(factory(**SIZES, rng=np.random.default_rng(seed)), "does_not_claim", ())
+    claims = as_mechanism(factory(**SIZES, rng=np.random.default_rng(seed))).does_not_claim
     excused.update(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))
     for name in excused:
         if name not in CHECKS:

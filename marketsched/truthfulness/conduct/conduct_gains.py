@@ -39,7 +39,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
-from marketsched.truthfulness.certificates.menus import menu_of, posts_menus_at_arrival
+from marketsched.truthfulness.certificates.menus import menu_of
 from marketsched.truthfulness.conduct.conducts import FAMILIES, statements_of
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round
@@ -235,7 +235,7 @@ class _Measured(TrueOwners):
         if job.name not in market.entries:
             return
         revealed = job.signal == job.duration
-        played = _best_entries if revealed and posts_menus_at_arrival(market.mechanism) else _delayed
+        played = _best_entries if revealed and market.mechanism.posts_menus_at_arrival else _delayed
         for k, utility in played(job, _copied(market), self._delays, self._setup, self._born):
             self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
@@ -284,7 +284,7 @@ def _best_entries(
         entered = 0
         if k in delays:
             copy = _copied(waiting).copy()
-            copy.mechanism.keep_menus([job.name])  # type: ignore[attr-defined]
+            copy.mechanism.keep_menus([job.name])
             copy.foretell({job.name: Fate(copy.now, job.duration, job.signal)})
             play(copy, TrueOwners(setup, born), copy.now)
             menu = menu_of(copy, job.name)

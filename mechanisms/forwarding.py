@@ -1,0 +1,154 @@
+"""Mechanisms that answer as another object does: objects that are no `Mechanism`, and mechanisms under watch.
+
+Whatever plays markets passes what it was given through `as_mechanism`, and can then rely on every member of the
+protocol. Only here is an object asked which members it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import (
+    Event,
+    JobId,
+    LaunchPlan,
+    Mechanism,
+    Menu,
+    Offer,
+    WelfareCertificate,
+    takes_owner,
+)
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+NEEDED = ("round", "horizon", "submit", "arrive", "advance", "complete")
+LIMITS = ("max_concurrency", "max_duration", "max_value")
+STATED = ("truthful", "truthful_hidden", "reads_reports", "later_jobs_change_nothing", "does_not_claim", "standing")
+
+
+def as_mechanism(found: Any) -> Mechanism:
+    """Return an object as a mechanism: itself if it is one, else wrapped, if it has what a mechanism needs.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a needed member is missing.
+
+    Examples
+    --------
+    >>> as_mechanism("first-come")
+    Traceback (most recent call last):
+        ...
+    marketsched.mechanisms.errors.InvalidParameterError: mechanism = 'first-come' lacks round, horizon, submit, ...
+    """
+    missing = [name for name in NEEDED if not hasattr(found, name)]
+    if missing:
+        raise InvalidParameterError(
+            f"mechanism = {found!r} lacks {', '.join(missing)}: expected an object of a class that derives from "
+            "marketsched.mechanisms.Mechanism"
+        )
+    return found if isinstance(found, Mechanism) else Forwarding(found)
+
+
+class Forwarding(Mechanism):
+    """A mechanism that passes every call on to ``inner``; what ``inner`` does not have is as by default.
+
+    Attributes of ``inner`` that are no part of the protocol can be read, too.
+
+    Parameters
+    ----------
+    inner : object
+        Has at least the members that a mechanism needs.
+    """
+
+    def __init__(self, inner: Mechanism) -> None:
+        self.inner = inner
+        self.horizon = inner.horizon
+        self._takes_owner = takes_owner(inner)
+        limits = getattr(inner, "limits", None)
+        for name in LIMITS:
+            setattr(self, name, getattr(inner, name, getattr(limits, name, None)))
+        vars(self).update({name: getattr(inner, name) for name in STATED if hasattr(inner, name)})
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute that is no part of the protocol."""
+        if name == "inner" or name.startswith("__"):  # while a copy is being made, there is none yet
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def _has(self, name: str) -> bool:
+        return getattr(self.inner, name, None) is not None
+
+    @property
+    def round(self) -> int:  # type: ignore[override]  # it is the inner one's
+        """The current round."""
+        return self.inner.round
+
+    def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
+        """Take a report."""
+        known = {"owner": owner} if self._takes_owner else {}
+        return self.inner.submit(job, sow, **known)
+
+    def arrive(self, job: JobId, signal: Signal = None) -> None:
+        """Observe that ``job`` became ready."""
+        self.inner.arrive(job, signal)
+
+    def advance(self) -> list[Event]:
+        """Clear the current round."""
+        return self.inner.advance()
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round."""
+        return self.inner.complete(job)
+
+    def close(self) -> list[Event]:
+        """Remove what is left after the last round."""
+        return self.inner.close() if self._has("close") else super().close()
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
+        """Return prices of rounds."""
+        return self.inner.slot_prices(first, count) if self._has("slot_prices") else super().slot_prices(first, count)
+
+    def committed(self, first: int, count: int) -> NDArray[np.float64] | None:
+        """Return the nodes promised to rounds."""
+        return self.inner.committed(first, count) if self._has("committed") else super().committed(first, count)
+
+    def menu(self, concurrency: int) -> Menu | None:
+        """Return what a job that is submitted now faces."""
+        return self.inner.menu(concurrency) if self._has("menu") else super().menu(concurrency)
+
+    def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
+        """Return what a submission would get now."""
+        return self.inner.quote(job, sow) if self._has("quote") else super().quote(job, sow)
+
+    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
+        """Keep what these jobs face at arrival."""
+        if self._has("keep_menus"):
+            self.inner.keep_menus(jobs)
+
+    def menu_at_arrival(self, job: JobId) -> object:
+        """Return what a job faced."""
+        return self.inner.menu_at_arrival(job) if self._has("menu_at_arrival") else super().menu_at_arrival(job)
+
+    @property
+    def posts_menus_at_arrival(self) -> bool:
+        """Whether ``inner`` does."""
+        if isinstance(self.inner, Mechanism):
+            return self.inner.posts_menus_at_arrival
+        return self._has("menu_at_arrival") and self._has("keep_menus")
+
+    def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
+        """Return what is sure of a job, if the class of ``inner`` itself says so."""
+        return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
+
+    def certificate(self) -> WelfareCertificate | None:
+        """Return a bound on the best welfare."""
+        return self.inner.certificate() if self._has("certificate") else super().certificate()
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Return figures about the run."""
+        return self.inner.statistics() if self._has("statistics") else super().statistics()
