@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
+from typing import Annotated
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.legal import Positive, Whole, check_fields
 from marketsched.mechanisms.sow import StatementOfWork
 
 LAST_ROUND = 10_000_000  # markets keep arrays over all rounds: a slip of the pen would ask for gigabytes
 LARGEST_CAPACITY = 2_000_000_000  # nodes: loads are kept in 32 bits
+
+NodeCount = Annotated[int, Whole(1, LARGEST_CAPACITY)]
+RoundCount = Annotated[int, Whole(1, LAST_ROUND)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,6 @@ class MarketLimits:
     max_delay : int
         S, rounds: a completion at birth + S or later is worth nothing.
 
-    Raises
-    ------
-    InvalidParameterError
-        If one of them is out of range.
-
     Examples
     --------
     >>> limits = MarketLimits(8, 20, max_concurrency=2, max_duration=3, max_value=9, max_delay=10)
@@ -46,24 +45,16 @@ class MarketLimits:
     (13, 9.0)
     """
 
-    capacity: int
-    horizon: int
-    max_concurrency: int
-    max_duration: int
-    max_value: float
-    max_delay: int
+    capacity: NodeCount
+    horizon: RoundCount
+    max_concurrency: NodeCount
+    max_duration: RoundCount
+    max_value: Positive
+    max_delay: RoundCount
 
     def __post_init__(self) -> None:
-        capacity = whole_parameter("capacity", self.capacity, 1, LARGEST_CAPACITY)
-        object.__setattr__(self, "capacity", capacity)
-        for name, most in (
-            ("horizon", LAST_ROUND),
-            ("max_concurrency", capacity),
-            ("max_duration", LAST_ROUND),
-            ("max_delay", LAST_ROUND),
-        ):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1, most))
-        object.__setattr__(self, "max_value", finite_parameter("max_value", self.max_value, "(0, inf)"))
+        check_fields(self)
+        Whole(1, self.capacity).check("max_concurrency", self.max_concurrency)
 
     @property
     def window(self) -> int:

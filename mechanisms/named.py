@@ -7,7 +7,6 @@ Auctions of every round need no function here: their classes take the limits of 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, BelowOne, Count, Positive, Range, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.randomness import checked_seed, generator_of
-from marketsched.mechanisms.ranges import BelowOne, Count, Finite, Maybe, Positive, Range, checked
 from marketsched.mechanisms.registry import call_with
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class PriceKinds(Range):
         return x
 
 
-@checked
+@legal
 def posted_price(
     *,
     capacity: Count,
@@ -122,12 +121,8 @@ def _only(kind: str) -> Callable[..., PostedPriceMechanism]:
     def build(**parameters: Any) -> PostedPriceMechanism:
         return posted_price(**{**parameters, "pricing": parameters.get("pricing") or {"kind": kind}})
 
-    own = inspect.signature(posted_price)
-    pricing = own.parameters["pricing"].replace(annotation=Annotated[Any, PriceKinds(kind)])
-    build.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[pricing if name == "pricing" else each for name, each in own.parameters.items()]
-    )
-    return checked(build)
+    build.__annotations__ = {**posted_price.__annotations__, "pricing": Annotated[Any, PriceKinds(kind)]}
+    return legal(build)
 
 
 exponential = _only("exponential")
@@ -136,7 +131,7 @@ stochastic = _only("stochastic")
 stochastic.__doc__ = "Build Algorithm 2 over the bundle menu of known ``laws``: `posted_price` with stochastic prices."
 
 
-@checked
+@legal
 def first_come(
     *,
     capacity: Count,
@@ -145,7 +140,7 @@ def first_come(
     max_duration: Count,
     max_value: Positive,
     max_delay: Count,
-    price: Annotated[float | None, Maybe(Finite("[0, inf)"))] = None,
+    price: Amount | None = None,
     pricing: Annotated[Any, PriceKinds("posted")] = None,
 ) -> FirstCome:
     """Build first-come-first-served at a flat price.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.legal import Whole
 
 LARGEST_SEED = 2**64 - 1  # what a column of a table holds
 
@@ -29,7 +29,8 @@ def checked_seed(seed: object, runs: int = 1) -> int:
     ...
     marketsched.mechanisms.errors.InvalidParameterError: seed = 18446744073709551616: expected a whole number in [0, ...
     """
-    return whole_parameter("seed", seed, 0, LARGEST_SEED - (runs - 1))
+    first: int = Whole(0, LARGEST_SEED - (runs - 1)).check("seed", seed)
+    return first
 
 
 def generator_of(rng: Rng) -> np.random.Generator:
@@ -46,16 +47,10 @@ def generator_of(rng: Rng) -> np.random.Generator:
     True
     """
     if rng is not None and not isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
-        rng = whole_parameter("rng", rng, 0, LARGEST_SEED)
+        rng = Whole(0, LARGEST_SEED).check("rng", rng)
     return np.random.default_rng(rng)
 
 
 def own_stream(rng: Rng) -> np.random.Generator:
-    """Return a generator of one's own: later draws from ``rng`` and from it do not move each other.
-
-    Raises
-    ------
-    InvalidParameterError
-        As `generator_of`.
-    """
+    """Return a generator of one's own: later draws from ``rng`` and from it do not move each other."""
     return generator_of(rng).spawn(1)[0]

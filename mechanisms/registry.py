@@ -13,13 +13,13 @@ It is loaded when its name is looked up, in every process: worker processes of a
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.legal import parameters_of, takes_anything
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -207,11 +207,10 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     >>> get_mechanism("first-come", capacity=2, horizon=10, price=0.5, **limits).round
     1
     """
-    from marketsched.mechanisms.forwarding import as_mechanism  # these need numpy, which the names alone do not
-    from marketsched.mechanisms.ranges import takes_anything
+    from marketsched.mechanisms.forwarding import as_mechanism  # needs numpy, which the names alone do not
 
     maker = get("mechanism", name)
-    if "rng" in parameters and not takes_anything(maker) and "rng" not in inspect.signature(maker).parameters:
+    if "rng" in parameters and not takes_anything(maker) and "rng" not in parameters_of(maker):
         parameters.pop("rng")
     return as_mechanism(call_with(f"mechanism {name!r}", maker, parameters))
 
@@ -249,17 +248,12 @@ def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, 
     InvalidParameterError
         It begins with ``what``.
     """
-    known = inspect.signature(function).parameters
+    known = parameters_of(function)
     legal = ", ".join(known) or "no parameters"
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    unknown = [] if takes_all else [name for name in parameters if name not in known]
+    unknown = [] if takes_anything(function) else [name for name in parameters if name not in known]
     if unknown:
         raise InvalidParameterError(f"{what} does not take {', '.join(unknown)}: expected {legal}")
-    missing = [
-        name
-        for name, p in known.items()
-        if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and name not in parameters
-    ]
+    missing = [name for name, each in known.items() if each.required and name not in parameters]
     if missing:
         raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
     return function(**parameters)

@@ -9,19 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import is_hashable, whole_number
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.legal import EXACT, Range, Whole, check_fields, is_hashable, is_number
 from marketsched.mechanisms.values import ValueCurve
 
 Signal = Hashable  # an int (the duration, when revealed), None (hidden), or any label of the owner's
 
 LAST_REPORTED = 2**31 - 1  # no arrival or duration beyond it: products of two of them fit 64 bits
 MASS_TOLERANCE = 1e-9  # how far above 1 the probabilities of a report may add up
+
+
+class _Probability(Range):
+    """Numbers in [0, 1], and what sums of them miss by rounding."""
+
+    def __call__(self, x: object) -> float:
+        if type(x) is float and 0 <= x <= 1:  # as nearly always
+            return x
+        if not (is_number(x) and 0 <= x <= 1 + MASS_TOLERANCE):  # NaN is in no range
+            raise ValueError("a number in [0, 1]")
+        return float(x)
+
+
+_ONE_OR_MORE = Whole(1, EXACT)
+ReportedRound = Annotated[int, Whole(1, LAST_REPORTED)]
 
 
 class _DurationSignal:
@@ -40,31 +55,19 @@ class Requirement:
 
     ``signal`` is what the platform will see at arrival; left out, it is the duration.
 
-    Raises
-    ------
-    InvalidReportError
-        If a field is outside its range: ``arrival >= 1``, ``duration >= 1``,
-        ``0 <= probability <= 1``.
-
     Examples
     --------
     >>> Requirement(arrival=2, duration=3, probability=0.5).signal
     3
     """
 
-    arrival: int
-    duration: int
-    probability: float
+    arrival: ReportedRound
+    duration: ReportedRound
+    probability: Annotated[float, _Probability()]
     signal: Signal = THE_DURATION
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrival", whole_number("arrival", self.arrival, 1, LAST_REPORTED))
-        object.__setattr__(self, "duration", whole_number("duration", self.duration, 1, LAST_REPORTED))
-        p = self.probability
-        number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
-        if not number or not 0 <= p <= 1 + MASS_TOLERANCE:  # NaN is in no range
-            raise InvalidReportError(place="probability", value=p, legal="a number in [0, 1]")
-        object.__setattr__(self, "probability", float(p))
+        check_fields(self, InvalidReportError)
         if isinstance(self.signal, _DurationSignal):
             object.__setattr__(self, "signal", self.duration)
         elif not is_hashable(self.signal):
@@ -278,7 +281,10 @@ class StatementOfWork:
         >>> first.moved(11, DeadlineValue(8.0, 16)).requirements[1]
         Requirement(arrival=13, duration=2, probability=0.5, signal=2)
         """
-        birth, first = whole_number("birth", birth, 1), self if self._moved_from is None else self._moved_from
+        birth, first = (
+            _ONE_OR_MORE.check("birth", birth, InvalidReportError),
+            self if self._moved_from is None else self._moved_from,
+        )
         last = int(self._shared_law.arrivals[-1]) + birth - first.birth
         if last > LAST_REPORTED:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
@@ -326,8 +332,8 @@ class StatementOfWork:
 
     def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
         """Check what both constructors share, then store."""
-        birth = whole_number("birth", birth, 1)
-        concurrency = whole_number("concurrency", concurrency, 1)
+        birth = _ONE_OR_MORE.check("birth", birth, InvalidReportError)
+        concurrency = _ONE_OR_MORE.check("concurrency", concurrency, InvalidReportError)
         _check_curve(value)
         p = law.probabilities
         if not (np.isfinite(p).all() and (p >= 0).all()):

@@ -18,13 +18,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_number, whole_number
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.legal import EXACT, Amount, Finite, Whole, check_fields
+
+Time = Annotated[int, Whole(0, EXACT)]
+_VALUE, _TIME = Finite("[0, inf)"), Whole(0, EXACT)
 
 
 @runtime_checkable
@@ -105,7 +108,9 @@ class TableValue(_Curve):
                 place="values", value=self.values, legal="a non-empty table {completion time: value}"
             )
         table = {
-            whole_number("completion time in values", t, 0): finite_number(f"values[{t}]", v)
+            _TIME.check("completion time in values", t, InvalidReportError): _VALUE.check(
+                f"values[{t}]", v, InvalidReportError
+            )
             for t, v in self.values.items()
         }
         table = dict(sorted(table.items()))
@@ -170,12 +175,11 @@ class DeadlineValue(_Curve):
     array([3., 3., 0.])
     """
 
-    value: float
-    deadline: int
+    value: Amount
+    deadline: Time
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", finite_number("value", self.value))
-        object.__setattr__(self, "deadline", whole_number("deadline", self.deadline, 0))
+        check_fields(self, InvalidReportError)
 
     @property
     def highest(self) -> float:
@@ -215,16 +219,13 @@ class LinearValue(_Curve):
     array([4. , 2.5, 1. , 0. ])
     """
 
-    value: float
-    start: int
-    slope: float
-    deadline: int
+    value: Amount
+    start: Time
+    slope: Amount
+    deadline: Time
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", finite_number("value", self.value))
-        object.__setattr__(self, "start", whole_number("start", self.start, 0))
-        object.__setattr__(self, "slope", finite_number("slope", self.slope))
-        object.__setattr__(self, "deadline", whole_number("deadline", self.deadline, 0))
+        check_fields(self, InvalidReportError)
 
     @property
     def highest(self) -> float:

@@ -115,7 +115,7 @@ def test_names_and_signals_that_cannot_be_looked_up_are_refused(market):
 )
 def test_sizes_have_both_ends(name, x):
     sizes = {"capacity": 2, "horizon": 9, **SIZES, name: x}
-    if name == "max_value" and x in (2**64, 2**63, 1e308, 0.5):
+    if name == "max_value" and x in (2**64, 2**63, 0.5):
         assert MarketLimits(**sizes).max_value == float(x)
         return
     with pytest.raises(InvalidParameterError, match=f"^{name} = .*: expected a "):

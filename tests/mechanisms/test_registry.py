@@ -1,6 +1,5 @@
 """The table of mechanisms, and the contract that every entry keeps."""
 
-import inspect
 import json
 import pickle
 import subprocess
@@ -26,6 +25,7 @@ from marketsched.mechanisms import (
     StatementOfWork,
     UnknownNameError,
     get_mechanism,
+    legal,
     mechanism_names,
     register,
     registry,
@@ -255,7 +255,7 @@ def parameters_of(name, rows, **changes):
         "laws": [[(sow, 1.0)] for sow, _, _ in rows],
         "capacity": 14,
     }
-    known = inspect.signature(registry.get("mechanism", name)).parameters
+    known = legal.parameters_of(registry.get("mechanism", name))
     return {key: x for key, x in {**COMMON, **own.get(name, {}), **changes}.items() if key in known}
 
 

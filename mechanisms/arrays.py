@@ -1,0 +1,153 @@
+"""Checks of arrays, made once at the public edge: shape, kind and range of the entries.
+
+Ranges of single numbers stand in signatures (`marketsched.mechanisms.legal`); the shape of an array mostly depends on
+another argument, so these are functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import EXACT
+
+
+def float_array(
+    name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
+) -> NDArray[np.float64]:
+    """Return ``x`` as C-ordered float64 of ``shape``, or say what is wrong.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in the message.
+    x : array_like of float
+        What was given; never changed, and not copied if it is such an array already.
+    shape : tuple of int or None
+        The legal shape; None stands for any size.
+    lowest, highest : float
+        Ends of the legal range of every entry; None, no end.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``x`` is not numeric, has another shape, or an entry is not finite or out of range.
+
+    Examples
+    --------
+    >>> float_array("capacities", [[1, 2]], (None, 2), lowest=0.0)
+    array([[1., 2.]])
+    """
+    raw = _numeric(name, x, "a numeric array")
+    array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
+    check_shape(name, array.shape, shape)
+    legal = np.isfinite(array)
+    if lowest is not None:
+        legal &= array >= lowest
+    if highest is not None:
+        legal &= array <= highest
+    if not legal.all():
+        place = tuple(int(i) for i in np.argwhere(~legal)[0])
+        where = f"{name}{list(place)}" if place else name
+        raise InvalidParameterError(place=where, value=float(array[place]), legal=_range(lowest, highest))
+    return array
+
+
+def bool_array(name: str, x: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.bool_]:
+    """Return ``x`` as C-ordered bool of ``shape``; whole 0 and 1 count, anything else raises.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is neither true nor false.
+    """
+    raw = _numeric(name, x, "an array of true and false")
+    check_shape(name, raw.shape, shape)
+    if raw.dtype != np.bool_:
+        odd = np.argwhere((raw != 0) & (raw != 1))
+        if odd.size:
+            place = tuple(int(i) for i in odd[0])
+            raise InvalidParameterError(place=f"{name}{list(place)}", value=raw[place].item(), legal="true or false")
+    return np.ascontiguousarray(raw, dtype=np.bool_)
+
+
+def count_array(name: str, x: ArrayLike, shape: int | tuple[int | None, ...]) -> NDArray[np.int64]:
+    """Return ``x`` as int64 of ``shape`` (a size: one dimension), entries >= 0; 1.0 and True count as 1.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is negative, not whole, or not a number.
+
+    Examples
+    --------
+    >>> count_array("arrivals", [True, False], 2)
+    array([1, 0])
+    """
+    raw = _numeric(name, x, "an array of counts")
+    check_shape(name, raw.shape, (shape,) if isinstance(shape, int) else shape)
+    return _whole_entries(name, raw, 0, EXACT, "a whole number >= 0")
+
+
+def whole_array(
+    name: str, x: ArrayLike, shape: tuple[int | None, ...] = (None,), lowest: int = 0, highest: int = EXACT
+) -> NDArray[np.int64]:
+    """Return a C-ordered copy of ``x`` as int64 of ``shape``, entries in ``[lowest, highest]``; truth values are none.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the shape is another one, or an entry is out of range or not a whole number; 2.0 counts as 2.
+
+    Examples
+    --------
+    >>> whole_array("capacities", [2.0, 3])
+    array([2, 3])
+    """
+    raw = _numeric(name, x, "an array of whole numbers", kinds="iuf")
+    check_shape(name, raw.shape, shape)
+    return _whole_entries(name, raw, lowest, highest, f"a whole number in [{lowest}, {highest}]").copy()
+
+
+def _whole_entries(name: str, raw: NDArray[Any], lowest: int, highest: int, legal: str) -> NDArray[np.int64]:
+    inside = np.asarray((raw >= lowest) & (raw <= highest))  # NaN is in no range
+    if raw.dtype.kind == "f":
+        inside &= np.floor(raw) == raw
+    if not inside.all():
+        place = [int(i) for i in np.argwhere(~inside)[0]]
+        raise InvalidParameterError(place=f"{name}{place}", value=raw[tuple(place)].item(), legal=legal)
+    return np.ascontiguousarray(raw, dtype=np.int64)
+
+
+def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | None, ...]) -> None:
+    """Raise ``InvalidParameterError`` if a shape is not the expected one (None: any size)."""
+    if len(got) != len(expected) or any(want not in (None, size) for want, size in zip(expected, got, strict=True)):
+        sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        shape = f"({sizes},)" if len(expected) == 1 else f"({sizes})"
+        raise InvalidParameterError(f"has shape {got}", place=name, legal=shape)
+
+
+def read_only(array: NDArray[np.generic]) -> None:
+    """Forbid writing to ``array``."""
+    array.flags.writeable = False
+
+
+def _numeric(name: str, x: ArrayLike, expected: str, kinds: str = "biuf") -> NDArray[Any]:
+    try:
+        raw = np.asarray(x)
+    except ValueError as problem:  # rows of different length
+        raise InvalidParameterError(f"is not an array ({problem})", place=name, legal=expected) from problem
+    if raw.dtype.kind not in kinds and raw.size:
+        raise InvalidParameterError(f"has entries of type {raw.dtype}", place=name, legal=expected)
+    return raw
+
+
+def _range(lowest: float | None, highest: float | None) -> str:
+    if lowest is not None and highest is not None:
+        return f"a finite number in [{lowest:g}, {highest:g}]"
+    if lowest is not None:
+        return f"a finite number >= {lowest:g}"
+    return "a finite number" if highest is None else f"a finite number <= {highest:g}"
