@@ -77,6 +77,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "mixtures": "marketsched.config.mixtures:Mixtures",
         "swf": "marketsched.worlds.logs.kinds:SwfLog",
         "csv": "marketsched.worlds.logs.kinds:CsvLog",
+        "sacct": "marketsched.worlds.logs.kinds:SacctLog",
         "philly": "marketsched.worlds.logs.kinds:PhillyLog",
         "google-jobs": "marketsched.worlds.logs.kinds:GoogleJobsLog",
         "google-demand": "marketsched.worlds.logs.kinds:GoogleDemandLog",

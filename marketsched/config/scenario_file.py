@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, shown
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError, shown
 from marketsched.worlds.logs import KINDS
 
 
@@ -60,7 +60,7 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         names = ", ".join(built_in_names())
         raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
-    if Path(where).name.removesuffix(".gz").endswith((".swf", ".csv")):
+    if _is_log_file(Path(where)):
         return _of_log(Path(where)), str(where)
     data = read_yaml(where)
     if not isinstance(data, Mapping):
@@ -71,11 +71,27 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
     return data, str(where)
 
 
+def _is_log_file(path: Path) -> bool:
+    """Tell whether a file is a log: by its name, or by a first line that no scenario has."""
+    name = path.name.removesuffix(".gz")
+    if name.endswith((".swf", ".csv", ".tsv")):
+        return True
+    if name.endswith((".yaml", ".yml", ".json")):
+        return False
+    from marketsched.worlds.logs.formats import format_of
+
+    try:
+        format_of(path)
+    except MarketschedError:
+        return False
+    return True
+
+
 def _of_log(path: Path) -> dict[str, Any]:
     """Return the scenario that is made of a log: a market of its last runs, with the defaults of its kind."""
     from marketsched.worlds.logs.formats import format_of
 
-    name = path.name.removesuffix(".gz").rpartition(".")[0]
+    name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
     # The exact oracle is for small markets; parts that do not matter to a mechanism are left out by it.
     prices = {"name": "posted-price", "oracle": {"kind": "monte-carlo", "refresh": 0.1}}
     return {"name": name, "workload": {"kind": format_of(path), "path": str(path)}, "mechanism": prices}

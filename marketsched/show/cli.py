@@ -24,6 +24,7 @@ from marketsched.show.commands.sweep import sweep
 from marketsched.show.commands.tools import (
     INTERRUPTED,
     REPORTED,
+    ColumnsOption,
     DataOption,
     DaysOption,
     ForceOption,
@@ -31,11 +32,12 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     OutOption,
     SetOption,
+    StrictOption,
     asked_mechanisms,
-    days_change,
     file_name,
     finish,
     known_scenarios,
+    log_changes,
     one_line_errors,
     one_mechanism,
     progress_bar,
@@ -94,6 +96,8 @@ def run(
     mechanism: MechanismOption = None,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
     days: DaysOption = None,
+    columns: ColumnsOption = None,
+    strict: StrictOption = False,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,
@@ -109,13 +113,15 @@ def run(
 
         policies = asked_mechanisms(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
-        chosen = Scenario.from_dict(with_changes(content, [*own, *days_change(days), *(changes or [])]), source=source)
+        chosen = Scenario.from_dict(
+            with_changes(content, [*own, *log_changes(days, columns, strict), *(changes or [])]), source=source
+        )
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         from marketsched.play.running import run as run_scenario
 
         with progress_bar() as tell:
-            asked = None if chosen.kind == "market" else policies
-            result = run_scenario(chosen, seed, policies=asked, data=data, progress=tell, keep_interrupted=True)
+            rivals = None if chosen.kind == "market" else policies
+            result = run_scenario(chosen, seed, policies=rivals, data=data, progress=tell, keep_interrupted=True)
         if chosen.kind == "market" and not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json)

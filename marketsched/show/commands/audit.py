@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from marketsched.show.commands.tools import (
+    ColumnsOption,
     DataOption,
     ForceOption,
     JsonOption,
     MechanismOption,
     OutOption,
     SetOption,
+    StrictOption,
     asked_mechanisms,
     file_name,
     finish,
     known_scenarios,
+    log_changes,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -87,6 +90,8 @@ def audit(
     data: DataOption = None,
     as_json: JsonOption = False,
     changes: SetOption = None,
+    columns: ColumnsOption = None,
+    strict: StrictOption = False,
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3 if one is confirmed, 4 if one is not audited."""
     with one_line_errors():
@@ -101,7 +106,9 @@ def audit(
         from marketsched.config.scenario_file import read_scenario, with_changes
 
         content, source = read_scenario(scenario)
-        base = Scenario.from_dict(with_changes(content, changes or []), source=source)
+        base = Scenario.from_dict(
+            with_changes(content, [*log_changes(None, columns, strict), *(changes or [])]), source=source
+        )
         if conduct:
             _conduct(base, mechanism, owners, past_owners, runs, families, seed, out, force, data, as_json)
             return

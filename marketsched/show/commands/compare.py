@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marketsched.show.commands.tools import (
+    ColumnsOption,
     DataOption,
     DaysOption,
     ForceOption,
@@ -15,11 +16,12 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     OutOption,
     SetOption,
+    StrictOption,
     asked_mechanisms,
-    days_change,
     file_name,
     finish,
     known_scenarios,
+    log_changes,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -66,6 +68,8 @@ def compare(
         ),
     ] = None,
     days: DaysOption = None,
+    columns: ColumnsOption = None,
+    strict: StrictOption = False,
     jobs: Annotated[int, typer.Option(help="Worker processes, which share the seeds.", min=1)] = 1,
     adversary: Annotated[
         bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
@@ -96,7 +100,9 @@ def compare(
 
         names = asked_mechanisms(mechanism)
         content, source = read_scenario(scenario) if scenario is not None else (None, "")
-        content = None if content is None else with_changes(content, [*days_change(days), *(changes or [])])
+        content = (
+            None if content is None else with_changes(content, [*log_changes(days, columns, strict), *(changes or [])])
+        )
         if content is not None and is_log(content):
             runs = LOG_RUNS if runs is None else runs
         base = None if content is None else Scenario.from_dict(content, source=source)

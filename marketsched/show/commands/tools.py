@@ -63,6 +63,18 @@ MechanismOption = Annotated[
         autocompletion=known_mechanisms,
     ),
 ]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a table of text: which column is what, as in user=User,submit_s=Submit (docs/logs.md has the names).",
+        metavar="NAME=COLUMN,...",
+        show_default=False,
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Of a table of text: refuse rows that cannot be read; else they are counted."),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
@@ -107,9 +119,24 @@ def one_mechanism(names: list[str] | None) -> list[str]:
     return changes_for(names[0])
 
 
-def days_change(days: float | None) -> list[str]:
-    """Return the change of a scenario that ``--days`` stands for."""
-    return [] if days is None else [f"workload.days={days!r}"]
+def log_changes(days: float | None, columns: str | None, strict: bool) -> list[str]:
+    """Return the changes of a scenario that ``--days``, ``--columns`` and ``--strict`` stand for.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``columns`` is not of the form ``name=column,...``.
+    """
+    found = [] if days is None else [f"workload.days={days!r}"]
+    if columns is not None:
+        pairs = [pair.partition("=") for pair in columns.split(",")]
+        if not all(name.strip() and column.strip() for name, _, column in pairs):
+            from marketsched.mechanisms.errors import InvalidParameterError
+
+            raise InvalidParameterError(place="--columns", value=columns, legal="name=column,..., as in user=User")
+        named = {name.strip(): column.strip() for name, _, column in pairs}
+        found.append(f"workload.columns={json.dumps(named)}")
+    return [*found, "workload.strict=true"] if strict else found
 
 
 @contextmanager

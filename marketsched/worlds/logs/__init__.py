@@ -3,6 +3,7 @@
 KINDS = (
     "swf",
     "csv",
+    "sacct",
     "philly",
     "google-jobs",
     "google-demand",

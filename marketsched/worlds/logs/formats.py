@@ -1,9 +1,9 @@
-"""What each format of a log says, as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, and plain CSV."""
+"""What each format of a log says, as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, tables of text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -11,23 +11,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError
 from marketsched.worlds.demand import nodes_of
-from marketsched.worlds.logs.job_log import REQUIRED, JobLog
+from marketsched.worlds.logs.delimited import header_of
+from marketsched.worlds.logs.job_log import JobLog
+from marketsched.worlds.logs.text_logs import csv_log, is_sacct, is_table, sacct_log
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.swf import FIELDS, read_swf
-from marketsched.worlds.traces.tables import open_lines, read_table
-from marketsched.worlds.traces.trace import Column, Source, data_folder
+from marketsched.worlds.traces.tables import open_lines
+from marketsched.worlds.traces.trace import Source, data_folder
 
-LONGEST_HEADER = 100_000  # bytes
 WIDEST_GOOGLE_JOB = 64  # nodes
 _MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
 _THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
 _URGENCY_OF_QOS = {"BE": 0, "Burstable": 1, "Guaranteed": 1, "LS": 2}
-_TYPED = {
-    "submit_s": Column("submit_s", "float64", low=0.0),
-    **{name: Column(name, "float64", required=False, low=-1.0) for name in ("run_s", "processors", "requested_s")},
-}
 
 
 def swf_log(path: Path) -> JobLog:
@@ -111,62 +108,18 @@ def spot_gpu_log(path: Path) -> JobLog:
     return JobLog.of(pd.DataFrame(runs), TRACES["spot-gpu-jobs"].source)
 
 
-def csv_log(path: Path) -> JobLog:
-    """Return a CSV file with the columns `submit_s, run_s, processors` and any others.
-
-    Raises
-    ------
-    TraceError
-        If a column is missing or occurs twice, or a field is malformed: the message names file and line.
-    """
-    names = header_of(path).split(",")
-    missing = [name for name in REQUIRED if name not in names]
-    if missing or len(set(names)) < len(names):
-        fault = f"no column {', '.join(missing)}" if missing else "a column occurs twice"
-        raise TraceError(
-            f"header {','.join(names)[:200]!r}: {fault}", place=f"{path}:1", legal=f"{', '.join(REQUIRED)}"
-        )
-    columns = tuple(_TYPED.get(name, Column(name, "str", required=False)) for name in names)
-    table = read_table(path, columns)
-    for name in ("urgency", "status"):
-        if name in table:
-            table[name] = pd.to_numeric(table[name], errors="coerce")
-    return JobLog.of(table, f"a CSV file, {path.name}")
-
-
-def header_of(path: Path) -> str:
-    """Return the first line of a file.
-
-    Raises
-    ------
-    TraceError
-        If it is too long, empty, or no UTF-8 text.
-    """
-    with open_lines(path) as file:
-        line = file.readline(LONGEST_HEADER + 1)
-    place = f"{path}:1"
-    if len(line) > LONGEST_HEADER:
-        raise TraceError(f"a first line of more than {LONGEST_HEADER:,} bytes", place=place, legal="names of columns")
-    try:
-        text = line.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise TraceError(f"byte {line[error.start]:#04x} at {error.start}", place=place, legal="UTF-8 text") from None
-    if not text.strip() or "\0" in text:
-        raise TraceError("no text in the first line", place=place, legal="UTF-8 text, names of columns")
-    return text
-
-
 class LogFormat(NamedTuple):
     """A format: what it is, how its file is read, and the trace of this form whose usual name stands for no path."""
 
     title: str
-    read: Callable[[Path], JobLog]
+    read: Callable[..., JobLog]
     trace: str = ""
 
 
 FORMATS: dict[str, LogFormat] = {
     "swf": LogFormat("A log in Standard Workload Format, plain or gzip.", swf_log),
-    "csv": LogFormat("A CSV file with the columns ``submit_s, run_s, processors``.", csv_log),
+    "csv": LogFormat("A table of text with a header, whatever its columns are called.", csv_log),
+    "sacct": LogFormat("The jobs of a Slurm cluster, as ``sacct -P`` prints them.", sacct_log),
     "philly": LogFormat("The jobs of Microsoft's Philly cluster.", philly_log, "philly-jobs"),
     "google-jobs": LogFormat("Every job of a Google cell in 29 days.", google_jobs_log, "google-jobs"),
     "google-demand": LogFormat("The jobs of 19 hours, with what they ask for.", google_demand_log, "google-demand"),
@@ -174,6 +127,9 @@ FORMATS: dict[str, LogFormat] = {
     "openb-pods": LogFormat("The pods of Alibaba's GPU cluster.", openb_log, "openb-pods"),
     "spot-gpu": LogFormat("The jobs of Alibaba's cluster with spot GPUs.", spot_gpu_log, "spot-gpu-jobs"),
 }
+
+
+TEXTS = ("csv", "sacct")  # formats whose columns may have other names
 
 
 def format_of(path: Path) -> str:
@@ -192,8 +148,10 @@ def format_of(path: Path) -> str:
         columns = [column.name for column in TRACES[form.trace].columns] if form.trace else []
         if columns and (names == columns or (TRACES[form.trace].any_order and sorted(names) == sorted(columns))):
             return kind
-    if set(REQUIRED) <= set(names):
-        return "csv"
+    if is_sacct(header):
+        return "sacct"
+    if is_table(header) or path.name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        return "csv"  # its reader says which column it misses
     if header.startswith(";") or len(header.split()) == len(FIELDS):
         return "swf"
     raise InvalidParameterError(
@@ -216,15 +174,36 @@ def find_log(path: str, data: Source = None) -> Path:
     return inside if inside.is_file() else own
 
 
-def read_log(path: Path, kind: str) -> JobLog:
-    """Return the log in a file of this format; the last few that were read are kept while the file stays as it is."""
+def read_log(path: Path, kind: str, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
+    """Return the log in a file of this format; the last few that were read are kept while the file stays as it is.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        Of `FORMATS`.
+    columns, strict
+        Of a table of text (`TEXTS`): as `csv_log` has them.
+
+    Raises
+    ------
+    InvalidParameterError
+        If columns are named of a format that has its own.
+    MissingDataError, TraceError
+        If the file is not there, or damaged.
+    """
+    if kind not in TEXTS and (columns or strict):
+        place, value = ("columns", columns) if columns else ("strict", strict)
+        raise InvalidParameterError(place=place, value=value, legal=f"nothing: {kind} has columns of its own")
     try:
         state = path.stat()
     except OSError as error:
         raise MissingDataError(f"{path}: {error.strerror}: expected the file of a log") from None
-    return _read(path, kind, state.st_mtime_ns, state.st_size)
+    return _read(path, kind, tuple((columns or {}).items()), strict, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, kind: str, changed: int, size: int) -> JobLog:
-    return FORMATS[kind].read(path)
+def _read(path: Path, kind: str, columns: tuple[tuple[str, str], ...], strict: bool, changed: int, size: int) -> JobLog:
+    read = FORMATS[kind].read
+    return read(path, dict(columns), strict) if kind in TEXTS else read(path)

@@ -14,7 +14,7 @@ import pandas as pd
 from marketsched.mechanisms.errors import InvalidParameterError
 
 REQUIRED = ("submit_s", "run_s", "processors")
-OPTIONAL = ("requested_s", "user", "executable", "queue", "urgency", "status")
+OPTIONAL = ("requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s")
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
 
 
@@ -27,7 +27,8 @@ class JobLog:
     table : DataFrame
         One row per run: ``submit_s, run_s, requested_s`` (float64, seconds; NaN: no request is known),
         ``processors`` (int64), ``user, executable, queue`` (text; empty: not known), ``urgency`` (int64, 0 to 2,
-        2 is the most urgent; -1: not known).
+        2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known) and ``deadline_s`` (float64,
+        on the clock of ``submit_s``; NaN: not known).
     source : str
         What it is a log of, and whom to thank.
     nodes : int, optional
@@ -42,7 +43,13 @@ class JobLog:
     counted: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: pd.DataFrame, source: str = "a log", nodes: int | None = None) -> JobLog:
+    def of(
+        cls,
+        table: pd.DataFrame,
+        source: str = "a log",
+        nodes: int | None = None,
+        counted: Mapping[str, int] | None = None,
+    ) -> JobLog:
         """Bring a table into this form.
 
         Parameters
@@ -51,6 +58,8 @@ class JobLog:
             Columns `REQUIRED`, and any of `OPTIONAL`; -1 and NaN stand for "not known".
         source, nodes
             As above.
+        counted : mapping, optional
+            What a reader has left out.
 
         Raises
         ------
@@ -63,11 +72,15 @@ class JobLog:
         rows = pd.DataFrame({name: _numbers(table, name) for name in REQUIRED})
         rows["requested_s"] = _numbers(table, "requested_s") if "requested_s" in table else np.nan
         rows.loc[~(rows["requested_s"] > 0), "requested_s"] = np.nan
+        for name in ("value", "deadline_s"):
+            rows[name] = _numbers(table, name) if name in table else np.nan
+            rows.loc[~(rows[name] >= 0), name] = np.nan
         for name in ("user", "executable", "queue"):
             rows[name] = _names(table[name]) if name in table else ""
         rows["urgency"] = _numbers(table, "urgency").fillna(-1).astype(np.int64) if "urgency" in table else -1
         status = _numbers(table, "status") if "status" in table else pd.Series(np.nan, index=rows.index)
-        usable, counted = _usable(rows)
+        usable, left_out = _usable(rows)
+        counted = {**(counted or {}), **left_out}
         for code, what in ((FAILED, "failed"), (CANCELLED, "cancelled")):
             counted[f"runs that {what if code == FAILED else 'were cancelled'}, kept: they took their nodes"] = int(
                 (usable & (status == code)).sum()

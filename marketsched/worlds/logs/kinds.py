@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import Rng
 from marketsched.mechanisms.ranges import Count, Finite, Maybe, Whole, check_fields
+from marketsched.worlds.logs.columns import AnyColumns
 from marketsched.worlds.logs.formats import FORMATS, find_log, read_log
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import AnyRule, LogRule
@@ -30,6 +31,10 @@ class LogFile:
         The file, or its name in the data folder; empty: the usual name of the trace of this kind.
     days, first_day, most_jobs, max_concurrency, capacity, load
         As of `marketsched.worlds.logs.market.Window`.
+    columns : mapping of str to str
+        Of a table of text: columns of the log by those of the file, as in ``{user: User}`` (`csv_log`).
+    strict : bool
+        Of a table of text: refuse it for a row that cannot be understood, instead of counting it.
     rule : mapping
         Keys of `marketsched.worlds.logs.rule.LogRule`; None: all as they are by default.
 
@@ -49,6 +54,8 @@ class LogFile:
     max_concurrency: MaybeCount = None
     capacity: MaybeCount = None
     load: MaybePositive = None
+    columns: Annotated[Any, Maybe(AnyColumns())] = None
+    strict: bool = False
     rule: Annotated[Any, Maybe(AnyRule())] = None
 
     def __post_init__(self) -> None:
@@ -63,7 +70,8 @@ class LogFile:
         """Return the workload; see `marketsched.worlds.logs.market.market_of`."""
         path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
         window = Window(self.days, self.first_day, self.most_jobs, self.max_concurrency, self.capacity, self.load)
-        return market_of(read_log(path, self.kind), window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
+        log = read_log(path, self.kind, self.columns, self.strict)
+        return market_of(log, window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
 
 
 def _kind(name: str, kind: str) -> type[LogFile]:
@@ -74,6 +82,7 @@ def _kind(name: str, kind: str) -> type[LogFile]:
 
 SwfLog = _kind("SwfLog", "swf")
 CsvLog = _kind("CsvLog", "csv")
+SacctLog = _kind("SacctLog", "sacct")
 PhillyLog = _kind("PhillyLog", "philly")
 GoogleJobsLog = _kind("GoogleJobsLog", "google-jobs")
 GoogleDemandLog = _kind("GoogleDemandLog", "google-demand")

@@ -23,6 +23,7 @@ from marketsched.worlds.workload import Workload, require
 
 DAY_S = 86_400.0
 EARLIER_RUNS = 20_000  # so many runs before the window may teach a law of the past
+LARGEST_ROUND = 10**9
 LOOKED_AT = 5  # times `history` runs of a kind are looked at, for some that have ended
 
 
@@ -170,6 +171,7 @@ def _jobs(
     asked = _rounds(known["requested_s"].fillna(0.0), length, rule) * known["requested_s"].notna().to_numpy()
     announced = _laws(known, first, last, length, law, rounds, asked, rule)
     births = ((runs["submit_s"].to_numpy() - origin) // length).astype(np.int64) + 1
+    values, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
     users, queues = runs["user"].tolist(), runs["queue"].tolist()
     submits, seconds = (runs["submit_s"] - origin).tolist(), runs["run_s"].tolist()
     jobs = []
@@ -177,7 +179,9 @@ def _jobs(
         told, density = announced.laws[i], float(densities[i])
         longest = int(told.values[-1])
         deadline = birth + longest + math.ceil(float(slacks[i]) * longest) + 2
-        worth = DeadlineValue(density * nodes * told.mean, deadline)
+        if deadlines[i] > 0:
+            deadline = max(int(deadlines[i]), birth + 1)
+        worth = DeadlineValue(density * nodes * told.mean if math.isnan(values[i]) else float(values[i]), deadline)
         truth = StatementOfWork.from_arrays(
             birth, nodes, worth, np.full(told.values.size, birth), told.values, told.probabilities,
             revealed=law == "revealed",
@@ -196,12 +200,27 @@ def _jobs(
     cut = int((runs["run_s"].to_numpy() > rule.max_duration * length).sum())
     said: dict[str, str | int | float] = {
         "classes": f"{of_what}; patient, middle, urgent: {', '.join(map(str, np.bincount(classes, minlength=3)))} jobs",
+        **_own_words(np.isfinite(values), "values"),
+        **_own_words(deadlines > 0, "deadlines"),
         **{what: n for what, n in announced.notes.items() if n},
         **({"runs longer than announced": beyond} if beyond else {}),
         **({f"runs cut to max_duration = {rule.max_duration} rounds": cut} if cut else {}),
         **({"jobs of an unknown user, each an owner of its own": users.count("")} if "" in users else {}),
     }
     return jobs, said
+
+
+def _deadlines(seconds: NDArray[np.float64], origin: float, length: float) -> NDArray[np.int64]:
+    """Return the last time s + d, in rounds, that lies no later than each deadline; 0: not known."""
+    known = np.isfinite(seconds)
+    rounds = np.floor((np.where(known, seconds, origin) - origin) / length) + 1
+    return np.where(known, np.clip(rounds, 1, LARGEST_ROUND), 0).astype(np.int64)
+
+
+def _own_words(known: NDArray[np.bool_], what: str) -> dict[str, str]:
+    """Say of how many jobs the log says what is drawn for others."""
+    own = int(known.sum())
+    return {what: f"the log's own, of {own:,} of {known.size:,} jobs"} if own else {}
 
 
 def _rounds(seconds: pd.Series[float], length: float, rule: LogRule) -> NDArray[np.int64]:
@@ -294,7 +313,9 @@ def _workload(
     elif capacity is None:
         load = 1.2 if window.load is None else window.load
         capacity, why = round(work / birth_rounds / load), f"made for a load of {load:g}"
-    if window.capacity is None and 2 * capacity < 3 * widest:
+    if why == "the machine of the log":
+        capacity, why = (capacity, why) if capacity >= widest else (widest, f"{why}, as wide as its widest job")
+    elif window.capacity is None and 2 * capacity < 3 * widest:
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     last = max(job.truth.value.last for job in jobs)

@@ -141,7 +141,7 @@ class LogRule:
         return (
             f"{self.name}: values log-normal about 1, 3, 9 credits per node and round (times {self.scale:g}, "
             f"deviation {self.spread:g}), slack 2, 1, 0.25 times the run (times {self.slack:g}), for patient, middle, "
-            "urgent jobs; values and deadlines are drawn: no log has them"
+            "urgent jobs; values and deadlines are drawn where the log has none"
         )
 
 

@@ -1,0 +1,159 @@
+"""Which column of a foreign table is what: by names that logs use, or as a user says; and what their fields mean.
+
+A time is a number of seconds or an ISO 8601 date and time, with a zone or in UTC. A length is a number of seconds, or
+``[days-]hours:minutes:seconds``. A run's length may also be the time between its start and its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.mechanisms.errors import TraceError
+from marketsched.mechanisms.ranges import Range
+from marketsched.worlds.logs.delimited import Fault
+
+# Names that logs use for each column of a `JobLog`, letters and digits alone, in lower case; the first one found wins.
+KNOWN: dict[str, tuple[str, ...]] = {
+    "submit_s": ("submits", "submit", "submittime", "submitted", "submittedat", "submission", "submissiontime"),
+    "run_s": ("runs", "run", "runtime", "elapsedraw", "elapsed", "duration", "durations", "runseconds"),
+    "processors": ("processors", "procs", "nnodes", "allocnodes", "nodes", "alloctres", "reqtres", "ncpus", "cpus",
+                   "alloccpus", "cores", "gpus"),
+    "start": ("start", "starttime", "started", "startedat"),
+    "end": ("end", "endtime", "ended", "finished", "finishedat"),
+    "requested_s": ("requesteds", "timelimitraw", "timelimit", "requestedtime", "walltime", "timerequested"),
+    "user": ("user", "username", "userid", "owner", "account"),
+    "executable": ("executable", "jobname", "application", "program", "name"),
+    "queue": ("queue", "partition"),
+    "urgency": ("urgency",),
+    "status": ("status", "state"),
+    "value": ("value", "values", "worth"),
+    "deadline": ("deadline", "deadlines", "due"),
+}  # fmt: skip
+UNKNOWN = ("", "-1", "unknown", "none", "n/a", "nan", "null", "unlimited", "partition_limit")  # in lower case
+MINUTES = ("timelimitraw",)  # of Slurm: in minutes
+_CLOCK = r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$"
+
+
+@dataclass(frozen=True)
+class AnyColumns(Range):
+    """A mapping from columns of a log to those of a file, as in ``{user: User, submit_s: Submit}``."""
+
+    def __call__(self, x: object) -> dict[str, str]:
+        """Return the mapping, or raise ``ValueError``."""
+        if not isinstance(x, Mapping) or not all(isinstance(each, str) and each for pair in x.items() for each in pair):
+            raise ValueError("a table of names, as in {user: User, submit_s: Submit}")
+        if unknown := [name for name in x if name not in KNOWN]:
+            raise ValueError(f"keys of {', '.join(KNOWN)} (not {unknown[0]!r})")
+        return dict(x)
+
+
+def plain(name: str) -> str:
+    """Return a name's letters and digits, in lower case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def columns_for(names: Sequence[str], given: Mapping[str, str], place: str) -> dict[str, str]:
+    """Return the column of the file for each column of a log that it has.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Columns of the file.
+    given : mapping of str to str
+        Some of them, as a user says.
+    place : str
+        What to call the file in an error.
+
+    Raises
+    ------
+    TraceError
+        If a given column is not there, or one that every log needs is not found.
+    """
+    seen = ", ".join(names)[:400]
+    for ours, theirs in given.items():
+        if theirs not in names:
+            raise TraceError(f"columns.{ours}: no column {theirs!r}", source=place, legal=f"one of {seen}")
+    by_plain = {plain(name): name for name in reversed(names)}
+    found = {ours: by_plain[each] for ours, known in KNOWN.items() for each in reversed(known) if each in by_plain}
+    found |= given
+    missing = [ours for ours in ("submit_s", "processors") if ours not in found]
+    if "run_s" not in found and not {"start", "end"} <= set(found):
+        missing.insert(len(missing) and missing[0] == "submit_s", "run_s")
+    if missing:
+        how = ",".join(f"{ours}=COLUMN" for ours in missing)
+        legal = f"--columns {how}, each one of {seen}"
+        raise TraceError(f"no column is known to be {', '.join(missing)}", source=place, legal=legal)
+    return {ours: each for ours, each in found.items() if ours not in ("start", "end") or "run_s" not in found}
+
+
+def times(text: pd.Series[str]) -> pd.Series[float]:
+    """Return times in seconds; NaN where a field is no time."""
+    found = pd.to_numeric(text, errors="coerce").astype(np.float64)
+    dated = found.isna() & text.str.contains("-", regex=False)
+    if dated.any():
+        stamps = pd.to_datetime(text[dated], format="ISO8601", utc=True, errors="coerce")
+        found[dated] = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    return _amount(found)
+
+
+def lengths(text: pd.Series[str], unit: float = 1.0) -> pd.Series[float]:
+    """Return lengths in seconds, plain numbers times ``unit``; NaN where a field is none."""
+    found = unit * pd.to_numeric(text, errors="coerce").astype(np.float64)
+    clock = text.str.extract(_CLOCK).astype(np.float64)
+    missing = clock[[0, 1]].fillna(0.0)
+    seconds = 86_400.0 * missing[0] + 3600.0 * missing[1] + 60.0 * clock[2] + clock[3]
+    return _amount(found.where(found.notna(), seconds))
+
+
+def counts(text: pd.Series[str], wanted: str = "node") -> pd.Series[float]:
+    """Return numbers, or the ``wanted`` of Slurm's ``cpu=8,gres/gpu=2,node=1``; NaN where a field is neither."""
+    tres = text.str.extract(rf"(?:^|,){re.escape(wanted)}=(\d+)")[0]
+    return amounts(tres.where(tres.notna(), text))
+
+
+def amounts(text: pd.Series[str]) -> pd.Series[float]:
+    """Return numbers of at least 0; NaN where a field is none."""
+    return _amount(pd.to_numeric(text, errors="coerce").astype(np.float64))
+
+
+def _amount(x: pd.Series[float]) -> pd.Series[float]:
+    """Return what is finite and at least 0, NaN elsewhere."""
+    return x.where(np.isfinite(x) & (x >= 0))
+
+
+def table_of(rows: pd.DataFrame, names: Mapping[str, str]) -> tuple[pd.DataFrame, list[Fault]]:
+    """Return the columns of a log, and the rows whose fields could not be understood.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Text, by lines of the file.
+    names : mapping of str to str
+        As `columns_for` gives it.
+    """
+    text = rows.apply(lambda column: column.str.strip())
+    known = {ours: ~text[theirs].str.lower().isin(UNKNOWN) for ours, theirs in names.items()}
+    read: dict[str, Any] = {"submit_s": times, "start": times, "end": times, "deadline": times, "run_s": lengths}
+    read |= {"requested_s": lengths, "processors": counts, "urgency": amounts, "value": amounts}
+    table: dict[str, pd.Series[Any]] = {}
+    faults: dict[int, Fault] = {}
+    for ours, theirs in names.items():
+        if ours not in read:
+            table[ours] = text[theirs].where(known[ours], "")
+            continue
+        extra = {"unit": 60.0} if ours == "requested_s" and plain(theirs) in MINUTES else {}
+        table[ours] = read[ours](text[theirs], **extra)
+        for line in rows.index[known[ours] & table[ours].isna()]:
+            faults.setdefault(int(line), Fault(int(line), f"{theirs} = {text.at[line, theirs][:40]!r}"))
+    if "run_s" not in table:
+        table["run_s"] = table["end"] - table["start"]
+    for name in ("start", "end"):
+        table.pop(name, None)
+    frame = pd.DataFrame(table, index=rows.index)
+    return frame[~frame.index.isin(list(faults))], list(faults.values())

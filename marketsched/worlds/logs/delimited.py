@@ -1,0 +1,127 @@
+"""Text tables with any separator, as text: what cannot be a row is kept apart, with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv
+
+from marketsched.mechanisms.errors import TraceError
+from marketsched.worlds.traces.tables import open_lines
+
+LONGEST_HEADER, LONGEST_LINE = 100_000, 4_000_000  # bytes
+SEPARATORS = ("|", "\t", ";", ",")
+FIRST_FAULTS = 3  # so many are shown
+
+
+class Fault(NamedTuple):
+    """What is wrong with a line of a file."""
+
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.what}"
+
+
+class TextTable(NamedTuple):
+    """A table of text.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        All columns as text; the index holds lines of the file, from 2 on.
+    faults : list of Fault
+        Lines with another number of fields.
+    """
+
+    rows: pd.DataFrame
+    faults: list[Fault]
+
+
+def header_of(path: Path) -> str:
+    """Return the first line of a file.
+
+    Raises
+    ------
+    TraceError
+        If it is too long, empty, or no UTF-8 text.
+    """
+    with open_lines(path) as file:
+        line = file.readline(LONGEST_HEADER + 1)
+    place = f"{path}:1"
+    if len(line) > LONGEST_HEADER:
+        raise TraceError(f"a first line of more than {LONGEST_HEADER:,} bytes", place=place, legal="names of columns")
+    try:
+        text = line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise TraceError(f"byte {line[error.start]:#04x} at {error.start}", place=place, legal="UTF-8 text") from None
+    if not text.strip() or "\0" in text:
+        raise TraceError("no text in the first line", place=place, legal="UTF-8 text, names of columns")
+    return text
+
+
+def separator_of(header: str) -> str:
+    """Return what separates the columns of a header: the one of `SEPARATORS` that it has most of."""
+    return max(SEPARATORS, key=header.count)
+
+
+def names_in(header: str) -> list[str]:
+    """Return the columns that a header names, quotes and blanks around them left out."""
+    return [name.strip().strip('"').strip() for name in header.split(separator_of(header))]
+
+
+def read_text_table(path: Path) -> TextTable:
+    """Return a file with a header line and columns separated by ``,``, ``;``, ``|`` or tabs, plain or gzip.
+
+    Fields may stand in double quotes. Empty lines are passed over.
+
+    Raises
+    ------
+    TraceError
+        If it has no rows, is no UTF-8 text, or a column occurs twice.
+    MissingDataError
+        If there is no such file.
+    """
+    header = header_of(path)
+    names = names_in(header)
+    faults: list[Fault] = []
+
+    def note(row: csv.InvalidRow) -> str:
+        faults.append(Fault(row.number, f"{row.actual_columns} fields, not {row.expected_columns}"))
+        return "skip"
+
+    if twice := [name for name in dict.fromkeys(names) if name and names.count(name) > 1]:
+        raise TraceError(f"the column {twice[0]!r} occurs twice", source=f"{path}:1", legal="each once")
+    columns = [name or f"(column {place})" for place, name in enumerate(names, 1)]
+    try:
+        with open_lines(path) as file:
+            found = csv.read_csv(
+                file,
+                # One thread numbers the lines.
+                csv.ReadOptions(use_threads=False, column_names=columns, skip_rows=1, block_size=LONGEST_LINE),
+                csv.ParseOptions(delimiter=separator_of(header), invalid_row_handler=note, ignore_empty_lines=False),
+                csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string())),
+            )
+    except pa.ArrowInvalid as error:
+        what = str(error).splitlines()[0]
+        what = f"a line of more than {LONGEST_LINE:,} bytes" if "straddl" in what else what
+        raise TraceError(what, source=str(path), legal="rows of UTF-8 text") from None
+    if found.num_rows + len(faults) == 0:
+        raise TraceError("has a header and no rows", place=str(path), legal="at least one row")
+    rows = pd.DataFrame({name: found[name].to_numpy(zero_copy_only=False) for name in columns}, dtype="str")
+    lines = np.arange(2, 2 + len(rows) + len(faults))
+    rows.index = pd.Index(lines[~np.isin(lines, [fault.line for fault in faults])])
+    unnamed = [f"(column {place})" for place, name in enumerate(names, 1) if not name]
+    return TextTable(rows[(rows != "").any(axis=1)].drop(columns=unnamed), faults)
+
+
+def said_of(faults: list[Fault]) -> str:
+    """Say what is wrong with the first few lines."""
+    first = sorted(faults)[:FIRST_FAULTS]
+    more = ", ..." if len(faults) > FIRST_FAULTS else ""
+    return "; ".join(map(str, first)) + more

@@ -1,0 +1,109 @@
+"""Logs that are tables of text: CSV files with any header, and what Slurm's ``sacct -P`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from marketsched.mechanisms.errors import TraceError
+from marketsched.worlds.logs.columns import KNOWN, columns_for, plain, table_of
+from marketsched.worlds.logs.delimited import TextTable, names_in, read_text_table, said_of, separator_of
+from marketsched.worlds.logs.job_log import CANCELLED, FAILED, JobLog
+
+COMPLETED = 1
+# States of Slurm (`man sacct`, JOB STATE CODES) as codes of the Standard Workload Format; others have not ended.
+STATES = {
+    "COMPLETED": COMPLETED,
+    "CANCELLED": CANCELLED,
+    **dict.fromkeys(
+        ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"), FAILED
+    ),
+}
+NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING", "STOPPED")
+
+
+def csv_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
+    """Return a table of text as a log.
+
+    Parameters
+    ----------
+    path : Path
+        Columns with any separator, named by a header line (see `marketsched.worlds.logs.columns`).
+    columns : mapping of str to str, optional
+        Columns of the log, by those of the file that hold them; others are known by their names.
+    strict : bool
+        Refuse a file with a row that cannot be understood, instead of counting it.
+
+    Raises
+    ------
+    TraceError
+        If a column that is needed is missing, or with ``strict`` a row is malformed; the message names the line.
+    """
+    return _log(path, read_text_table(path), columns or {}, strict, f"a table of text, {path.name}")
+
+
+def sacct_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
+    """Return what ``sacct -P`` printed, with any of its fields; steps and jobs that have not ended are left out.
+
+    Nodes are ``NNodes``, else ``AllocNodes``, else ``node=`` of ``AllocTRES``; see `csv_log` for the rest.
+    """
+    found = read_text_table(path)
+    return _log(path, found, columns or {}, strict, f"sacct's output, {path.name}")
+
+
+def is_sacct(header: str) -> bool:
+    """Tell whether a header is one of ``sacct -P``: fields of Slurm between vertical bars."""
+    names = {plain(name) for name in names_in(header)}
+    ends = {"elapsed", "elapsedraw"} & names or {"start", "end"} <= names
+    return separator_of(header) == "|" and "submit" in names and bool(ends)
+
+
+def is_table(header: str) -> bool:
+    """Tell whether a header names, in words of its own, all that a log needs."""
+    try:
+        columns_for(names_in(header), {}, "")
+    except TraceError:
+        return False
+    return True
+
+
+def _log(path: Path, found: TextTable, columns: Mapping[str, str], strict: bool, source: str) -> JobLog:
+    names = columns_for(found.rows.columns.tolist(), columns, str(path))
+    counted: dict[str, int] = {}
+    rows = found.rows
+    if (ids := next((name for name in rows.columns if plain(str(name)) in ("jobid", "jobidraw")), None)) is not None:
+        steps = rows[ids].str.contains(".", regex=False)
+        counted["rows left out: steps of jobs"] = int(steps.sum())
+        rows = rows[~steps]
+    if "status" in names:
+        waiting = _states(rows[names["status"]]).isin(NOT_ENDED)
+        counted["rows left out: jobs that had not ended"] = int(waiting.sum())
+        rows = rows[~waiting]
+    table, faults = table_of(rows, names)
+    faults += found.faults
+    if faults and strict:
+        first = min(faults)
+        raise TraceError(first.what, source=f"{path}:{first.line}", legal="a row that can be read, or no --strict")
+    if faults:
+        counted[f"rows left out: not understood ({said_of(faults)})"] = len(faults)
+    if table.empty:
+        raise TraceError(f"no row can be read ({said_of(faults)})", source=str(path), legal="jobs that have ended")
+    if "status" in table:
+        table["status"] = _codes(table["status"])
+    table = table.rename(columns={"deadline": "deadline_s"})
+    renamed = {ours: theirs for ours, theirs in names.items() if ours != theirs and ours in KNOWN}
+    about = source + (f" ({', '.join(f'{ours} = {theirs}' for ours, theirs in renamed.items())})" if renamed else "")
+    return JobLog.of(table.reset_index(drop=True), about, counted=counted)
+
+
+def _states(column: pd.Series[str]) -> pd.Series[str]:
+    """Return states without what stands behind them, as in ``CANCELLED by 1000`` or ``NODE_FAIL+``."""
+    return column.str.upper().str.extract(r"^\s*([A-Z_]+)")[0].fillna("")
+
+
+def _codes(column: pd.Series[str]) -> pd.Series[float]:
+    numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
+    return numbers.where(numbers.notna(), _states(column).map(STATES).astype(np.float64))

@@ -1,0 +1,114 @@
+"""Logs as tables of text: sacct's output with what is odd in it, and CSV files under foreign names."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError, TraceError
+from marketsched.show.cli import app
+from marketsched.worlds.logs.formats import format_of, read_log
+from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.rule import LogRule
+
+SACCT = """JobID|User|JobName|Partition|Submit|Start|End|Elapsed|Timelimit|AllocTRES|State
+10|ann|train|gpu|2026-03-02T00:00:00|2026-03-02T00:10:00|2026-03-02T01:10:00|01:00:00|08:00:00|cpu=16,gres/gpu=4,node=2|COMPLETED
+10.batch||batch||2026-03-02T00:00:00|2026-03-02T00:10:00|2026-03-02T01:10:00|01:00:00||cpu=16,node=1|COMPLETED
+10.0||train||2026-03-02T00:00:00|2026-03-02T00:10:00|2026-03-02T01:10:00|01:00:00||cpu=16,node=2|COMPLETED
+11_[1-9]|bob|sweep|cpu|2026-03-02T00:05:00|Unknown|Unknown|00:00:00|1-00:00:00||PENDING
+12|bob|sweep|cpu|2026-03-02T00:06:00|2026-03-02T00:06:30|Unknown|02:00:00|1-00:00:00|node=1|RUNNING
+13|bob|sweep|cpu|2026-03-02T00:07:00|Unknown|2026-03-02T00:08:00|00:00:00|UNLIMITED||CANCELLED by 1001
+14|bob|build|cpu|2026-03-02T00:08:00|2026-03-02T00:09:00|2026-03-03T01:09:05|1-01:00:05|UNLIMITED|cpu=8,node=1|TIMEOUT
+15|cat|build|cpu|yesterday|2026-03-02T00:09:00|2026-03-02T00:10:00|00:01:00|01:00:00|node=1|FAILED
+16|cat|a|b|cpu|2026-03-02T00:09:00|2026-03-02T00:09:00|2026-03-02T00:10:00|00:01:00|01:00:00|node=1|FAILED
+"""
+
+
+def test_the_jobs_of_sacct_that_have_ended(tmp_path):
+    (tmp_path / "sacct.txt").write_text(SACCT)
+    assert format_of(tmp_path / "sacct.txt") == "sacct"
+    log = read_log(tmp_path / "sacct.txt", "sacct")
+    assert log.table["run_s"].tolist() == [3600.0, 90_005.0]
+    assert log.table["processors"].tolist() == [2, 1] and log.table["user"].tolist() == ["ann", "bob"]
+    assert log.table["requested_s"].tolist()[0] == 8 * 3600 and log.table["requested_s"].isna().tolist() == [
+        False,
+        True,
+    ]
+    assert log.table["submit_s"].diff().tolist()[1] == 480
+    assert dict(log.counted) == {
+        "rows left out: steps of jobs": 2,
+        "rows left out: jobs that had not ended": 2,
+        "rows left out: not understood (line 9: Submit = 'yesterday'; line 10: 12 fields, not 11)": 2,
+        "rows left out: a run of 0 s": 1,
+        "runs that failed, kept: they took their nodes": 1,
+    }
+
+
+def test_lengths_of_sacct_come_from_any_of_its_columns(tmp_path):
+    rows = "User|Submit|{}|NNodes\nann|2026-03-02 00:00:00|{}|3\n"
+    for names, values in (
+        ("ElapsedRaw|TimelimitRaw", "3600|480"),
+        ("Elapsed|Timelimit", "01:00:00|08:00:00"),
+        ("Start|End|Timelimit", "2026-03-02T00:01:00|2026-03-02T01:01:00|08:00:00"),
+        ("Elapsed|Timelimit", "60:00|08:00:00"),
+    ):
+        (tmp_path / "sacct.out").write_text(rows.format(names, values))
+        log = read_log(tmp_path / "sacct.out", format_of(tmp_path / "sacct.out"))
+        row = log.table.iloc[0]
+        assert (row["run_s"], row["requested_s"], row["processors"]) == (3600.0, 8 * 3600.0, 3)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_foreign_names_zones_and_separators(tmp_path, separator):
+    lines = ["Who,When,Took,Boxes", "ann,2026-03-02T01:00:00+01:00,600,2", '"b, c",2026-03-02T00:30:00Z,0:20:00,1']
+    if separator == ",":
+        lines[2] = '"b c",2026-03-02T00:30:00Z,0:20:00,1'
+    (tmp_path / "own.csv").write_text("\n".join(line.replace(",", separator) for line in lines) + "\n")
+    names = {"user": "Who", "submit_s": "When", "run_s": "Took", "processors": "Boxes"}
+    table = read_log(tmp_path / "own.csv", "csv", names).table
+    assert table["submit_s"].diff().tolist()[1] == 1800 and table["run_s"].tolist() == [600, 1200]
+    for given, message in (
+        ({}, "no column is known to be submit_s, run_s, processors: expected --columns submit_s=COLUMN"),
+        ({**names, "user": "Whom"}, "columns.user: no column 'Whom': expected one of Who, When, Took, Boxes"),
+    ):
+        with pytest.raises(TraceError, match=message):
+            read_log(tmp_path / "own.csv", "csv", given)
+
+
+def test_what_a_log_says_of_values_and_deadlines_is_used(tmp_path):
+    (tmp_path / "own.csv").write_text(
+        "submit_s,run_s,processors,value,deadline\n0,600,2,40,3600\n60,600,1,,\n120,600,1,7.5,100\n"
+    )
+    log = read_log(tmp_path / "own.csv", "csv")
+    market = market_of(log, Window(), LogRule(round_seconds=60.0, durations="revealed"), rng=0)
+    first, drawn, late = (job.truth.value for job in market.jobs)
+    assert (first.value, first.deadline) == (40.0, 61)  # a run that ends at 3600 s has s + d = 61
+    assert late.value == 7.5 and late.deadline == 4  # lies before it could end: worth nothing
+    assert drawn.value not in (40.0, 7.5) and drawn.deadline > 11
+    assert market.notes["values"] == "the log's own, of 2 of 3 jobs"
+    assert market.notes["deadlines"] == "the log's own, of 2 of 3 jobs"
+
+
+def test_a_log_comes_in_with_one_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs").write_text(SACCT)
+    rows = "".join(f"{i % 3};{600 * i};{900 + i};{1 + i % 2}\n" for i in range(40))
+    (tmp_path / "own.csv").write_text("Who;When;Took;Boxes\n" + rows + "x\n")
+    columns = "user=Who,submit_s=When,run_s=Took,processors=Boxes"
+    for call in (["run", "jobs"], ["run", "own.csv", "--columns", columns]):
+        found = CliRunner().invoke(app, [*call, "-m", "first-come", "--json", "--out", call[1] + "-out"])
+        assert found.exit_code == 0 and json.loads(found.stdout)["jobs"] in (2, 40)
+    refused = CliRunner().invoke(app, ["run", "own.csv", "--columns", columns, "--strict", "--out", "no"])
+    assert refused.exit_code == 2 and "own.csv:42: 1 fields, not 4" in refused.stderr
+    wrong = CliRunner().invoke(app, ["run", "own.csv", "--columns", "owner=Who", "--out", "no"])
+    assert wrong.exit_code == 2 and "keys of submit_s, run_s" in wrong.stderr
+    with pytest.raises(InvalidParameterError, match="swf has columns of its own"):
+        Scenario.from_dict({"name": "x", "workload": {"kind": "swf", "path": "jobs", "strict": True}}).workload_of(0)
+
+
+def test_the_machine_is_the_one_the_log_names(tmp_path):
+    head = "; MaxProcs: 128\n"
+    lines = [f"{i} {60 * i} -1 600 {w} -1 -1 -1 -1 -1 1 1 1 1 1 -1 -1 -1\n" for i, w in enumerate((128, 1, 64), 1)]
+    (tmp_path / "own.swf").write_text(head + "".join(lines))
+    assert Scenario.load(tmp_path / "own.swf").workload_of(0).capacity == 128
