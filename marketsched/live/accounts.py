@@ -28,7 +28,7 @@ class Posting(NamedTuple):
 
     account: str
     micro: int  # millionths of a credit, > 0: to the account
-    what: str  # "deposit" or "charge"
+    what: str  # "deposit", "charge" or "no-show"
     job: str | None = None
 
 
@@ -71,7 +71,7 @@ class Accounts:
         InvalidParameterError, EventError
             If the name, the role or the limit is none; if the name is taken.
         """
-        if not isinstance(name, str) or not re.match(OWNER_NAME, name) or name in (MARKET, DEPOSITS):
+        if not isinstance(name, str) or not re.fullmatch(OWNER_NAME, name) or name in (MARKET, DEPOSITS):
             legal = "1 to 32 of a-z, 0-9, _ and -, and neither 'market' nor 'deposits'"
             raise InvalidParameterError(place="owner", value=name, legal=legal)
         if role not in ROLES:
@@ -96,6 +96,10 @@ class Accounts:
         """Return the postings of a job's charge, credits."""
         micro = round(payment * MICRO)
         return [Posting(name, -micro, "charge", job), Posting(MARKET, micro, "charge", job)] if micro else []
+
+    def fee(self, name: str, micro: int, job: str) -> list[Posting]:
+        """Return the postings of the fee of a job that did not come as it announced, millionths."""
+        return [Posting(name, -micro, "no-show", job), Posting(MARKET, micro, "no-show", job)] if micro else []
 
     def book(self, postings: list[Posting]) -> None:
         """Move credits."""

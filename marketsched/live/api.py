@@ -118,6 +118,11 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """The job ran its last round in the round cleared last."""
         return await done(request, calls.complete(request.state.who, job, request.state.said))
 
+    @app.post("/v1/jobs/{job}/withdrawal", responses=problems(404), openapi_extra=body("Withdrawal"))
+    async def withdraw(request: Request, job: JobName) -> Response:
+        """Take the job back: at the no-show fee before it came, at the price of its rounds once it runs."""
+        return await done(request, calls.withdraw(request.state.who, job, request.state.said))
+
     @app.post("/v1/batch", openapi_extra=body("Batch"))
     async def several(request: Request) -> Response:
         """Several calls in one transaction, in their order; each has its own status and answer."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.journal import Row
-from marketsched.live.machine import GONE, OUTCOMES, LiveJob
+from marketsched.live.machine import GONE, OUTCOMES, WITHDRAWN, LiveJob
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, UnknownNameError
@@ -56,7 +56,9 @@ def quote(who: Principal, said: Said) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, said)
         name = turn.market.name_of_next(owner, said.get("name"))
-        return {"round": turn.market.round, **_offered(turn.market.quote(owner, name, given(said, "sow")))}
+        offer = turn.market.quote(owner, name, given(said, "sow"))
+        fee = turn.market.fee(said["sow"]["concurrency"]) / MICRO
+        return {"round": turn.market.round, "no_show_fee": fee, **_offered(offer)}
 
     return work
 
@@ -70,10 +72,12 @@ def submit(who: Principal, said: Said) -> Work:
         owner = _acting_for(turn, who, said)
         name, report = turn.market.name_of_next(owner, said.get("name")), given(said, "sow")
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
-        most = turn.market.check_limit(owner, offer)
+        turn.market.check_announced(owner, report["concurrency"])
+        most = turn.market.check_limit(owner, offer, report["concurrency"])
         turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
         job = turn.market.jobs[name]
-        return {**job.shown(), "round": turn.market.round, **_offered(offer, plan=False)}
+        more = {"round": turn.market.round, "no_show_fee": turn.market.fee(job.nodes) / MICRO}
+        return {**job.shown(), **more, **_offered(offer, plan=False)}
 
     return work
 
@@ -89,6 +93,27 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
         found = _own_job(turn, who, job)
         event = {"event": "arrive", "owner": found.owner, "job": job, **said}
         turn.market.check_arrival(job, event)
+        longest = max(found.longest, default=0)
+        if said.get("duration") is not None and not found.gone and said["duration"] > longest:
+            raise EventError(place="duration", value=said["duration"], legal=f"at most {longest}, as {job} announced")
+        turn.record(event, who.name)
+        return turn.shown([found])[0]
+
+    return work
+
+
+def withdraw(who: Principal, job: str, said: Said) -> Work:
+    """Take a job back: one that has not come costs the fee, one that came or runs the rounds until it ends."""
+    only(said)
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        found = _own_job(turn, who, job)
+        event: dict[str, Any] = {"owner": found.owner, "job": job}
+        if found.state == "running":
+            event |= {"event": "complete", "outcome": WITHDRAWN, "exit_code": None}
+        else:
+            event |= {"event": "withdraw", "micro": turn.market.fee(found.nodes) if found.state == "submitted" else 0}
         turn.record(event, who.name)
         return turn.shown([found])[0]
 
@@ -124,7 +149,7 @@ def jobs(who: Principal, owner: str | None, state: str | None, after: str, limit
             raise UnknownNameError(place="owner", value=owner, legal="your own name")
         begin = _own_job(turn, who, after).rows[0] if after else 0
         # A poller asks for jobs that have not gone: it need not look at all that ever were.
-        among = turn.market.jobs if state is None or state in GONE.values() else turn.market.open
+        among = turn.market.jobs if state is None or state in GONE else turn.market.open
         found = (
             job
             for job in among.values()
@@ -202,6 +227,8 @@ def market(who: Principal, rounds: int) -> Work:
                 "round_ends": None if end is None else end.isoformat(),
             },
             "limits": {size: getattr(config, size) for size in sizes},
+            "no_show_fee": config.no_show_fee,
+            "announced_nodes": config.announced_nodes,
             "load": here.load,
             "usable_nodes": here.usable,
             "rounds_short_of_nodes": here.short_rounds,
@@ -243,7 +270,7 @@ def advance(who: Principal, said: Said) -> Work:
         if turn.market.round + rounds - 1 > turn.market.config.horizon:
             left = turn.market.config.horizon - turn.market.round + 1
             raise EventError(place="rounds", value=rounds, legal=f"at most {left}, by the horizon")
-        rows = [turn.record({"event": "advance"}, who.name) for _ in range(rounds)]
+        rows = [row for _ in range(rounds) for row in turn.clear_round(who.name)]
         return {"round": turn.market.round, "decisions": [each for row in rows for each in row.decisions]}
 
     return work

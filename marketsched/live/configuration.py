@@ -18,6 +18,7 @@ from marketsched.mechanisms.registry import get
 
 HIGHEST_VALUE = 1e9  # credits: charges are kept as whole millionths in 64 bits
 MAY_CHANGE = ("requests_per_second",)  # of a market that is there: what no decision depends on
+BEFORE_FEES = {"no_show_fee": 0.0}  # what markets have that were made before these keys were known
 
 
 class ManualClock(Strict):
@@ -49,6 +50,8 @@ class LiveConfig(ReplayConfig):
     horizon: Count = LAST_ROUND  # left out: the market goes on
     clock: Clock = ManualClock(kind="manual")
     requests_per_second: Positive = 1000.0  # of one token
+    no_show_fee: Annotated[float, Field(ge=0, le=HIGHEST_VALUE)] = 1.0  # credits a node; of jobs that do not come
+    announced_nodes: Count | None = None  # the most that one owner may announce before they come; None: no limit
 
     @model_validator(mode="after")
     def _charges_fit(self) -> Self:
@@ -81,6 +84,8 @@ class LiveConfig(ReplayConfig):
             before = stored.get(key)
             if key == "clock" and isinstance(before, Mapping) and before.get("first_round") and now["kind"] == "wall":
                 now = {"first_round": before["first_round"], **now}  # left out: as it was
+            if key in BEFORE_FEES and key not in self.model_fields_set:
+                continue
             if key not in MAY_CHANGE and now != before:
                 raise InvalidParameterError(place=key, value=now, legal=f"{before!r}, as this market was made with")
 
@@ -100,6 +105,11 @@ def live_config(config: LiveConfig | Mapping[str, Any] | str | PathLike[str]) ->
     if isinstance(config, Mapping):
         return validated(LiveConfig, dict(config), "config")
     return validated(LiveConfig, read_yaml(config), str(config))
+
+
+def stored_config(stored: Mapping[str, Any]) -> LiveConfig:
+    """Return the configuration that a database holds, also one that is older than some of the keys."""
+    return live_config({**BEFORE_FEES, **stored})
 
 
 def moment(text: str) -> datetime:

@@ -56,6 +56,7 @@ _BODIES = {
     "Submission": _object(("sow",), sow=_SOW, owner=_OWNER, name={"type": "string", "pattern": LABEL}),
     "Arrival": _object((), signal=_SIGNAL, duration=_ROUND),
     "Completion": _object((), outcome={"type": "string", "enum": list(OUTCOMES)}, exit_code=_CODE),
+    "Withdrawal": _object(()),
     "Rounds": _object((), rounds={"type": "integer", "minimum": 1, "maximum": MOST_ROUNDS}),
     "Nodes": _object(
         ("usable",),

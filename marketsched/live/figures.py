@@ -9,9 +9,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from marketsched.live.accounts import MICRO
+from marketsched.live.machine import GONE
 from marketsched.live.service import LiveService
 
-STATES = ("submitted", "arrived", "running", "completed", "dropped", "cancelled", "evicted")
+STATES = ("submitted", "arrived", "running", *GONE)
 
 
 class Figures:
@@ -57,7 +58,7 @@ class _OfMarket(Collector):
             yield CounterMetricFamily(f"marketsched_{name}", text, value)
         for name, text, micro in (
             ("deposited_credits", "Credits that operators deposited.", market.accounts.deposited),
-            ("revenue_credits", "Credits that completed jobs were charged.", market.accounts.market),
+            ("revenue_credits", "Credits that jobs were charged.", market.accounts.market),
         ):
             yield GaugeMetricFamily(f"marketsched_{name}", text, micro / MICRO)
         overdue = service.clock.overdue(market.round)

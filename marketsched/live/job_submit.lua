@@ -36,6 +36,22 @@ local function announced(name)
   return nil, name .. " is not announced, or has come already (marketsched live submit; then wait a second)"
 end
 
+-- What would take more than was announced, or a place without using it; nil where there is nothing of that kind.
+local function more_than_announced(job)
+  if job.partition ~= nil and job.partition ~= "" and job.partition ~= PARTITION then
+    return "expected --partition=" .. PARTITION .. " alone: a job of the market waits in no other"
+  end
+  if job.array_inx ~= nil and job.array_inx ~= "" then
+    return "expected no --array: each task is announced by itself"
+  end
+  if job.het_job_offset ~= nil and job.het_job_offset < slurm.NO_VAL then
+    return "expected one job, not several joined by ':'"
+  end
+  if job.begin_time ~= nil and job.begin_time > os.time() then
+    return "expected no --begin: a job comes when it is ready, and the market starts it"
+  end
+end
+
 local function wanted_nodes(job)
   if job.min_nodes ~= nil and job.min_nodes ~= slurm.NO_VAL then return job.min_nodes end
   return 1
@@ -47,6 +63,8 @@ function slurm_job_submit(job, partitions, uid)
   if name == nil then
     return refuse("expected --comment=market:JOB, the name under which its statement of work was submitted")
   end
+  local why = more_than_announced(job)
+  if why ~= nil then return refuse(why) end
   if job.max_nodes ~= nil and job.max_nodes ~= slurm.NO_VAL and job.max_nodes ~= wanted_nodes(job) then
     return refuse("expected one number of nodes, such as --nodes=" .. wanted_nodes(job))
   end

@@ -9,9 +9,10 @@ its last round in t. What is checked here is checked before anything is changed.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -28,7 +29,16 @@ from marketsched.play.replaying import Decision, Replayer
 LABEL = r"^[A-Za-z0-9_.-]{1,64}$"
 LONGEST_SIGNAL = 100  # characters
 OUTCOMES = ("done", "failed", "node-failed")  # of a completion; the last one is not charged
-GONE = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
+OVERRUN, WITHDRAWN = "overrun", "withdrawn"  # outcomes that the market itself gives
+ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
+GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
+REASONS = {  # of jobs that announced what came
+    "drop": "its plan has no start for this arrival and signal: nothing that was left was worth its price",
+    "cancel": "it had to make room before its start: the nodes it counted on are taken (last come, first out)",
+    "evict": "it had to make room while it ran (last come, first out); it pays nothing",
+}
+NAMED_CASES = 6  # of a statement, in a reason
+LARGEST_SUM = 2**63 - 1  # millionths, of any account
 Event = Mapping[str, Any]
 
 
@@ -49,6 +59,7 @@ class LiveJob:
     nodes: int
     plan: list[list[Any]] | None  # [arrival, signal, start or null]; None once it has gone: the journal has it
     most: int  # millionths of a credit: the highest price of its plan, while it is in the market
+    longest: list[int]  # rounds, for each case of the plan: the longest duration announced; empty once it has gone
     state: str = "submitted"
     arrived: int | None = None
     start: int | None = None
@@ -56,20 +67,36 @@ class LiveJob:
     charge: int | None = None  # millionths
     outcome: str | None = None
     exit_code: int | None = None
+    reason: str | None = None  # why it left the market without being served
     rows: tuple[int, ...] = ()  # of the journal, that are about it; the first is its submission
+    may_run: int = 0  # rounds, once it has arrived: the longest duration announced for this case
+    ends_itself: bool = False  # its duration was given at its arrival
 
     @property
     def gone(self) -> bool:
         """True once it is no longer in the market."""
-        return self.state in GONE.values()
+        return self.state in GONE
+
+    def booked(self, arrival: int, signal: Any) -> int:
+        """Return for how many rounds it may run, if it arrives so: the longest duration announced for that case.
+
+        A case that was not announced, which only queues without plans start, has the longest one of all.
+        """
+        cases = zip(self.plan or (), self.longest, strict=True)
+        return next((most for (a, seen, _), most in cases if (a, seen) == (arrival, signal)), max(self.longest))
+
+    def announced(self, arrival: int, signal: Any) -> bool:
+        """Tell whether a case is one of its statement."""
+        return any((a, seen) == (arrival, signal) for a, seen, _ in self.plan or ())
 
     def shown(self, plan_of_gone: list[list[Any]] | None = None) -> dict[str, Any]:
         """Return it as plain data; the plan of a job that has gone is not kept here, and has to be given."""
         starts = self.plan or plan_of_gone or []
         plan = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in starts]
         charge = None if self.charge is None else self.charge / MICRO
-        same = ("owner", "state", "submitted", "nodes", "arrived", "start", "end", "outcome", "exit_code")
-        return {"job": self.name, **{key: getattr(self, key) for key in same}, "plan": plan, "charge": charge}
+        same = ("owner", "state", "submitted", "nodes", "arrived", "start", "end", "outcome", "exit_code", "reason")
+        more = {"booked": self.may_run or None, "plan": plan, "charge": charge}
+        return {"job": self.name, **{key: getattr(self, key) for key in same}, **more}
 
 
 class LiveMarket:
@@ -106,7 +133,9 @@ class LiveMarket:
         self.short_rounds = 0
         self._replayer = Replayer(config)
         self._arrivals: list[dict[str, Any]] = []  # of the open round, in the order of their reports
-        self._rounds_with_events = 0  # the last round of which the replayer has read something
+        self._limits: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the round that ends what they booked
+        self._expected: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the last round of their arrival
+        self.owed = 0  # millionths: what the open jobs may cost together
 
     # -- what can be looked at ----------------------------------------------------------------------------
 
@@ -156,7 +185,7 @@ class LiveMarket:
             while f"{owner.name}.{number}" in self.jobs:
                 number += 1
             return f"{owner.name}.{number}"
-        if not isinstance(label, str) or not re.match(LABEL, label):
+        if not isinstance(label, str) or not re.fullmatch(LABEL, label):
             raise InvalidParameterError(place="name", value=label, legal="1 to 64 of A-Z, a-z, 0-9, _, . and -")
         if f"{owner.name}.{label}" in self.jobs:
             raise EventError(f"job = {owner.name + '.' + label!r} was submitted before", legal="a new name")
@@ -177,9 +206,31 @@ class LiveMarket:
             _check_signal(row.get("signal"))
         return self._replayer.mechanism.quote(job, sow)
 
-    def check_limit(self, owner: Account, offer: Offer) -> int:
-        """Return the most that a plan can cost, in millionths, or raise EventError if the owner's limit forbids it."""
+    def fee(self, nodes: int) -> int:
+        """Return what an announcement of so many nodes costs that does not come as it said, millionths."""
+        return round(self.config.no_show_fee * nodes * MICRO)
+
+    def check_announced(self, owner: Account, nodes: int) -> None:
+        """Raise EventError if an owner announced too much that has not come yet, to announce so many nodes more."""
+        most = self.config.announced_nodes
+        if most is None:
+            return
+        waiting = sum(job.nodes for job in self.open.values() if job.owner == owner.name and job.state == "submitted")
+        if waiting + nodes > most:
+            legal = f"at most {max(0, most - waiting)}: {waiting} of {most} are announced and have not come"
+            raise EventError(place="concurrency", value=nodes, legal=legal)
+
+    def check_limit(self, owner: Account, offer: Offer, nodes: int) -> int:
+        """Return the most that a plan can cost, in millionths; an announcement that does not come costs its fee.
+
+        Raises
+        ------
+        EventError
+            If the owner's limit forbids it, or the ledger could not hold what all open jobs may cost.
+        """
+        fee = self.fee(nodes)
         most = max((round(run.price * MICRO) for run in offer.runs), default=0)
+        most = max(most, fee)
         if owner.limit is not None:
             owed = sum(job.most for job in self.open.values() if job.owner == owner.name)
             left = owner.balance + owner.limit - owed
@@ -188,7 +239,36 @@ class LiveMarket:
                     place="account", value=most / MICRO,
                     legal=f"a plan of at most {left / MICRO:g} credits, by the limit of {owner.name}",
                 )  # fmt: skip
+        # A mechanism that makes prices at arrival charges at most the highest value there is.
+        possible = most if offer.runs else max(most, round(self.config.max_value * MICRO))
+        if self.accounts.market + self.owed + possible > LARGEST_SUM:
+            legal = f"sums of at most {LARGEST_SUM / MICRO:g} credits, which the open jobs may reach"
+            raise EventError(place="account", value=possible / MICRO, legal=legal)
         return most
+
+    def due(self) -> Iterator[dict[str, Any]]:
+        """Yield the events that the end of the open round brings with it, to be taken before it is cleared.
+
+        A job that ran for as long as it booked is complete, whether its work is done or not, and pays for what it
+        booked: the paper's rule, by which evicted jobs pay nothing, is for those that the mechanism evicts. A job
+        that did not come in a round, or not with a signal, that it announced costs its owner the fee.
+        """
+        for name in self._limits.get(self.round, ()):
+            job = self.jobs[name]
+            used = job.state == "running" and job.start is not None and self.round - job.start >= job.may_run
+            if used and not job.ends_itself:
+                outcome = job.outcome or OVERRUN
+                yield {"event": "complete", "owner": job.owner, "job": name, "outcome": outcome, "exit_code": None}
+        for name in self._expected.get(self.round, ()):
+            if self.jobs[name].state == "submitted":
+                yield self._miss(self.jobs[name])
+        for line in self._arrivals:
+            job = self.jobs[line["job"]]
+            if job.state == "arrived" and job.reason is not None and job.charge is None:
+                yield self._miss(job)
+
+    def _miss(self, job: LiveJob) -> dict[str, Any]:
+        return {"event": "missed", "owner": job.owner, "job": job.name, "micro": self.fee(job.nodes)}
 
     # -- events -------------------------------------------------------------------------------------------
 
@@ -217,9 +297,11 @@ class LiveMarket:
         decisions = self._replayer.take(line)
         owner.submitted += 1
         nodes, starts = event["sow"]["concurrency"], decisions[-1]["starts"]
-        job = LiveJob(name, owner.name, self.round, nodes, starts, event.get("most", 0))
+        job = LiveJob(name, owner.name, self.round, nodes, starts, event.get("most", 0), _longest(event["sow"], starts))
         self.jobs[name] = self.open[name] = job
         self.tally[job.state] += 1
+        self.owed += job.most
+        self._expected[max(arrival for arrival, *_ in starts)].append(name)
         return Applied(decisions, [])
 
     def check_arrival(self, name: str, event: Event) -> None:
@@ -240,6 +322,11 @@ class LiveMarket:
         job.arrived = self.round
         if not job.gone:
             self._turns(job, "arrived")
+            signal = self._replayer.check_arrival(job.name, event)[2]
+            job.ends_itself = event.get("duration") is not None
+            job.may_run = job.booked(self.round, signal)
+            if not job.announced(self.round, signal):
+                job.reason = _unannounced(job, signal)
         line = {key: event[key] for key in ("job", "signal", "duration") if key in event}
         self._arrivals.append({"round": self.round, "event": "arrive", **line})
         return Applied([], [])
@@ -253,6 +340,8 @@ class LiveMarket:
             decisions += self._replayer.take(line)
         decisions += self._replayer.take({"round": now, "event": "end"})
         self._arrivals.clear()
+        self._limits.pop(now, None)
+        self._expected.pop(now, None)
         self.short_rounds += self.usable is not None and self.usable < self.config.capacity
         return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
 
@@ -264,6 +353,29 @@ class LiveMarket:
         decisions = self._replayer.take(line)
         job.outcome, job.exit_code = event.get("outcome", "done"), event.get("exit_code")
         return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
+
+    def _missed(self, event: Event) -> Applied:
+        job = self.job(event["job"])
+        if job.state == "submitted":
+            self._turns(job, "missed")
+            job.end, job.reason = self.round, "it did not come in a round that it announced"
+        return Applied([], self._fee(job, event["micro"]))
+
+    def _withdraw(self, event: Event) -> Applied:
+        job = self.job(event["job"])
+        if job.state not in ("submitted", "arrived"):
+            raise EventError(f"withdrawal of {job.name!r}, which is {job.state}", legal="a job that has not started")
+        job.outcome = WITHDRAWN
+        if job.state == "arrived":  # its start is settled: it ends with the first round
+            job.may_run = 1
+            return Applied([], [])
+        self._turns(job, "withdrawn")
+        job.end, job.reason = self.round, "withdrawn by its owner"
+        return Applied([], self._fee(job, event["micro"]))
+
+    def _fee(self, job: LiveJob, micro: int) -> list[Posting]:
+        job.charge = micro
+        return self.accounts.fee(job.owner, micro, job.name)
 
     def _owner(self, event: Event) -> Applied:
         account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"))
@@ -287,24 +399,50 @@ class LiveMarket:
         self.tally[state] += 1
         job.state = state
         if job.gone:
-            job.plan, job.most = None, 0
+            self.owed -= job.most
+            job.plan, job.most, job.longest = None, 0, []
             del self.open[job.name]
 
     def _note(self, decision: Decision) -> Iterator[Posting]:
         """Note what became of a job, and yield what is charged for it."""
         job, kind = self.jobs[decision["job"]], decision["event"]
+        if job.gone:  # missed or withdrawn: the mechanism, which does not know it, lets go of it now
+            return
         if kind == "start":
-            self._turns(job, "running")
             job.start = decision["round"]
-        elif kind in GONE:
-            self._turns(job, GONE[kind])
+            self._limits[job.start + max(1, job.may_run)].append(job.name)
+            self._turns(job, "running")
+        elif kind == "requeue":
+            job.start = None
+            self._turns(job, "arrived")
+        elif kind in ENDS:
+            job.reason = job.reason or REASONS.get(kind)
+            self._turns(job, ENDS[kind])
             job.end = decision.get("completion", decision["round"])
         if kind == "complete":
             job.outcome = job.outcome or "done"
             payment = 0.0 if job.outcome == "node-failed" else decision["payment"]
             postings = self.accounts.charge(job.owner, payment, job.name)
-            job.charge = postings[-1].micro if postings else 0
+            job.charge = (job.charge or 0) + (postings[-1].micro if postings else 0)
             yield from postings
+
+
+def _longest(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
+    """Return the longest duration announced for each case, rounds; a signal that is left out is the duration."""
+    found: dict[tuple[int, Any], int] = {}
+    for row in report["requirements"]:
+        case = (row["arrival"], row.get("signal", row["duration"]))
+        found[case] = max(row["duration"], found.get(case, 0))
+    longest = max(found.values())
+    return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
+
+
+def _unannounced(job: LiveJob, signal: Any) -> str:
+    """Say what a job announced that came otherwise."""
+    cases = [f"{arrival} with signal {json.dumps(seen)}" for arrival, seen, _ in (job.plan or ())[:NAMED_CASES]]
+    more = ", ..." if len(job.plan or ()) > NAMED_CASES else ""
+    came = f"it came in round {job.arrived} with signal {json.dumps(signal)}"
+    return f"{came}, which was not announced; announced: round {', '.join(cases)}{more}"
 
 
 def _check_signal(signal: object) -> None:

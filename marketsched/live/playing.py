@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.live.accounts import DEPOSITS, MARKET
-from marketsched.live.configuration import LiveConfig, live_config
+from marketsched.live.configuration import LiveConfig, stored_config
 from marketsched.live.journal import Journal, JournalError, Row
 from marketsched.live.machine import LiveMarket
 from marketsched.mechanisms.errors import MarketschedError, shown
@@ -149,7 +149,7 @@ def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> It
         known = journal.market()
         if known is None:
             raise JournalError("the database holds no market")
-        config = live_config(known["configuration"])
+        config = stored_config(known["configuration"])
         if what == "config":
             yield dump_yaml(config.for_replay()).rstrip()
         elif what == "events":

@@ -25,7 +25,7 @@ from typing import Any
 
 from marketsched import __version__
 from marketsched.live.clock import Clock
-from marketsched.live.configuration import LiveConfig, live_config, utc_text
+from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
 from marketsched.live.journal import Batch, Journal, JournalError, Row
 from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import play_journal, rehearse
@@ -231,7 +231,7 @@ class LiveService:
                     break
                 late = {"late_seconds": round(overdue, 3)} if self.clock.late(overdue) else {}
                 try:
-                    Turn(self, batch).record({"event": "advance", **late}, CLOCK)
+                    Turn(self, batch).clear_round(CLOCK, **late)
                 except Exception:  # a fault of the mechanism: the journal does not hold the round, so it is tried again
                     log.exception("round %d cannot be cleared", self.market.round)
                     self._fall("a round cannot be cleared: see the log")
@@ -339,9 +339,11 @@ class LiveService:
             self.journal.make_market(config.name, config.stored(), made, __version__)
             self.config, self.created = config, made
         else:
-            stored = live_config(known["configuration"])
+            stored = stored_config(known["configuration"])
             if config is not None:
                 config.check_same(stored.stored())
+                kept = {key: getattr(stored, key) for key in BEFORE_FEES}
+                config = config.model_copy(update=kept)
             self.config, self.created = config or stored, known["created"]
         self.clock = make_clock(self.config, self.created)
         return known is None

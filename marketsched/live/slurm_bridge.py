@@ -29,12 +29,13 @@ from marketsched.live.slurm_pairs import (
     successor,
 )
 from marketsched.live.slurm_plugin import write_announced
-from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.ranges import Amount, check_fields
 from marketsched.slurm.commands import Slurm, SlurmError, SlurmJob
 
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
 NOT_FOUND, CONFLICT = 404, 409
+CGROUP = "proctrack/cgroup"
 ROUND_S = 60.0  # of a market with a manual clock, whose rounds have no length
 LOOKS = 3  # in a row at which Slurm does not know a running job, before it counts as lost
 
@@ -153,9 +154,16 @@ class SlurmBridge:
         self._gone: dict[str, MarketJob | None] = {}  # jobs of the market that will never change again
         self._remark: tuple[int, tuple[str, ...], tuple[str, ...]] | None = None
         self._statements: dict[str, dict[str, Any]] = {}
-        self._round, self._round_s = 1, ROUND_S
+        self._round, self._round_s, self._timed = 1, ROUND_S, False
         self._short_since: float | None = None  # of nodes
         self._missing: dict[str, int] = {}  # looks in a row without them, by job
+
+    def check_cluster(self) -> None:
+        """Raise InvalidParameterError unless Slurm ends every process of a job when the job ends."""
+        found = self.slurm.configuration().get("ProctrackType", "none")
+        if found != CGROUP:
+            legal = f"{CGROUP}: with others a process that leaves its session outlives its job, and pays nothing"
+            raise InvalidParameterError(place="ProctrackType", value=found, legal=legal)
 
     def run(self, wake: threading.Event, stop: threading.Event, interval: float = 1.0) -> None:
         """Look and mend until ``stop`` is set, every ``interval`` seconds, and at once when ``wake`` is."""
@@ -202,6 +210,7 @@ class SlurmBridge:
         queue = self.slurm.jobs(self.rules.partition)  # before the market: what was started is in its journal
         usable = self.slurm.usable_nodes(self.rules.partition)
         here = self.market.market()
+        self._timed = here["clock"]["round_seconds"] is not None
         self._round, self._round_s = here["round"], here["clock"]["round_seconds"] or ROUND_S
         known = {
             row["job"]: MarketJob.of(row, order)
@@ -221,7 +230,7 @@ class SlurmBridge:
             self._short_since = self._short_since or time.monotonic()
             if time.monotonic() - self._short_since < self.rules.node_patience:
                 usable = capacity
-        return View(known, queue, self._round, capacity, usable, self.rules.check_users)
+        return View(known, queue, self._round, capacity, usable, self.rules.check_users, self.rules.partition)
 
     def _finished(self, name: str) -> MarketJob | None:
         """Return a job that is not open; None: there is none of this name."""
@@ -240,7 +249,7 @@ class SlurmBridge:
     def _take(self, action: Action, view: View) -> None:
         match action.kind:
             case "release":
-                self.slurm.release(action.number)
+                self._release(action, _mate(view, action))
             case "hold":
                 self.slurm.hold(action.number)
             case "stop":
@@ -255,6 +264,16 @@ class SlurmBridge:
                 self._announce(_mate(view, action))
             case "again" | "take_back":
                 self._again(action, view)
+
+    def _release(self, action: Action, mate: SlurmJob) -> None:
+        """Let a job start now, for as long as it booked; rounds of a manual clock have no length, and limit nothing."""
+        if self._timed:
+            booked = math.ceil(self.market.job(action.job)["booked"] * self._round_s / 60)  # minutes
+            if not 0 < mate.limit <= booked:
+                self.slurm.update(JobId=action.number, TimeLimit=booked)
+        if mate.begins_later:
+            self.slurm.update(JobId=action.number, StartTime="now")
+        self.slurm.release(action.number)
 
     def _stop(self, action: Action) -> None:
         if self.rules.on_evict == "cancel" and "evicted" in action.why:
@@ -284,9 +303,9 @@ class SlurmBridge:
                 raise
 
     def _is_early(self, action: Action) -> bool:
-        """Tell whether a job came before the first round in which it was announced: it is held until then."""
-        first: int = min(point["arrival"] for point in self._statement(action.job)["requirements"])
-        return first > self._round
+        """Tell whether a job came before a round in which it was announced: it is held until the next of them."""
+        announced = {point["arrival"] for point in self._statement(action.job)["requirements"]}
+        return self._round not in announced and max(announced) > self._round
 
     def _arrive(self, action: Action, mate: SlurmJob) -> None:
         points = self._statement(action.job)["requirements"]

@@ -31,6 +31,9 @@ def bridge(
         float, typer.Option(help="Seconds for which nodes are missing before jobs make room.", min=0.0)
     ] = 30.0,
     one_user: OneUserOption = False,
+    any_proctrack: Annotated[
+        bool, typer.Option("--any-proctrack", help="Start although processes can outlive their jobs (no cgroups).")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print what is done.")] = False,
     url: UrlOption = None,
     token_file: TokenOption = None,
@@ -53,8 +56,11 @@ def bridge(
             signal.signal(number, end)
         rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
+        found = SlurmBridge(client, Slurm(), rules, say)
+        if not any_proctrack:
+            found.check_cluster()
         wake_on_events(stream, wake)
-        SlurmBridge(client, Slurm(), rules, say).run(wake, stop, interval)
+        found.run(wake, stop, interval)
 
 
 @live_app.command("slurm-plugin", no_args_is_help=True)

@@ -15,7 +15,9 @@ worked.
 | running | runs, and nodes are down | last come first: complete without a charge, submit again under a new name |
 | running | unknown | complete, failed |
 | dropped, cancelled | waits | cancel |
-| evicted, completed | has nodes | take them away: back to the queue, held, or cancelled |
+| evicted | has nodes | take them away: back to the queue, held, or cancelled |
+| completed | has nodes | cancel: it ran for all the rounds that it booked |
+| any | several jobs in one, or in other partitions, too | cancel |
 | unknown | any | announce its statement, if the comment holds one; else cancel |
 """
 
@@ -49,6 +51,8 @@ class MarketJob:
         Of submission.
     start : int, optional
         The round in which it was started.
+    outcome : str, optional
+        How it ended.
     """
 
     job: str
@@ -57,11 +61,12 @@ class MarketJob:
     nodes: int
     order: int = 0
     start: int | None = None
+    outcome: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any], order: int = 0) -> MarketJob:
         """Read a job of the service."""
-        return cls(row["job"], row["owner"], row["state"], int(row["nodes"]), order, row["start"])
+        return cls(row["job"], row["owner"], row["state"], int(row["nodes"]), order, row["start"], row["outcome"])
 
     @property
     def gone(self) -> bool:
@@ -121,6 +126,7 @@ class View:
     capacity: int
     usable: int
     check_users: bool = True
+    partition: str = "market"
 
 
 @dataclass(frozen=True)
@@ -182,6 +188,9 @@ def _pairs(view: View) -> tuple[dict[str, SlurmJob | None], list[Action]]:
     for mate in view.queue:
         name = name_of(mate.comment)
         job = view.market.get(name or "")
+        if not mate.over and (shape := _several(mate, view)):
+            actions.append(Action("cancel", "", mate.leader or mate.id, shape))
+            continue
         if job is not None and not (why := _misfit(job, mate, view)):
             of.setdefault(job.job, []).append(mate)
         elif not mate.over:
@@ -192,11 +201,22 @@ def _pairs(view: View) -> tuple[dict[str, SlurmJob | None], list[Action]]:
                 actions.append(Action("cancel", "", mate.id, why))
     pairs: dict[str, SlurmJob | None] = {name: None for name, job in view.market.items() if not job.gone}
     for name, mates in of.items():
+        if view.market[name].state in ("submitted", "arrived"):  # what is over of these never ran for it
+            mates = [mate for mate in mates if not mate.over] or mates
         best = min(mates, key=_rank)
         pairs[name] = best
         why = f"{name} is job {best.id} already"
         actions += [Action("cancel", "", mate.id, why) for mate in mates if mate is not best and not mate.over]
     return pairs, actions
+
+
+def _several(mate: SlurmJob, view: View) -> str:
+    """Say why a job of Slurm could take more than one job of the market; empty: it cannot."""
+    if mate.parts:
+        return f"{mate.parts} is several jobs, and the market starts one"
+    if mate.partitions not in ((), (view.partition,)):
+        return f"it waits in {', '.join(mate.partitions)}, and the market has {view.partition} alone"
+    return ""
 
 
 def _misfit(job: MarketJob, mate: SlurmJob, view: View) -> str:
@@ -223,6 +243,9 @@ def _mend(job: MarketJob, mate: SlurmJob | None, *, moved_on: bool) -> list[Acti
         return [_completion(job, mate)] if mate is None or mate.over else []
     if mate is None or mate.over or (mate.held and job.state in ("evicted", "completed")):
         return []
+    if mate.active and job.state == "completed":
+        how = "it used all the rounds that it booked" if job.outcome == "overrun" else job.outcome or job.state
+        return [Action("cancel", job.job, mate.id, how)]
     if mate.active:
         return [Action("stop", job.job, mate.id, f"{job.state} by the market")]
     if job.state == "evicted":

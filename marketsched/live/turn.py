@@ -48,6 +48,11 @@ class Turn:
         self.recorded = row
         return row
 
+    def clear_round(self, by: str, **more: Any) -> list[Row]:
+        """Clear the open round, and before it what its end brings with it; return the rows."""
+        rows = [self.record(event, by) for event in list(self.market.due())]
+        return [*rows, self.record({"event": "advance", **more}, by)]
+
     def rows(self, seqs: Sequence[int]) -> list[Row]:
         """Return rows of the journal, those too that the transaction at hand will write."""
         unwritten = {row.seq: row for row in self._batch.rows}

@@ -55,6 +55,14 @@ class SlurmJob:
         How many times it was put back into the queue.
     limit : int
         Its time limit, minutes.
+    partitions : tuple of str
+        Those it may run in; of one that runs, the one it is in.
+    leader : int
+        The job that its parts are cancelled by: its own number, or that of its array or heterogeneous job.
+    parts : str
+        What makes it several jobs: "an array", "a heterogeneous job"; empty: it is one.
+    begins_later : bool
+        It was submitted with a time before which it does not start.
 
     Examples
     --------
@@ -80,6 +88,10 @@ class SlurmJob:
     exit_code: int
     restarts: int
     limit: int
+    partitions: tuple[str, ...] = ()
+    leader: int = 0
+    parts: str = ""
+    begins_later: bool = False
 
     @property
     def active(self) -> bool:
@@ -95,6 +107,9 @@ class SlurmJob:
     def of(cls, row: Mapping[str, Any]) -> SlurmJob:
         """Read one job of ``squeue --json``."""
         status = int(row["exit_code"] or 0)
+        started = float(row["start_time"] or 0)
+        if row["job_state"] == "PENDING" or (row["job_state"] == "CANCELLED" and started == row["end_time"]):
+            started = 0.0  # it has none yet; or was cancelled as it waited
         return cls(
             id=int(row["job_id"]),
             name=str(row["name"]),
@@ -105,11 +120,15 @@ class SlurmJob:
             held=row["job_state"] == "PENDING" and row["priority"] == 0,
             nodes=int(row["node_count"] or 0),
             submitted=float(row["submit_time"] or 0),
-            started=float(row["start_time"] or 0) if row["job_state"] != "PENDING" else 0.0,
+            started=started,
             ended=float(row["end_time"] or 0),
             exit_code=status >> 8 if status & 0x7F == 0 else 128 + (status & 0x7F),
             restarts=int(row["restart_cnt"] or 0),
             limit=int(row["time_limit"] or 0),
+            partitions=tuple(str(row.get("partition") or "").split(",")),
+            leader=int(row.get("het_job_id") or row.get("array_job_id") or row["job_id"]),
+            parts="a heterogeneous job" if row.get("het_job_id") else "an array" if row.get("array_job_id") else "",
+            begins_later=row["job_state"] == "PENDING" and bool(row.get("eligible_time")),
         )
 
 
@@ -172,7 +191,8 @@ class Slurm:
             raise SlurmError(str(found["errors"][0].get("description", found["errors"][0])), source="squeue --json")
         rows = found["jobs"]
         return sorted(
-            (SlurmJob.of(row) for row in rows if partition in (None, row["partition"])), key=lambda job: job.id
+            (job for job in map(SlurmJob.of, rows) if partition is None or partition in job.partitions),
+            key=lambda job: job.id,
         )
 
     def submit(self, script: str, *options: str) -> int:
@@ -198,6 +218,11 @@ class Slurm:
     def update(self, **fields: object) -> None:
         """``scontrol update`` with these fields, such as ``JobId=7, TimeLimit=30``."""
         self.run("scontrol", "update", *(f"{name}={value}" for name, value in fields.items()))
+
+    def configuration(self) -> dict[str, str]:
+        """Return what ``scontrol show config`` prints, by key."""
+        lines = (line.partition("=") for line in self.run("scontrol", "show", "config").splitlines())
+        return {key.strip(): value.strip() for key, mark, value in lines if mark}
 
     def node_states(self, partition: str) -> dict[str, str]:
         """Return the state of each node of a partition, in small letters, by name; a trailing star says: no answer."""

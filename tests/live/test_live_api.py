@@ -64,6 +64,7 @@ CALLS = {  # call: its body, and the status for operator, reader, ann (whose job
     ("POST", "/v1/jobs/ann.runs/arrival"): ({"signal": 1}, CONFLICT, FORBIDDEN, CONFLICT, UNKNOWN),
     ("POST", "/v1/jobs/ann.runs/arrival?simulated"): ({"duration": 1}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/jobs/ann.open/completion"): ({}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
+    ("POST", "/v1/jobs/ann.none/withdrawal"): ({}, UNKNOWN, FORBIDDEN, UNKNOWN, UNKNOWN),
     ("POST", "/v1/batch"): ({"calls": [{"call": "advance", "body": {"rounds": 0}}]}, OK, FORBIDDEN, OK, OK),
     ("POST", "/v1/batch?none"): ({"calls": []}, 422, FORBIDDEN, 422, 422),
     ("GET", "/v1/account"): (None, OK, FORBIDDEN, OK, OK),

@@ -174,17 +174,17 @@ def test_a_refused_event_changes_nothing(case):
 
 
 def test_a_limit_counts_what_open_jobs_may_cost():
-    market = market_of(PLAIN)
+    market = market_of({**PLAIN, "no_show_fee": 0.0})
     market.apply({"event": "owner", "owner": "ben", "role": "owner", "limit": 1.0}, 2)
     ben = market.accounts.get("ben")
     for number, report in enumerate((sow(), sow())):
         offer = market.quote(ben, f"ben.{number}", report)
-        most = market.check_limit(ben, offer)
+        most = market.check_limit(ben, offer, 1)
         market.apply({"event": "submit", "owner": "ben", "job": f"ben.{number}", "sow": report, "most": most}, 3)
-    error = refused(EventError, market.check_limit, ben, market.quote(ben, "ben.3", sow()))
+    error = refused(EventError, market.check_limit, ben, market.quote(ben, "ben.3", sow()), 1)
     assert "at most 0 credits" in str(error)
     market.apply({"event": "deposit", "owner": "ben", "credits": 0.5}, 4)
-    assert market.check_limit(ben, market.quote(ben, "ben.3", sow())) == 500_000
+    assert market.check_limit(ben, market.quote(ben, "ben.3", sow()), 1) == 500_000
 
 
 def test_the_market_ends_with_its_horizon():

@@ -386,10 +386,10 @@ def test_jobs_are_listed_page_by_page_whatever_became_of_them(tmp_path):
 
     assert names(None) == (["1", "2", "3"], True) and names(None, "ann.3") == (["4", "5", "6"], True)
     assert names(None, "ann.6") == (["7"], False) and names("completed", "ann.1") == (["2"], False)
-    assert names("submitted") == (["3", "4", "5"], True) and names("submitted", "ann.2", 9)[0] == list("34567")
-    assert +service.market.tally == {"completed": 2, "submitted": 5} and list(service.market.open) == [
-        f"ann.{n}" for n in range(3, 8)
-    ]
+    assert names("submitted", limit=2) == (["4", "5"], True) and names("submitted", "ann.2", 9)[0] == list("4567")
+    assert names("missed") == (["3"], False)  # it was announced for round 3, and never came
+    assert +service.market.tally == {"completed": 2, "missed": 1, "submitted": 4}
+    assert list(service.market.open) == [f"ann.{n}" for n in range(4, 8)]
     service.stop()
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.slurm import SlurmError
 from slurm_trials import WITH_SLURM, Trial, until
 
@@ -44,21 +45,89 @@ def test_the_plugin_refuses_what_the_market_does_not_know(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_the_market_evicts_loses_its_nodes_and_what_it_drops_is_cancelled(tmp_path):
-    config = {"mechanism": "easy-backfill"}
+def test_what_the_market_evicts_goes_back_to_the_queue_and_pays_nothing(tmp_path):
+    config = {"pricing": {"kind": "posted", "prices": [0.5]}, "epsilon": -3.0, "threshold": 1.0}
     with Trial(tmp_path, config=config) as trial:
-        runs_over, waits = trial.announce("over", 2), trial.announce("waits", 1)
-        first, second = trial.batch(runs_over, nodes=2), trial.batch(waits)
+        wide, last = trial.announce("wide", 2, later=1), trial.announce("last", 1, (3,))
+        trial.batch(wide, nodes=2)
+        number = trial.batch(last, minutes=3)
         trial.bridge.step()
         trial.operator.advance()
-        trial.step_until(lambda: trial.slurm_state(first) == "RUNNING")
-        assert trial.slurm_state(second) == "HELD"
-        trial.operator.advance()  # its round is over
-        assert trial.state(runs_over) == "evicted" and trial.state(waits) == "running"
-        trial.step_until(lambda: trial.slurm_state(first) == "HELD" and trial.slurm_state(second) == "RUNNING")
+        trial.step_until(lambda: trial.slurm_state(number) == "RUNNING")
+        trial.bridge.step()
+        trial.operator.advance()  # the wide one starts: who was submitted last makes room
+        assert trial.state(last) == "evicted" and trial.state(wide) == "running"
+        assert "last come, first out" in trial.operator.job(last)["reason"]
+        trial.step_until(lambda: trial.slurm_state(number) == "HELD")
+        assert trial.operator.account(trial.me)["balance"] == 100.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_job_that_runs_on_pays_for_what_it_booked_and_ends(tmp_path, hidden):
+    config = {"pricing": {"kind": "posted", "prices": [0.5]}, "max_duration": 4}
+    with Trial(tmp_path, config=config) as trial:
+        job, waits = trial.announce("on", 2, (2,), hidden=hidden), trial.announce("waits", 1, (1,), later=2)
+        number, next_ = trial.batch(job, nodes=2, minutes=600 if hidden else 2), trial.batch(waits)
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: trial.slurm_state(number) == "RUNNING")
+        trial.operator.advance()
+        trial.bridge.step()
+        assert trial.state(job) == "running"
+        trial.operator.advance()  # it has used its two rounds
+        found = trial.operator.job(job)
+        assert (found["state"], found["outcome"], found["charge"]) == ("completed", "overrun", 2.0)
+        trial.step_until(lambda: trial.slurm_state(number) == "CANCELLED" and trial.slurm_state(next_) == "RUNNING")
         charges = trial.operator.ledger()["entries"]
         trial.bridge.step()
-        assert trial.slurm_state(first) == "HELD" and trial.operator.ledger()["entries"] == charges
+        assert trial.operator.ledger()["entries"] == charges
+
+
+@pytest.mark.slow
+def test_what_takes_more_than_was_announced_is_refused(tmp_path):
+    settings = {"PartitionName": "other Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO"}
+    with Trial(tmp_path, settings=settings) as trial:
+        job = trial.announce("a")
+        for options, why in (
+            (["--partition=market,other"], "expected --partition=market alone"),
+            (["--partition=other,market"], "expected --partition=market alone"),
+            (["--array=1-4"], "expected no --array"),
+            (["--begin=now+600"], "expected no --begin"),
+            (["-n1", ":", f"--comment=market:{job}", "-n1"], "expected one job, not several"),
+        ):
+            with pytest.raises(SlurmError, match=why):
+                trial.slurm.submit("#!/bin/sh\n", f"--comment=market:{job}", "--nodes=1", "-t1", *options)
+        assert trial.slurm.jobs() == []
+
+
+@pytest.mark.slow
+def test_without_a_plugin_the_bridge_cancels_what_takes_more(tmp_path):
+    settings = {"PartitionName": "other Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO"}
+    with Trial(tmp_path, settings=settings, plugin=False) as trial:
+        job = trial.announce("a")
+        for options in (
+            ["--partition=market,other"],
+            ["--array=1-4"],
+            ["-n1", ":", "--hold", f"--comment=market:{job}", "-n1"],
+        ):
+            trial.slurm.submit(
+                "#!/bin/sh\nexec sleep 60\n", "--hold", f"--comment=market:{job}", "-t1", "--output=/dev/null", *options
+            )
+        trial.step_until(lambda: all(each.over for each in trial.slurm.jobs()))
+        assert trial.state(job) == "submitted"
+        later = trial.slurm.submit(
+            "#!/bin/sh\nexec sleep 60\n", "--hold", f"--comment=market:{job}", "-t1", "--begin=now+600", "--chdir=/",
+            "--output=/dev/null",
+        )  # fmt: skip
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: trial.slurm_state(later) == "RUNNING")
+
+
+def test_processes_have_to_end_with_their_job(tmp_path):
+    with Trial(tmp_path) as trial, pytest.raises(InvalidParameterError, match="proctrack/cgroup"):
+        trial.bridge.check_cluster()
 
 
 @pytest.mark.slow
@@ -79,8 +148,8 @@ def test_a_failed_node_costs_nothing(tmp_path):
 @pytest.mark.slow
 def test_with_fewer_nodes_the_last_goes_and_starts_wait(tmp_path):
     with Trial(tmp_path, node_patience=0.0) as trial:
-        first, second = trial.announce("first"), trial.announce("second")
-        numbers = trial.batch(first), trial.batch(second)
+        first, second = trial.announce("first", rounds=(4,)), trial.announce("second")
+        numbers = trial.batch(first, minutes=4), trial.batch(second)
         trial.bridge.step()
         trial.operator.advance()
         trial.step_until(lambda: [trial.slurm_state(number) for number in numbers] == ["RUNNING", "RUNNING"])

@@ -20,7 +20,7 @@ STATES = {
     "node": replace(WAITS, held=False, state="NODE_FAIL", started=2.0, ended=3.0),
 }
 JOB = MarketJob("ann.a", "ann", "submitted", 1, start=4)
-GONE = ("completed", "dropped", "cancelled", "evicted")
+GONE = ("completed", "dropped", "cancelled", "evicted", "missed", "withdrawn")
 
 
 def view_of(job, mates, **more):
@@ -53,12 +53,28 @@ def kinds(job, *mates, **more):
         ("evicted", "runs", ["stop"]),
         ("evicted", "held", []),
         ("evicted", "free", ["hold"]),
-        ("completed", "runs", ["stop"]),
+        ("completed", "runs", ["cancel"]),
+        ("missed", "held", ["cancel"]),
+        ("withdrawn", "held", ["cancel"]),
         ("completed", "done", []),
     ],
 )
 def test_every_pair_of_states_has_its_action(state, mate, expected):
     assert kinds(replace(JOB, state=state), STATES[mate]) == expected
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        {"partitions": ("market", "other")},
+        {"parts": "an array", "leader": 7},
+        {"parts": "a heterogeneous job", "leader": 6},
+    ],
+)
+@pytest.mark.parametrize("mate", ["held", "free", "runs"])
+def test_what_could_be_several_jobs_is_cancelled_by_its_leader(several, mate):
+    (action,) = decide(view_of(replace(JOB, state="arrived"), [replace(STATES[mate], **several)])).actions
+    assert (action.kind, action.number) == ("cancel", several.get("leader", 7))
 
 
 def test_completions_say_how_it_went():

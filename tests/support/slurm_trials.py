@@ -37,7 +37,7 @@ def until(what, seconds=60.0):
 class Trial:
     """A market with a manual clock in front of a real cluster, with a bridge that looks when it is told to."""
 
-    def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0):
+    def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0, settings=None, plugin=True):
         from marketsched.live.client import LiveClient
         from marketsched.live.serving import serving
         from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge
@@ -46,12 +46,16 @@ class Trial:
         self.me = getpass.getuser()
         self.stack = ExitStack()
         self.folder, self.announced, self.said = folder, folder / "announced", []
-        plugin = folder / "job_submit.lua"
-        plugin.write_text(plugin_text(self.announced, default=True))
+        lua = folder / "job_submit.lua"
+        lua.write_text(plugin_text(self.announced, default=True))
         sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
         self.config = {**sizes, **(config or {"pricing": {"kind": "posted", "prices": [0.5]}})}
         try:
-            self.cluster = self.stack.enter_context(OneHostCluster(folder / "c", nodes, lua=plugin, settings=SETTINGS))
+            self.cluster = self.stack.enter_context(
+                OneHostCluster(
+                    folder / "c", nodes, lua=lua if plugin else None, settings={**SETTINGS, **(settings or {})}
+                )
+            )
             token = folder / "token"
             self.url = self.stack.enter_context(
                 serving(self.config, str(folder / "market.db"), operator_token_file=token)
@@ -76,7 +80,7 @@ class Trial:
     def __exit__(self, *_):
         self.stack.close()
 
-    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0):
+    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False):
         """Submit a statement that is due now, or ``later`` rounds from now; return the job."""
         here = self.operator.market()["round"] + later
         sow = {
@@ -84,6 +88,8 @@ class Trial:
             "value": {"kind": "deadline", "value": worth, "deadline": here + 30},
             "requirements": [{"arrival": here, "duration": d, "probability": 1 / len(rounds)} for d in rounds],
         }
+        if hidden:
+            sow["requirements"] = [{**row, "signal": None} for row in sow["requirements"]]
         job = self.operator.submit(sow, name=label, owner=self.me)["job"]
         if bridge:
             self.bridge.step()
