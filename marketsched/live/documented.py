@@ -7,7 +7,8 @@ from typing import Any
 from marketsched.live.accounts import MOST_CREDITS, OWNER_NAME, ROLES
 from marketsched.live.batches import KINDS, MOST_CALLS
 from marketsched.live.calls import MOST_ROUNDS
-from marketsched.live.machine import LABEL, LONGEST_SIGNAL, OUTCOMES
+from marketsched.live.job import LABEL, OUTCOMES
+from marketsched.live.machine import LONGEST_SIGNAL
 from marketsched.live.problems import MEDIA_TYPE
 from marketsched.mechanisms.limits import LARGEST_CAPACITY, LAST_ROUND
 
@@ -53,7 +54,7 @@ _CODE = {"anyOf": [{"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": MOST_CREDITS}
 
 _BODIES = {
-    "Submission": _object(("sow",), sow=_SOW, owner=_OWNER, name={"type": "string", "pattern": LABEL}),
+    "Submission": _object(("sow",), sow=_SOW, owner=_OWNER, name={"type": "string", "pattern": f"^{LABEL}$"}),
     "Arrival": _object((), signal=_SIGNAL, duration=_ROUND),
     "Completion": _object((), outcome={"type": "string", "enum": list(OUTCOMES)}, exit_code=_CODE),
     "Withdrawal": _object(()),

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from marketsched.live.accounts import MICRO
-from marketsched.live.machine import GONE
+from marketsched.live.job import GONE
 from marketsched.live.service import LiveService
 
 STATES = ("submitted", "arrived", "running", *GONE)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import utc_text
+from marketsched.live.job import LiveJob
 from marketsched.live.journal import Batch, Row
-from marketsched.live.machine import LiveJob
 
 if TYPE_CHECKING:
     from marketsched.live.service import LiveService

@@ -11,6 +11,7 @@ from marketsched.live.configuration import live_config
 from marketsched.live.machine import LiveMarket
 from marketsched.mechanisms import register
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.schedulers.fair_share import FairShare
 from marketsched.play.replaying import replay
 
@@ -84,12 +85,7 @@ def test_failure_probabilities_of_a_quote_are_those_of_the_paths():
 def test_a_mechanism_without_quotes_is_asked_on_a_copy():
     @register("without-quotes")
     class WithoutQuotes(FairShare):
-        quote = None
-
-        def __getattribute__(self, name):
-            if name == "quote":
-                raise AttributeError(name)
-            return super().__getattribute__(name)
+        quote = Mechanism.quote
 
     market = market_of({**SIZED, "mechanism": "without-quotes"})
     for _ in range(2):

@@ -1,0 +1,90 @@
+"""A job of a live market, as its owner sees it: what it announced, what became of it, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.live.accounts import MICRO
+
+LABEL = r"[A-Za-z0-9_.-]{1,64}"
+OUTCOMES = ("done", "failed", "node-failed")  # of a completion; the last one is not charged
+OVERRUN, WITHDRAWN = "overrun", "withdrawn"  # outcomes that the market itself gives
+ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
+GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
+REASONS = {  # of jobs that announced what came
+    "drop": "its plan has no start for this arrival and signal: nothing that was left was worth its price",
+    "cancel": "it had to make room before its start: the nodes it counted on are taken (last come, first out)",
+    "evict": "it had to make room while it ran (last come, first out); it pays nothing",
+}
+NAMED_CASES = 6  # of a statement, in a reason
+
+
+@dataclass(slots=True)
+class LiveJob:
+    """A job, as its owner sees it."""
+
+    name: str
+    owner: str
+    submitted: int  # round
+    nodes: int
+    plan: list[list[Any]] | None  # [arrival, signal, start or null]; None once it has gone: the journal has it
+    most: int  # millionths of a credit: the highest price of its plan, while it is in the market
+    longest: list[int]  # rounds, for each case of the plan: the longest duration announced; empty once it has gone
+    state: str = "submitted"
+    arrived: int | None = None
+    start: int | None = None
+    end: int | None = None  # completion time, or the round of its removal
+    charge: int | None = None  # millionths
+    outcome: str | None = None
+    exit_code: int | None = None
+    reason: str | None = None  # why it left the market without being served
+    rows: tuple[int, ...] = ()  # of the journal, that are about it; the first is its submission
+    may_run: int = 0  # rounds, once it has arrived: the longest duration announced for this case
+    ends_itself: bool = False  # its duration was given at its arrival
+
+    @property
+    def gone(self) -> bool:
+        """True once it is no longer in the market."""
+        return self.state in GONE
+
+    def booked(self, arrival: int, signal: Any) -> int:
+        """Return for how many rounds it may run, if it arrives so: the longest duration announced for that case.
+
+        A case that was not announced, which only queues without plans start, has the longest one of all.
+        """
+        cases = zip(self.plan or (), self.longest, strict=True)
+        return next((most for (a, seen, _), most in cases if (a, seen) == (arrival, signal)), max(self.longest))
+
+    def announced(self, arrival: int, signal: Any) -> bool:
+        """Tell whether a case is one of its statement."""
+        return any((a, seen) == (arrival, signal) for a, seen, _ in self.plan or ())
+
+    def shown(self, plan_of_gone: list[list[Any]] | None = None) -> dict[str, Any]:
+        """Return it as plain data; the plan of a job that has gone is not kept here, and has to be given."""
+        starts = self.plan or plan_of_gone or []
+        plan = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in starts]
+        charge = None if self.charge is None else self.charge / MICRO
+        same = ("owner", "state", "submitted", "nodes", "arrived", "start", "end", "outcome", "exit_code", "reason")
+        more = {"booked": self.may_run or None, "plan": plan, "charge": charge}
+        return {"job": self.name, **{key: getattr(self, key) for key in same}, **more}
+
+
+def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
+    """Return the longest duration announced for each case, rounds; a signal that is left out is the duration."""
+    found: dict[tuple[int, Any], int] = {}
+    for row in report["requirements"]:
+        case = (row["arrival"], row.get("signal", row["duration"]))
+        found[case] = max(row["duration"], found.get(case, 0))
+    longest = max(found.values())
+    return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
+
+
+def unannounced(job: LiveJob, signal: Any) -> str:
+    """Say what a job announced that came otherwise."""
+    cases = [f"{arrival} with signal {json.dumps(seen)}" for arrival, seen, _ in (job.plan or ())[:NAMED_CASES]]
+    more = ", ..." if len(job.plan or ()) > NAMED_CASES else ""
+    came = f"it came in round {job.arrived} with signal {json.dumps(signal)}"
+    return f"{came}, which was not announced; announced: round {', '.join(cases)}{more}"
