@@ -11,14 +11,10 @@ from .agents.result import RunResult as RunResult
 from .comparisons.comparing import Comparison as Comparison
 from .comparisons.comparing import compare as compare
 from .config.scenario import Scenario as Scenario
-from .dashboard.components import market_components as market_components
-from .finite.auditing import audit_finite as audit_finite
-from .finite.designing import design as design
 from .mechanisms.auctions.arrival_market import ArrivalMarket as ArrivalMarket
 from .mechanisms.auctions.first_come import FirstCome as FirstCome
 from .mechanisms.auctions.round_auction import RoundAuction as RoundAuction
 from .mechanisms.bid_price.bid_price import BidPrice as BidPrice
-from .mechanisms.finite.finite_mechanism import FiniteMechanism as FiniteMechanism
 from .mechanisms.limits import MarketLimits as MarketLimits
 from .mechanisms.posted.exponential import ExponentialPricing as ExponentialPricing
 from .mechanisms.posted.exponential import PostedPricing as PostedPricing
@@ -34,7 +30,6 @@ from .mechanisms.sow import StatementOfWork as StatementOfWork
 from .mechanisms.values import DeadlineValue as DeadlineValue
 from .mechanisms.values import LinearValue as LinearValue
 from .mechanisms.values import TableValue as TableValue
-from .papers.reproducing import reproduce as reproduce
 from .play.replaying import replay as replay
 from .play.running import run as run
 from .relaxed_lp.bounds import offline_bound as offline_bound
@@ -43,10 +38,6 @@ from .relaxed_lp.hindsight import hindsight_optimum as hindsight_optimum
 from .results.result import Result as Result
 from .results.result import load as load
 from .show.reports.page import write_report as write_report
-from .study.former_names import ClusterComparison as ClusterComparison
-from .study.former_names import ClusterScenario as ClusterScenario
-from .study.former_names import compare_cluster as compare_cluster
-from .study.former_names import run_cluster as run_cluster
 from .study.learning.comparing import compare_learning as compare_learning
 from .study.learning.markets import contested_market as contested_market
 from .study.learning.markets import repeated_scenario as repeated_scenario

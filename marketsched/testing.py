@@ -1,4 +1,4 @@
-"""A test suite for one's own mechanism or policy, in one line (``pip install marketsched[testing]``).
+"""A test suite for one's own mechanism, in one line (``pip install marketsched[testing]``).
 
 In a file of tests::
 
@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from marketsched.cores.audit.checking import policy_checks
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS, mechanism_checks
+from marketsched.truthfulness.checks.pytest_suite import suite
 from marketsched.truthfulness.checks.truth_tests import raising, truthful_checks
 
 
@@ -52,39 +51,4 @@ def mechanism_tests(
     checks: dict[str, Callable[[], None]] = dict(mechanism_checks(build, n_markets=max(1, n_markets), **given))
     for name, check in truthful_checks(build, n_markets=n_markets, **given, **options).items():
         checks[name] = partial(raising, name, check)
-    return _suite(checks, except_for)
-
-
-def policy_tests(
-    world: Callable[[int], Any], *, except_for: Mapping[str, str] | None = None, **options: Any
-) -> Callable[..., None]:
-    """Return a test for pytest, parametrised with all checks of a policy of an allocation core and its payments.
-
-    Parameters
-    ----------
-    world : function of int
-        Game of a seed, as `search_core_lies` takes it.
-    except_for : mapping of str to str, optional
-        Checks that are not claimed, and why.
-    **options
-        As for `check_policy`.
-    """
-    checks = policy_checks(world, **options)
-    return _suite({name: partial(raising, name, check) for name, check in checks.items()}, except_for)
-
-
-def _suite(checks: Mapping[str, Callable[[], None]], except_for: Mapping[str, str] | None) -> Callable[..., None]:
-    import pytest
-
-    excused = dict(except_for or {})
-    for name in excused:
-        if name not in checks:
-            raise InvalidParameterError(place="except_for", value=name, legal=f"some of {', '.join(checks)}")
-
-    @pytest.mark.parametrize("check", list(checks))
-    def test(check: str) -> None:
-        if check in excused:
-            pytest.skip(f"not claimed: {excused[check]}")
-        checks[check]()
-
-    return test
+    return suite(checks, except_for)

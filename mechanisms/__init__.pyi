@@ -18,7 +18,6 @@ from .errors import SolverError as SolverError
 from .errors import TooLargeError as TooLargeError
 from .errors import TraceError as TraceError
 from .errors import UnknownNameError as UnknownNameError
-from .finite.finite_mechanism import FiniteMechanism as FiniteMechanism
 from .limits import MarketLimits as MarketLimits
 from .mechanism import Event as Event
 from .mechanism import EventKind as EventKind

@@ -1,14 +1,18 @@
-"""What has a name: mechanisms, policies, workloads and traces, those of the package, of plug-ins and of users.
+"""What has a name: mechanisms, workloads, traces, and all that a slice of the package or a plug-in adds.
 
-One table per kind is what scenarios, replays, sweeps and comparisons look names up in. Entries of the package
-are imported on first use, so that looking at a table costs nothing; users add their own with `register`. An
-installed package adds its own with an entry point of the group ``marketsched.plugins``, called
-``kind.name``::
+One table per kind is what scenarios, replays, sweeps, comparisons and the command line look names up in. Entries
+are imported on first use, so that looking at a table costs nothing. There are four ways into a table:
+
+* the market's own entries stand below;
+* a slice (a folder of the package that the market's rooms do not import, such as ``cores``) has a ``slice.py`` with
+  a table ``ENTRIES`` of the same form: without the folder its names are gone;
+* a user calls `register`;
+* an installed package adds its own with an entry point of the group ``marketsched.plugins``, called ``kind.name``::
 
     [project.entry-points."marketsched.plugins"]
     "policy.lottery" = "my_package.policies:Lottery"
 
-It is loaded when its name is looked up, in every process: worker processes of a sweep know it, too.
+  It is loaded when its name is looked up, in every process: worker processes of a sweep know it, too.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
@@ -29,13 +34,27 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 
 GROUP = "marketsched.plugins"
-KINDS = ("mechanism", "policy", "workload", "trace")
+KINDS = {  # kind: what its names stand for
+    "mechanism": "a class or function that returns a `marketsched.mechanisms.mechanism.Mechanism`",
+    "policy": "a class or function that returns a policy of an allocation core (docs/scenarios.md)",
+    "workload": "a function that returns a `marketsched.worlds.Workload`, or a dataclass with a method ``build``",
+    "trace": "a function that reads a file",
+    "section": "the key of a scenario that is no market; a function that reads what stands there",
+    "run": "such a key; what `marketsched.run` calls (`marketsched.play.running`)",
+    "contest": "such a key; a `marketsched.comparisons.comparing.Contest`, which `marketsched.compare` plays",
+    "over": "such a key; what ``marketsched compare --over`` calls",
+    "audit": "such a key; what ``marketsched audit`` calls",
+    "result": "the kind of a result; a `marketsched.results.kinds.Kind`",
+    "experiments": "a paper; the module that registers its experiments (`marketsched.papers.experiments`)",
+    "command": "a command: a function for Typer, or an app of it with commands of its own",
+    "scenarios": "a package with YAML files beside it, the built-in scenarios",
+}
+_MODULES = ("experiments", "scenarios")  # kinds whose names stand for modules
 
 _ALIASES = {("mechanism", "reduction"): "posted-price"}
 
 # Names only: rooms above this one load on demand.
-_ALLOCATION = "marketsched.mechanisms.allocation"
-_TABLES: dict[str, dict[str, Any]] = {
+_MARKET: dict[str, dict[str, Any]] = {
     "mechanism": {
         "armada": "marketsched.mechanisms.auctions.armada:Armada",
         "bid-price": "marketsched.mechanisms.bid_price.bid_price:BidPrice",
@@ -50,25 +69,6 @@ _TABLES: dict[str, dict[str, Any]] = {
         "spot": "marketsched.mechanisms.auctions.spot:Spot",
         "stochastic": "marketsched.mechanisms.named:stochastic",
         "vcg": "marketsched.mechanisms.auctions.vcg:Vcg",
-    },
-    "policy": {
-        "ogasched": "marketsched.cores.sections.policies:OgaSchedPolicy",
-        "drf": f"{_ALLOCATION}:Drf",
-        "fairness": f"{_ALLOCATION}:Fairness",
-        "binpacking": f"{_ALLOCATION}:BinPacking",
-        "spreading": f"{_ALLOCATION}:Spreading",
-        "gang-oga": "marketsched.cores.sections.policies:GangOgaPolicy",
-        "esdp": f"{_ALLOCATION}:Esdp",
-        "highest-utility-first": f"{_ALLOCATION}:HighestUtilityFirst",
-        "lowest-cost-first": f"{_ALLOCATION}:LowestCostFirst",
-        "longest-waiting-first": f"{_ALLOCATION}:LongestWaitingFirst",
-        "cucb": f"{_ALLOCATION}:Cucb",
-        "thompson": f"{_ALLOCATION}:ThompsonSampling",
-        "follow-the-leader": f"{_ALLOCATION}:FollowTheLeader",
-        "opm": "marketsched.cores.sections.policies:OpmPolicy",
-        "fair": f"{_ALLOCATION}:FairScheduler",
-        "deadline-aware": f"{_ALLOCATION}:DeadlineAware",
-        "state-seeing-fair": f"{_ALLOCATION}:StateSeeingFair",
     },
     "workload": {
         "google-recurring": "marketsched.worlds.learned:GoogleRecurring",
@@ -85,9 +85,33 @@ _TABLES: dict[str, dict[str, Any]] = {
         "openb-pods": "marketsched.worlds.logs.kinds:OpenbLog",
         "spot-gpu": "marketsched.worlds.logs.kinds:SpotGpuLog",
     },
-    "trace": {},
+    "result": {
+        "market": "marketsched.results.market_kind:MarketKind",
+        "audit": "marketsched.results.audit_kind:AuditKind",
+        "conduct": "marketsched.results.conduct_kind:ConductKind",
+        "learning": "marketsched.results.learning_kind:LearningKind",
+        "hard": "marketsched.results.hard_kind:HardKind",
+        "sweep": "marketsched.results.sweep_kind:SweepKind",
+        "mechanisms": "marketsched.results.mechanisms_kind:MechanismsKind",
+        "loads": "marketsched.results.loads_kind:LoadsKind",
+    },
+    "scenarios": {"market": "marketsched.config.scenarios"},
 }
 _HOMES = {"trace": "marketsched.worlds.traces.catalogue"}  # registers the package's own of a kind when imported
+
+
+def _with_slices(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return a table for every kind, with what the folders of the package that have a ``slice.py`` add."""
+    found = {kind: dict(tables.get(kind, {})) for kind in KINDS}
+    (package,) = import_module("marketsched").__path__
+    for path in sorted(Path(package).glob("*/slice.py")):
+        added: dict[str, dict[str, Any]] = import_module(f"marketsched.{path.parent.name}.slice").ENTRIES
+        for kind, entries in added.items():
+            found[kind] |= entries
+    return found
+
+
+_TABLES = _with_slices(_MARKET)
 
 
 @overload
@@ -104,10 +128,8 @@ def register(kind: str, name: str | None = None) -> Callable[[F], F]:
     Parameters
     ----------
     kind : str
-        "mechanism" (see `marketsched.mechanisms.mechanism.Mechanism`); "policy" of an allocation core, whose
-        signature takes the core's own things by name (docs/scenarios.md); "workload", a function that returns a
-        `marketsched.worlds.Workload`; or "trace", a function that reads a file. Keyword parameters of any of
-        them can be set in a scenario file, and are checked against the signature.
+        One of `KINDS`. Keyword parameters of mechanisms, policies and workloads can be set in a scenario file, and are
+        checked against the signature; a policy's signature takes the core's own things by name (docs/scenarios.md).
     name : str
         What scenarios call it.
 
@@ -295,15 +317,15 @@ def _loaded_plugin(kind: str, name: str) -> Any:
             f"{kind} {name!r}: the plug-in {point.value} of the package {package} cannot be loaded ({reason}): "
             "expected an installation that works"
         ) from None
-    if not callable(found):
+    if not callable(found) and kind not in _MODULES:
         raise InvalidParameterError(f"{kind} {name!r}: the plug-in {point.value} is no class or function")
     return found
 
 
 def _load(path: str) -> Any:
-    """Return what ``module:attribute`` names."""
+    """Return what ``module:attribute``, or ``module`` alone, names."""
     module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
 def _identity(made: Any) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.registry import get
 from marketsched.play.running import Progress, versions
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result
@@ -177,11 +178,10 @@ def _contest(
     first: int,
 ) -> Contest:
     if base.kind != "market":
-        from marketsched.cores.comparing import PolicyContest
-
         if loads is not None:
             raise InvalidParameterError("loads", legal="a market: a cluster has no load that its nodes make")
-        return PolicyContest(base, names, data, optimum=seconds != 0, growth=growth)
+        contest: Contest = get("contest", base.section)(base, names, data, optimum=seconds != 0, growth=growth)
+        return contest
     from marketsched.comparisons.loads import LoadContest
     from marketsched.comparisons.mechanisms import MechanismContest
 

@@ -1,10 +1,9 @@
 """Scenarios: what to run, as plain typed data that reads from YAML and writes back to it.
 
-There are four kinds. A *market* names a workload (whose jobs, with what limits), a mechanism and how
-owners report. The others have a section ``cluster`` instead: an allocation core (``ogasched``,
-``esdp`` or ``opm``), its cluster, who arrives, and the policies that are compared. The whole scenario is
-checked before anything is built; what is wrong with it is said in one line that names the place in
-the file, what was seen, and what is legal.
+A *market* names a workload (whose jobs, with what limits), a mechanism and how owners report. A scenario of
+another kind has a section ``cluster`` instead; who registers ``section`` ``cluster`` (`marketsched.cores`) says
+what may stand there. The whole scenario is checked before anything is built; what is wrong with it is said in
+one line that names the place in the file, what was seen, and what is legal.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_validator
@@ -27,15 +26,11 @@ from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
 from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.ranges import Finite
+from marketsched.mechanisms.registry import get, names
 
 if TYPE_CHECKING:
     from marketsched.agents.setup import MarketSetup
-    from marketsched.cores.sections.esdp import EsdpCluster
-    from marketsched.cores.sections.ogasched import OgaSchedCluster
-    from marketsched.cores.sections.opm import OpmCluster
     from marketsched.worlds.workload import Workload
-
-Kind = Literal["market", "ogasched", "esdp", "opm"]
 
 
 def _expected(x: object) -> tuple[float, float]:
@@ -46,33 +41,12 @@ def _expected(x: object) -> tuple[float, float]:
     return Finite("(-inf, inf)")(pair[0]), Finite("[0, inf)")(pair[1])
 
 
-def _with_core(x: object) -> object:
-    """Name the core where the section does not: it must be known before the rest is read."""
-    return {"core": "ogasched", **x} if isinstance(x, Mapping) else x
-
-
 def _read_cluster(x: object) -> Any:
-    """Return the section ``cluster`` that a mapping describes; the classes of its core alone are imported."""
-    x = _with_core(x)
-    core = x["core"] if isinstance(x, Mapping) else getattr(x, "core", None)
-    if core == "ogasched":
-        from marketsched.cores.sections.ogasched import OgaSchedCluster as Cluster
-    elif core == "esdp":
-        from marketsched.cores.sections.esdp import EsdpCluster as Cluster  # type: ignore[assignment]
-    elif core == "opm":
-        from marketsched.cores.sections.opm import OpmCluster as Cluster  # type: ignore[assignment]
-    elif isinstance(x, Mapping):
-        legal = {"discriminator": "core", "tag": core, "expected_tags": "'ogasched', 'esdp', 'opm'"}
-        raise PydanticCustomError("union_tag_invalid", "which", legal)
-    else:
-        raise PydanticCustomError("model_type", "a table of keys")
-    return Cluster.model_validate(x)
+    """Return the section ``cluster`` that a mapping describes."""
+    if "cluster" not in names("section"):
+        raise PydanticCustomError("not_installed", "no cluster: the package's folder cores is missing")
+    return get("section", "cluster")(x)
 
-
-if TYPE_CHECKING:
-    AnyCore = OgaSchedCluster | EsdpCluster | OpmCluster
-else:
-    AnyCore = Annotated[Any, PlainValidator(_read_cluster)]
 
 _OF_MARKETS = ("workload", "mechanism", "owners", "resubmit", "expected")
 
@@ -103,7 +77,7 @@ class Scenario(Strict):
     resubmit: StrictBool = False
     expected: dict[str, Annotated[tuple[float, float], BeforeValidator(_expected)]] = Field(default_factory=dict)
     # Of a cluster.
-    cluster: AnyCore = Field(default=None)  # type: ignore[assignment]
+    cluster: Annotated[Any, PlainValidator(_read_cluster)] = Field(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -123,9 +97,14 @@ class Scenario(Strict):
         return self
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """``market``, or the allocation core of a cluster: ``ogasched``, ``esdp`` or ``opm``."""
         return "market" if self.cluster is None else self.cluster.core
+
+    @property
+    def section(self) -> str:
+        """The key that makes it what it is, under which the registry holds what can be done with it: ``cluster``."""
+        return "workload" if self.cluster is None else "cluster"
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, source: str = "scenario", kind: str | None = None) -> Self:
@@ -154,8 +133,7 @@ class Scenario(Strict):
             raise InvalidParameterError(
                 f"{source}: a scenario of jobs: expected one with a cluster, such as cluster-default"
             )
-        # An error line names the right place once the core is known.
-        return validated(cls, {**data, "cluster": _with_core(data["cluster"])} if clustered else data, source)
+        return validated(cls, data, source)
 
     @classmethod
     def load(cls, where: str | PathLike[str], *, kind: str | None = None) -> Self:
@@ -191,11 +169,7 @@ class Scenario(Strict):
         if market:
             data["mechanism"] = {"name": self.mechanism.name, **data["mechanism"]}  # a reader looks for the name first
             return data
-        cluster = data["cluster"]
-        for part in ("instance", "arrivals", "machines", "jobs"):
-            if part in cluster:
-                cluster[part] = {"kind": cluster[part]["kind"], **cluster[part]}
-        return {**data, "cluster": {key: value for key, value in cluster.items() if value is not None}}
+        return {**data, "cluster": self.cluster.ordered(data["cluster"])}
 
     def to_yaml(self) -> str:
         """Return the resolved scenario as YAML; reading it back gives an equal scenario."""

@@ -14,12 +14,13 @@ from typing import Any
 
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError, shown
+from marketsched.mechanisms.registry import get, names
 from marketsched.worlds.logs import KINDS
 
 
 def built_in_names() -> tuple[str, ...]:
     """Return the names of the built-in scenarios, sorted."""
-    return tuple(sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml")))
+    return tuple(sorted(_built_in()))
 
 
 def built_in_text(name: str) -> str:
@@ -32,7 +33,7 @@ def built_in_text(name: str) -> str:
     """
     if name not in built_in_names():
         raise UnknownNameError(f"scenario {name!r} is unknown: expected one of {', '.join(built_in_names())}")
-    return _folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return _built_in()[name].read_text(encoding="utf-8")
 
 
 def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
@@ -142,6 +143,30 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
     return data
 
 
+def values_over(text: str) -> tuple[str, list[Any]]:
+    """Read ``key=value,value,...``; values are YAML.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is not of that form, or a value is written twice.
+
+    Examples
+    --------
+    >>> values_over("cluster.instance.contention=0.1,1")
+    ('cluster.instance.contention', [0.1, 1])
+    """
+    key, equals, values = text.partition("=")
+    if not equals or not key or not values:
+        raise InvalidParameterError(
+            f"--over {text}: expected key=value,value,..., as in cluster.instance.contention=1,10"
+        )
+    found = [parse_yaml(value, f"--over {text}") for value in values.split(",")]
+    if len({str(value) for value in found}) < len(found):
+        raise InvalidParameterError(f"--over {text}: expected every value once")
+    return key, found
+
+
 def _inside(here: Any, step: str, change: str) -> Any:
     if isinstance(here, dict):
         return here.setdefault(step, {})
@@ -151,8 +176,10 @@ def _inside(here: Any, step: str, change: str) -> Any:
     raise InvalidParameterError(f"{shown(change)[1:-1]}: {shown(step)}: expected {legal}")
 
 
-def _folder() -> Traversable:
-    return files("marketsched.config") / "scenarios"
+def _built_in() -> dict[str, Traversable]:
+    """Return the files of the built-in scenarios by name: those of every package registered as ``scenarios``."""
+    paths = [path for name in names("scenarios") for path in files(get("scenarios", name)).iterdir()]
+    return {path.name.removesuffix(".yaml"): path for path in paths if path.name.endswith(".yaml")}
 
 
 def without_none(data: Any) -> Any:

@@ -65,9 +65,14 @@ class Section(Strict):
             return made.build(**_asked(made.build, given))
         return maker(**self.values(), **_asked(maker, given))
 
+    @classmethod
+    def of(cls, name: str) -> type[Section]:
+        """Return the class of what is registered under ``name``; a base class says of which kind."""
+        raise NotImplementedError
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: the class is made again where it is read."""
-        return _again, (type(self).__mro__[1], self.named, self.model_dump(exclude_unset=True))
+        return _again, (type(self).__mro__[1], self.named[1], self.model_dump(exclude_unset=True))
 
 
 class WorkloadSection(Strict):
@@ -109,6 +114,11 @@ class WorkloadSection(Strict):
 class _RegisteredWorkload(Section, WorkloadSection):
     """The section of a workload that is registered as a function or dataclass."""
 
+    @classmethod
+    def of(cls, name: str) -> type[Section]:
+        """Return the class of a registered workload."""
+        return section_class(get("workload", name), ("workload", name), frozenset({"rng", "data"}), cls)
+
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
         from marketsched.worlds.workload import Workload
 
@@ -147,7 +157,7 @@ def section_class(
     InvalidParameterError
         If a parameter that must be set is of a type that no file can hold.
     """
-    fields: dict[str, Any] = {"kind": (Literal[named[1]], named[1])} if base is not Section else {}
+    fields: dict[str, Any] = {"kind": (Literal[named[1]], named[1])} if "kind" in base.model_fields else {}
     for name, parameter in parameters_of(maker).items():
         if name in given or name == "self":
             continue
@@ -178,12 +188,7 @@ def read_workload(x: object) -> Any:
         raise PydanticCustomError("union_tag_invalid", "which", {**legal, "tag": x["kind"]}) from None
     if inspect.isclass(maker) and issubclass(maker, WorkloadSection):
         return maker.model_validate(x)
-    return _workload_class(kind, maker).model_validate(x)
-
-
-def _workload_class(kind: str, maker: Callable[..., Any]) -> type[Section]:
-    """Return the class of the section of a registered workload."""
-    return section_class(maker, ("workload", kind), frozenset({"rng", "data"}), _RegisteredWorkload)
+    return _RegisteredWorkload.of(kind).model_validate(x)
 
 
 RegisteredWorkload = Annotated[Any, PlainValidator(read_workload)]
@@ -196,10 +201,5 @@ def _asked(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in given.items() if name in known}
 
 
-def _again(base: type[Section], named: tuple[str, str], values: dict[str, Any]) -> Section:
-    maker = get(*named)
-    if base is _RegisteredWorkload:
-        return _workload_class(named[1], maker).model_validate(values)
-    from marketsched.cores.sections.policies import policy_section
-
-    return policy_section(named[1]).model_validate(values)
+def _again(base: type[Section], name: str, values: dict[str, Any]) -> Section:
+    return base.of(name).model_validate(values)

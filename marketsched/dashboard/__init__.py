@@ -1,1 +1,5 @@
 """The dashboard: a live page of a market, on loopback."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # names: __init__.pyi

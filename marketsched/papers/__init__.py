@@ -1,1 +1,5 @@
 """The tables and figures of the papers, the paper's numbers beside ours."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # names: __init__.pyi

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -13,22 +14,21 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.kinds import Chapters, Kind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
+from marketsched.results.result import Result, load
+from marketsched.results.views import Shown, told
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from marketsched.results.result import Result
 
 COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not decided": GREY, "not reproduced": "#d55e00"}
 SIGNS = {"number": "", "above": "> ", "below": "< ", "at most": "<= ", "at least": ">= "}
 MARKERS = {"number": "D", "above": ">", "at least": ">", "below": "<", "at most": "<"}
 
 
-@register_kind("experiment")
-class _Experiment(Kind):
+class ExperimentKind(Kind):
     """Tables ``table``, one row per claim, ``lines``, what is drawn, and ``runs`` behind them."""
 
     title = "experiment of a paper"
@@ -52,8 +52,7 @@ class _Experiment(Kind):
         return {"All columns": result.table.drop(columns="experiment"), **every}
 
 
-@register_kind("reproduced")
-class _Reproduced(Kind):
+class ReproducedKind(Kind):
     """Several experiments: ``table`` has the claims of all; ``meta["headlines"]`` says how each was run."""
 
     title = "reproduction of papers"
@@ -73,6 +72,17 @@ class _Reproduced(Kind):
         parts.append(Text(", ".join(f"{count} {word}" for word, count in result.summary.items())))
         parts.append(Text("[ ]: 95 % interval over seeds; the rule of the verdicts: docs/reproduce.md", style="dim"))
         return Group(*parts)
+
+    def chapters(self, result: Result, folder: Path) -> Chapters:
+        parts = [(name, load(folder / name)) for name in result.meta["experiments"]]
+        notes = ["[95 %]: interval over seeds, from which the verdict follows by one rule (docs/reproduce.md)"]
+        notes += [f"not run: {', '.join(result.meta['missing'])}"] if result.meta["missing"] else []
+        return Chapters(
+            head="the papers' numbers, ours, and a verdict on every claim",
+            tables=_overview([each for _, each in parts]),
+            notes=notes,
+            parts=[(str(each.meta["place"]), name, each) for name, each in parts],
+        )
 
 
 def verdict_counts(table: pd.DataFrame) -> dict[str, int]:
@@ -179,3 +189,31 @@ def _claims_drawn(ax: Axes, claims: pd.DataFrame) -> None:
         ax.set_xscale("symlog")
     ax.grid(axis="y", color=GREY, alpha=0.2)
     ax.set_title("claims")
+
+
+def _overview(experiments: Sequence[Result]) -> list[Shown]:
+    """Return the counts of verdicts: of every paper and of all, then of every experiment."""
+    papers: dict[str, list[int]] = {}
+    lines = []
+    for found in experiments:
+        verdicts = found.table["verdict"].tolist()
+        counts = [verdicts.count(word) for word in COLOURS]
+        meta = found.meta
+        sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
+        figures = (len(verdicts), *counts)
+        lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(told, (meta["runs"], *figures))))
+        total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * (2 + len(COLOURS)))
+        papers[str(meta["place"]).partition(",")[0]] = [x + y for x, y in zip(total, (1, *figures), strict=True)]
+    if len(papers) > 1:
+        papers["all"] = [sum(column) for column in zip(*papers.values(), strict=True)]
+    words = ("claims", *COLOURS)
+    above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
+    return [
+        Shown("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
+        Shown(
+            "Experiments",
+            ("", "shows", "sizes", "seeds", *words),
+            (*[False] * 3, *[True] * (1 + len(words))),
+            tuple(lines),
+        ),
+    ]

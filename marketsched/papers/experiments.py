@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 
-from marketsched.cores.papers import esdp, ogasched, opm
 from marketsched.mechanisms.errors import UnknownNameError
-from marketsched.papers import mechanism
+from marketsched.mechanisms.registry import get, names
 from marketsched.papers.runs import REGISTERED, Experiment
 
-EXPERIMENTS = {
-    each.name: each
-    for paper in (ogasched, mechanism, esdp, opm)
-    for each in REGISTERED
-    if each.play.__module__ == paper.__name__
-}
+
+def _all_experiments() -> dict[str, Experiment]:
+    """Return the experiments of every paper by name; a paper's module registers its own when it is imported."""
+    papers = [get("experiments", paper).__name__ for paper in names("experiments")]
+    return {each.name: each for paper in papers for each in REGISTERED if each.play.__module__ == paper}
+
+
+EXPERIMENTS = _all_experiments()
 
 
 def experiment_of(name: str) -> Experiment:

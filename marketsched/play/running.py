@@ -15,6 +15,7 @@ import numpy as np
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.registry import get
 from marketsched.results.result import Result
 from marketsched.results.tables import Tables
 
@@ -95,9 +96,8 @@ def run(
     if mechanism is not None:
         legal = f"none: {base.name} is a cluster, and has policies"
         raise InvalidParameterError(place="mechanism", value=mechanism, legal=legal)
-    from marketsched.cores.playing import run_policies
-
-    return run_policies(base, first, policies, data, optimum, progress, keep_interrupted)
+    result: Result = get("run", base.section)(base, first, policies, data, optimum, progress, keep_interrupted)
+    return result
 
 
 def _run_market(

@@ -7,7 +7,7 @@ import math
 from rich.console import Group
 from rich.text import Text
 
-from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.kinds import Kind
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table
 
@@ -23,8 +23,7 @@ WORDS = {
 }
 
 
-@register_kind("conduct")
-class _Conduct(Kind):
+class ConductKind(Kind):
     """Table ``gains``; one row of the summary per mechanism and conduct."""
 
     title = "gains of conduct outside the model"

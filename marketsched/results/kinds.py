@@ -1,22 +1,25 @@
 """What a kind of results looks like: its name in words, its table and remarks, its figures.
 
 A kind works on tables, summary and meta of a result alone, so that a result that was read from its
-folder prints, draws and reports as the one that was just made. Kinds of this package are imported
-when a result of theirs is first looked at; others register themselves with `register_kind`.
+folder prints, draws and reports as the one that was just made. A kind is imported when a result of it is
+first looked at; others are registered with ``marketsched.register("result", name)``.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from marketsched.mechanisms.registry import get, names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Group
 
     from marketsched.results.result import Result
+    from marketsched.results.views import Shown
 
 
 class Kind:
@@ -80,53 +83,50 @@ class Kind:
         """Return what a folder tells beside its tables and texts: added to a summary of figures."""
         return {}
 
+    def chapters(self, result: Result, folder: Path) -> Chapters | None:
+        """Return the results that lie in folders inside ``folder``; None: there are none."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Chapters:
+    """What a folder that holds other results shows of them: tables of all, and each as a chapter.
+
+    Attributes
+    ----------
+    head : str
+        What they are, in a line.
+    tables : sequence of Shown
+        Of all of them.
+    notes : sequence of str
+        Remarks on all of them.
+    parts : sequence of (str, str, Result)
+        Title, folder inside the folder, and the result there.
+    """
+
+    head: str
+    tables: Sequence[Shown]
+    notes: Sequence[str]
+    parts: Sequence[tuple[str, str, Result]]
+
 
 def kind_names() -> tuple[str, ...]:
     """Return the names of all kinds that are known."""
-    return tuple(dict.fromkeys((*_BUILT_IN, *_KINDS)))
+    return names("result")
 
 
-_BUILT_IN = {
-    "market": "marketsched.results.market_kind",
-    "audit": "marketsched.results.audit_kind",
-    "conduct": "marketsched.results.conduct_kind",
-    "learning": "marketsched.results.learning_kind",
-    "hard": "marketsched.results.hard_kind",
-    "experiment": "marketsched.papers.experiment_kind",
-    "reproduced": "marketsched.papers.experiment_kind",
-    "core-lies": "marketsched.cores.results.core_lies_kind",
-    "sweep": "marketsched.results.sweep_kind",
-    "mechanisms": "marketsched.results.mechanisms_kind",
-    "loads": "marketsched.results.loads_kind",
-    "cluster": "marketsched.cores.results.policies_kind",
-    "policies": "marketsched.cores.results.policies_kind",
-    "over": "marketsched.cores.results.policies_kind",
-}  # module that registers it
-_KINDS: dict[str, Kind] = {}
-
-
-def register_kind(name: str) -> Callable[[type[Kind]], type[Kind]]:
-    """Make a class the look of all results of one kind.
+def kind_of(name: str) -> Kind:
+    """Return the look of a kind; of one that is not known, the plain one.
 
     Examples
     --------
+    >>> from marketsched.mechanisms.registry import register
     >>> from marketsched.results.result import Result
-    >>> @register_kind("survey")
+    >>> @register("result", "survey")
     ... class Survey(Kind):
     ...     title = "survey of owners"
     >>> kind_of("survey").name(Result("survey"))
     'survey of owners'
     """
-
-    def register(kind: type[Kind]) -> type[Kind]:
-        _KINDS[name] = kind()
-        return kind
-
-    return register
-
-
-def kind_of(name: str) -> Kind:
-    """Return the look of a kind; of one that is not known, the plain one."""
-    if name not in _KINDS and name in _BUILT_IN:
-        importlib.import_module(_BUILT_IN[name])
-    return _KINDS.get(name) or Kind()
+    kind: type[Kind] = get("result", name) if name in names("result") else Kind
+    return kind()

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from rich.console import Group
 from rich.text import Text
 
-from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.kinds import Kind
 from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text, share_difference
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
@@ -33,8 +33,7 @@ def _flat_look(name: str) -> dict[str, Any]:
     return {"color": MUTED, "linewidth": 1.6, "linestyle": FLAT[name][1]}
 
 
-@register_kind("loads")
-class _Loads(Kind):
+class LoadsKind(Kind):
     """Table ``runs``, one row per seed, load and mechanism; one row of the summary per load and mechanism."""
 
     title = "comparison of mechanisms by load"

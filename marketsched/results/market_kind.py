@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.kinds import Kind
 from marketsched.results.tables import columns_of
 from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
 
@@ -25,8 +25,7 @@ Expected = Mapping[str, Sequence[float]]
 Show = Callable[[float], str]
 
 
-@register_kind("market")
-class _Market(Kind):
+class MarketKind(Kind):
     """A market: tables ``events``, ``jobs``, ``rounds``, and ``prices`` where prices moved."""
 
     title = "market run"

@@ -17,7 +17,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.kinds import Kind
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
@@ -33,8 +33,7 @@ BOUNDS = {
 FAR = 3.0  # a promised constant more than so many times the largest ratio is told in words, not drawn
 
 
-@register_kind("mechanisms")
-class _Mechanisms(Kind):
+class MechanismsKind(Kind):
     """Table ``runs``, one row per seed and mechanism; one row of the summary per mechanism."""
 
     title = "comparison of mechanisms"

@@ -11,10 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-import marketsched.live.slurm_command  # noqa: F401  (adds its commands to those of `live`)
-from marketsched.dashboard.command import dashboard
-from marketsched.live.command import live_app
-from marketsched.papers.command import reproduce
+from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.registry import get, names
 from marketsched.show.commands.audit import audit
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.learn import learn
@@ -53,7 +51,6 @@ More:       marketsched scenarios                       what there is to run
             marketsched compare LOG.swf                 your log under six of them
             marketsched audit synthetic-pipelines       who could gain by lying?
             marketsched learn                           do owners learn to tell the truth?
-            marketsched dashboard                       a market to watch, in the browser
 Questions answered by running them: README.md and examples/README.md of the source."""
 
 app = typer.Typer(
@@ -66,7 +63,6 @@ app = typer.Typer(
 )
 traces_app = typer.Typer(help="List recorded traces, and verify their files.", rich_markup_mode=None)
 app.add_typer(traces_app, name="traces")
-app.add_typer(live_app, name="live")
 
 
 @app.callback(invoke_without_command=True)
@@ -131,9 +127,7 @@ app.command()(compare)
 app.command(no_args_is_help=True, epilog="Try: marketsched audit synthetic-pipelines")(audit)
 app.command()(mechanisms)
 app.command()(learn)
-app.command()(dashboard)
 app.command(no_args_is_help=True)(sweep)
-app.command()(reproduce)
 app.command(no_args_is_help=True)(report)
 
 
@@ -185,6 +179,23 @@ def scenarios(
             typer.echo(f"{each:{max(map(len, known))}}  {description}")
         if added := ", ".join(f"{kind} {each}" for kind, each in plugin_names()):
             typer.echo(f"from installed packages: {added}")
+
+
+def _add_registered() -> None:
+    """Add the commands of slices and plug-ins; one that cannot be loaded is a line, and the others are there."""
+    for name in names("command"):
+        try:
+            made = get("command", name)
+        except MarketschedError as error:
+            typer.echo(f"marketsched: {error}", err=True)
+            continue
+        if isinstance(made, typer.Typer):
+            app.add_typer(made, name=name)
+        else:
+            app.command(name)(made)
+
+
+_add_registered()
 
 
 @traces_app.callback(invoke_without_command=True)

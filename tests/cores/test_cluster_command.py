@@ -10,9 +10,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from marketsched.comparisons.comparing import compare
-from marketsched.comparisons.over import compare_over, values_over
 from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import values_over
 from marketsched.config.strict_yaml import dump_yaml
+from marketsched.cores.over import compare_over
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
 from marketsched.results.views import parts_of_view

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from marketsched.comparisons.comparing import compare
-from marketsched.comparisons.over import compare_over
 from marketsched.config.scenario import Scenario
+from marketsched.cores.over import compare_over
 from marketsched.cores.results.jobs_figure import jobs_figure, migration_figure, steps_of
 from marketsched.cores.worlds.records import google_window, lanl_availability, spot_availability
 from marketsched.mechanisms.allocation import GammaAvailability, offline_optimum, published_jobs

@@ -36,7 +36,7 @@ def test_a_cluster_scenario_is_audited(scenario, tmp_path):
 
 
 def test_the_published_worlds_are_audited_and_every_policy_by_itself_alike(tmp_path):
-    words = ["audit", "--published", "--worlds", "20", "--confidence", "0.95", "--mechanism"]
+    words = ["audit-published", "--worlds", "20", "--confidence", "0.95", "--mechanism"]
     done = CliRunner().invoke(app, [*words, "lcf", "--mechanism", "lwtf", "--out", str(tmp_path / "both")])
     assert done.exit_code == 3, done.output
     both = load(tmp_path / "both")
@@ -53,13 +53,12 @@ def test_the_published_worlds_are_audited_and_every_policy_by_itself_alike(tmp_p
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--published", "cluster-default"], "SCENARIO = 'cluster-default': expected none beside --published"),
-        (["--published", "--mechanism", "nobody"], "policy = 'nobody': expected one of ogasched, fairness, drf, "),
-        (["--worlds", "30"], "SCENARIO is missing: expected a scenario, or --published"),
+        (["audit-published", "--mechanism", "none"], "policy = 'none': expected one of ogasched, fairness, drf, "),
+        (["audit", "esdp-default", "--mechanism", "drf"], "policy 'drf' is unknown: expected one of esdp, "),
     ],
 )
-def test_what_is_to_be_audited_is_said_once(words, line, tmp_path):
-    done = CliRunner().invoke(app, ["audit", *words, "--out", str(tmp_path / "r")])
+def test_an_unknown_policy_is_one_line(words, line, tmp_path):
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "r")])
     assert done.exit_code == 2 and done.stderr.startswith(f"marketsched: {line}") and done.stderr.count("\n") == 1
 
 

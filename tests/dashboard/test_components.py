@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from marketsched import Market, Scenario, market_components
+from marketsched import Market, Scenario
+from marketsched.dashboard import market_components
 from marketsched.dashboard.components import PARTS, seen
 from marketsched.mechanisms import MarketschedError, UnknownNameError
 

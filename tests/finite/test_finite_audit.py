@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from draws import many
-from marketsched import FiniteMechanism, audit_finite
+from marketsched.finite import audit_finite
 from marketsched.mechanisms.finite import (
+    FiniteMechanism,
     bundle_vcg,
     clarke_vcg,
     expected_externality,

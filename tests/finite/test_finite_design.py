@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from draws import many
-from marketsched import FiniteMechanism, audit_finite, design
-from marketsched.finite import check_certificate
+from marketsched.finite import audit_finite, check_certificate, design
 from marketsched.finite.designing import _program, _solved
 from marketsched.finite.program import Programmer
 from marketsched.mechanisms import InvalidParameterError, SolverError, TooLargeError
+from marketsched.mechanisms.finite import FiniteMechanism
 from marketsched.mechanisms.finite.prior import prior_of
 
 FREE = {"objective": "welfare", "payments": False}

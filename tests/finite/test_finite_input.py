@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from marketsched import FiniteMechanism, audit_finite
+from marketsched.finite import audit_finite
 from marketsched.mechanisms import InvalidParameterError, TooLargeError
-from marketsched.mechanisms.finite import expected_externality, second_price, unit_demand_vcg
+from marketsched.mechanisms.finite import FiniteMechanism, expected_externality, second_price, unit_demand_vcg
 
 
 def test_probabilities_of_the_only_outcome_are_no_indices():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from draws import many
-from marketsched import FiniteMechanism, audit_finite, design
+from marketsched.finite import audit_finite, design
+from marketsched.mechanisms.finite import FiniteMechanism
 
 mechaudit = pytest.importorskip("mechaudit")
 

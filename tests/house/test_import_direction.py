@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from slices import SLICES as TAKEN_OUT
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {  # dotted name: folder
     "marketsched.mechanisms": "mechanisms",
@@ -18,7 +20,6 @@ ROOMS = (  # from the bottom to the top; a room imports those before it, whereve
     "marketsched.relaxed_lp",
     "marketsched.agents",
     "marketsched.worlds",
-    "marketsched.slurm",
     "marketsched.config",
     "marketsched.results",
     "marketsched.play",
@@ -29,24 +30,13 @@ ROOMS = (  # from the bottom to the top; a room imports those before it, whereve
     "marketsched.finite",
     "marketsched.papers",
     "marketsched.cores",
+    "marketsched.slurm",
     "marketsched.live",
     "marketsched.dashboard",
     "marketsched",  # the doors: `__init__`, `__main__`, `testing` (users' test suites), `env` (their learners)
 )
-SLICES = ("marketsched.finite", "marketsched.papers", "marketsched.cores", "marketsched.live", "marketsched.dashboard")
-# Imports of a slice by the market's rooms, to be turned round: the slice will register itself.
-TO_TURN_ROUND = {
-    ("marketsched.comparisons.comparing", "marketsched.cores"),
-    ("marketsched.config.scenario", "marketsched.cores"),
-    ("marketsched.config.sections", "marketsched.cores"),
-    ("marketsched.papers.experiments", "marketsched.cores"),
-    ("marketsched.play.running", "marketsched.cores"),
-    ("marketsched.show.cli", "marketsched.dashboard"),
-    ("marketsched.show.cli", "marketsched.live"),
-    ("marketsched.show.cli", "marketsched.papers"),
-    ("marketsched.show.commands.audit", "marketsched.cores"),
-    ("marketsched.show.reports.page", "marketsched.papers"),
-}
+SLICES = tuple(f"marketsched.{folder}" for each in TAKEN_OUT.values() for folder in each if "/" not in folder)
+assert set(ROOMS[-1 - len(SLICES) : -1]) == set(SLICES)  # above all rooms of the market: none of them imports a slice
 OWNERS = {  # library: rooms that may import it
     "cvxpy": {"marketsched.relaxed_lp"},
     "fastapi": {"marketsched.live"},
@@ -71,8 +61,8 @@ def room_of(module: str) -> str:
 
 
 def points_up(room: str, other: str) -> bool:
-    """Tell whether an import of ``other`` in ``room`` leads upwards, and so could close a circle."""
-    return ROOMS.index(other) > ROOMS.index(room)
+    """Tell whether an import of ``other`` in ``room`` leads upwards, and so could close a circle, or into a slice."""
+    return ROOMS.index(other) > ROOMS.index(room) or (other in SLICES and room == ROOMS[-1])
 
 
 def imported(tree: ast.AST, package: str) -> list[tuple[int, str]]:
@@ -94,8 +84,7 @@ def violations(source: str, module: str, package: str) -> list[str]:
     room, wrong, tree = room_of(module), [], ast.parse(source)
     for line, name in imported(tree, package):
         top = name.split(".")[0]
-        turned = (module, room_of(name)) not in TO_TURN_ROUND
-        if top == "marketsched" and name != "marketsched.__version__" and turned and points_up(room, room_of(name)):
+        if top == "marketsched" and name != "marketsched.__version__" and points_up(room, room_of(name)):
             wrong.append(f"{module}:{line} imports {name}, which lies above {room}")
         if room not in OWNERS.get(top, {room}) or (room == ROOMS[0] and top in NOT_IN_MECHANISMS):
             wrong.append(f"{module}:{line} imports {top}, which has no place in {room}")

@@ -15,6 +15,10 @@ PACKAGES = (
     "marketsched.mechanisms",
     "marketsched.relaxed_lp",
     "marketsched.truthfulness",
+    "marketsched.cores",
+    "marketsched.dashboard",
+    "marketsched.finite",
+    "marketsched.papers",
 )
 HEAVY = {"mesa", "cvxpy", "numba", "pandas", "matplotlib", "scipy"}
 

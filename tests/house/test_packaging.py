@@ -122,5 +122,5 @@ runpy.run_module("marketsched", run_name="__main__")
     environment = {"PYTHONPATH": str(tmp_path / "site"), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(tmp_path / "mpl")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    for scenario in (ROOT / "marketsched" / "config" / "scenarios").glob("*.yaml"):
+    for scenario in (ROOT / "marketsched").glob("*/scenarios/*.yaml"):
         assert scenario.stem in done.stdout

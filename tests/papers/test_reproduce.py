@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import marketsched
 from marketsched.cores.papers.esdp import Timed
 from marketsched.cores.papers.ogasched import TABLE_2
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
@@ -159,14 +158,14 @@ def test_cluster_experiments_at_a_tiny_size(names):
     ["mechanism-toy", *(pytest.param(f"mechanism-{x}", marks=pytest.mark.slow) for x in ("sampling", "lemma43"))],
 )
 def test_experiments_of_the_mechanism_paper(name):
-    found = marketsched.reproduce(name, runs=2)
+    found = reproduce(name, runs=2)
     assert set(found.table["verdict"]) <= set(VERDICTS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mechanism-truthfulness", "mechanism-ratio"])
 def test_experiments_that_play_whole_markets(name):
-    found = marketsched.reproduce(name, runs=2)
+    found = reproduce(name, runs=2)
     assert found.table["verdict"].iloc[0] == "reproduced"
 
 

@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from marketsched.mechanisms import FiniteMechanism
+from marketsched.mechanisms.finite import FiniteMechanism
 
 
 def random_tables(rng, numbers, *, lotteries, most_owners=3):

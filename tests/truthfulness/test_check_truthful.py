@@ -6,10 +6,8 @@ import pytest
 
 from draws import many
 from faulty_mechanisms import FAULTS, UNFAIR
-from marketsched.cores import check_policy
-from marketsched.cores.audit.worlds import PortWorld
 from marketsched.mechanisms import InvalidParameterError, get_mechanism
-from marketsched.testing import mechanism_tests, policy_tests
+from marketsched.testing import mechanism_tests
 from marketsched.truthfulness import check_truthful
 from marketsched.truthfulness.checks.tiny_domains import tiny_domains
 from marketsched.truthfulness.checks.truth_tests import DRAWN, replay_drawn, replay_tiny, truthful_checks
@@ -129,18 +127,6 @@ def test_bad_input():
 
 
 test_posted_prices_in_one_line = mechanism_tests(built("posted-price", **RULES), n_markets=2, plays=100)
-test_free_shares_in_one_line = policy_tests(
-    PortWorld("fairness", "none"),
-    search_worlds=4,
-    fresh_worlds=20,
-    except_for={"truthful in drawn worlds": "without payments, asking for more pays"},
-)
-
-
-def test_a_policy_without_payments_fails():
-    report = check_policy(PortWorld("ogasched", "none"), search_worlds=4, fresh_worlds=20)
-    assert failed(report) == {"truthful in drawn worlds"}
-    assert "score_lie(world" in report["truthful in drawn worlds"].detail
 
 
 def test_the_one_line_suite_fails_where_the_check_does():

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marketsched.cores.sections.labels import LABELS, Column, CoreLabels
-from marketsched.results.kinds import Kind, register_kind
+from marketsched.results.kinds import Kind
 from marketsched.results.result import Result
 from marketsched.results.views import amount, decimals, number, percent, plain_table
 
@@ -33,8 +33,7 @@ class _Policies(Kind):
         return LABELS[result.meta["core"]]
 
 
-@register_kind("cluster")
-class _Run(_Policies):
+class RunKind(_Policies):
     """Tables ``slots``, and ``jobs`` of a core that tells jobs apart; one row of the summary per policy."""
 
     title = "cluster run"
@@ -80,8 +79,7 @@ class _Run(_Policies):
         return {"figure": run_figure(result, self.labels(result)), **_jobs_figure(result, title)}
 
 
-@register_kind("policies")
-class _Comparison(_Policies):
+class ComparisonKind(_Policies):
     """Tables ``runs``, ``curves``, perhaps ``regrets`` and ``jobs``; one row of the summary per policy."""
 
     title = "comparison of policies"
@@ -111,8 +109,7 @@ class _Comparison(_Policies):
         return found
 
 
-@register_kind("over")
-class _Over(_Policies):
+class OverKind(_Policies):
     """Table ``runs``; one row of the summary per value and policy."""
 
     title = "comparison of policies over a setting"

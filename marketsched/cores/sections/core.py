@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from marketsched.cores.worlds.world import World
 
 Data = str | PathLike[str] | None
+PARTS = ("instance", "arrivals", "machines", "jobs")  # which have a kind
 
 
 class ClusterCore(Strict):
@@ -60,6 +61,11 @@ class ClusterCore(Strict):
         """
         check_memory(f"tables of {self.slots} slots", 200.0 * self.slots, "fewer cluster.slots")  # some 20 columns
         return self._world(np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4), data)
+
+    def ordered(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return this section as plain data, without what is not set, the kind of each part at its head."""
+        kinds = {part: {"kind": data[part]["kind"], **data[part]} for part in PARTS if part in data}
+        return {key: kinds.get(key, value) for key, value in data.items() if value is not None}
 
     @abstractmethod
     def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:

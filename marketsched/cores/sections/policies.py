@@ -216,10 +216,14 @@ def policy_list(core: str) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-def policy_section(name: str) -> type[Section]:
-    """Return the class that checks the parameters of a registered policy."""
-    maker = get("policy", name)
-    return section_class(maker, ("policy", name), frozenset(GIVEN[_core_of(maker)]))
+class PolicySection(Section):
+    """The rules of a policy; a subclass is made for each that is registered."""
+
+    @classmethod
+    def of(cls, name: str) -> type[Section]:
+        """Return the class that checks the parameters of a registered policy."""
+        maker = get("policy", name)
+        return section_class(maker, ("policy", name), frozenset(GIVEN[_core_of(maker)]), cls)
 
 
 @lru_cache(maxsize=256)
@@ -256,4 +260,4 @@ def _choice(token: str, core: str) -> PolicyChoice:
         if key in rules:
             raise InvalidParameterError(f"policy {token!r} says {key} twice: expected it once")
         rules[key] = parse_yaml(text, f"policy {token!r}")
-    return PolicyChoice(token, name, validated(policy_section(name), rules, f"policy {token!r}"))
+    return PolicyChoice(token, name, validated(PolicySection.of(name), rules, f"policy {token!r}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,16 +35,13 @@ NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was fo
 
 def audit(
     scenario: Annotated[
-        str | None,
+        str,
         typer.Argument(
             help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log.",
             show_default=False,
             autocompletion=known_scenarios,
         ),
-    ] = None,
-    published: Annotated[
-        bool, typer.Option("--published", help="No scenario: the worlds of docs/allocation.md, policies of all cores.")
-    ] = False,
+    ],
     mechanism: MechanismOption = None,
     owners: Annotated[int, typer.Option(help="Owners that are certified, per mechanism.", min=1)] = 100,
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
@@ -95,13 +92,7 @@ def audit(
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3 if one is confirmed, 4 if one is not audited."""
     with one_line_errors():
-        from marketsched.mechanisms.errors import InvalidParameterError
-
         mechanism = asked_mechanisms(mechanism)
-        if published:
-            _published(scenario, mechanism, search_worlds, worlds, confidence, seed, out, force, as_json)
-        if scenario is None:
-            raise InvalidParameterError("SCENARIO is missing", legal="a scenario, or --published")
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import read_scenario, with_changes
 
@@ -113,11 +104,11 @@ def audit(
             _conduct(base, mechanism, owners, past_owners, runs, families, seed, out, force, data, as_json)
             return
         if base.kind != "market":
-            from marketsched.cores.audit.auditing import audit_cores
+            from marketsched.mechanisms.registry import get
 
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
-                lies = audit_cores(
+                lies = get("audit", base.section)(
                     base,
                     mechanism,
                     seed=seed,
@@ -186,34 +177,3 @@ def _conduct(
             progress=lambda what, share: tell(share, 1.0, what),
         )
     finish(found, folder, force, as_json)
-
-
-def _published(
-    scenario: str | None,
-    policies: list[str] | None,
-    search_worlds: int,
-    worlds: int,
-    confidence: float,
-    seed: int,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-) -> NoReturn:
-    """Audit the policies of all cores in the worlds of docs/allocation.md, and leave."""
-    from marketsched.cores.audit.auditing import audit_published
-    from marketsched.mechanisms.errors import InvalidParameterError
-
-    if scenario is not None:
-        raise InvalidParameterError(place="SCENARIO", value=scenario, legal="none beside --published")
-    folder = target_folder(out, "published-audited", force)
-    with progress_bar() as tell:
-        lies = audit_published(
-            policies,
-            seed=seed,
-            search_worlds=search_worlds,
-            fresh_worlds=worlds,
-            confidence=confidence,
-            progress=lambda what, plays: tell(0.0, 1.0, f"{what}: {plays} games"),
-        )
-    finish(lies, folder, force, as_json)
-    raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)

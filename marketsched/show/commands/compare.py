@@ -141,13 +141,16 @@ def _compare(
     options: dict[str, Any],
 ) -> None:
     from marketsched.comparisons.comparing import compare as compare_all
-    from marketsched.comparisons.over import compare_over, values_over
+    from marketsched.config.scenario_file import values_over
+    from marketsched.mechanisms.registry import get
 
     folder = target_folder(out, f"{file_name(base.name)}-compared", force)
     with progress_bar() as tell:
         if over is not None:
             key, values = values_over(over)
-            found = compare_over(content, key, values, names, runs, seed, source=source, progress=tell, **options)
+            found = get("over", base.section)(
+                content, key, values, names, runs, seed, source=source, progress=tell, **options
+            )
         else:
             found = compare_all(base, names, runs, seed, progress=tell, **options)
     finish(found, folder, force, as_json)

@@ -11,7 +11,7 @@ import base64
 import fnmatch
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,47 +129,37 @@ def _as_we_write(found: Result, path: Path) -> Iterator[None]:
 def _parts(found: Result, path: Path) -> dict[str, Any]:
     """Return what stands on the page, by the names of the template."""
     look = kind_of(found.kind)
-    sections, counts = _sections(found, path)
-    view = None if sections else look.view(found)
+    chapters = look.chapters(found, path)
+    view = look.view(found) if chapters is None else None
     head, tables, notes = parts_of_view(view)
-    if view is None and not sections:  # of a kind nothing is known of: what is there
+    if chapters is not None:
+        head, tables, notes = chapters.head, list(chapters.tables), list(chapters.notes)
+    elif view is None:  # of a kind nothing is known of: what is there
         tables = [frame_table(name, table) for name, table in found.tables.items()]
         tables += [] if isinstance(found.summary, Mapping) else [frame_table("summary", found.summary)]
-    if sections:
-        head = "the papers' numbers, ours, and a verdict on every claim"
-        notes = ["[95 %]: interval over seeds, from which the verdict follows by one rule (docs/reproduce.md)"]
-        notes += [f"not run: {', '.join(found.meta['missing'])}"] if found.meta["missing"] else []
     return {
         "name": look.name(found),
         "head": head,
-        "tables": [*tables, *counts],
+        "tables": tables,
         "notes": notes,
-        "sections": sections,
+        "sections": [_section(title, path / name, each) for title, name, each in (chapters.parts if chapters else ())],
         "details": [_detail(title, each, look.by) for title, each in look.details(found).items()]
         if head or view
         else [],
         "documents": [_Document(title, text) for title, text in look.documents(found).items()],
         "incomplete": _incomplete(found, path),
-        "figures": _figures(found, path),
+        "figures": _figures(found, path, drawn=chapters is None),
         "facts": _facts(found),
         "files": list(_files(path)),
     }
 
 
-def _sections(found: Result, path: Path) -> tuple[list[dict[str, Any]], list[Shown]]:
-    """Return the experiments that lie in the folder of all, and the counts of their verdicts."""
-    if found.kind != "reproduced":
-        return [], []
-    sections, experiments = [], [load(path / name) for name in found.meta["experiments"]]
-    for each in experiments:
-        folder = path / each.meta["experiment"]
-        with _as_we_write(each, folder):
-            head, tables, notes = parts_of_view(each.view())
-            picture = {"title": each.meta["experiment"], "uri": _picture(folder, "figure.png")}
-            sections.append(
-                {"title": each.meta["place"], "head": head, "figure": picture, "tables": tables, "notes": notes}
-            )
-    return sections, overview(experiments)
+def _section(title: str, folder: Path, found: Result) -> dict[str, Any]:
+    """Return a chapter: what the template shows of a result in a folder of its own."""
+    with _as_we_write(found, folder):
+        head, tables, notes = parts_of_view(found.view())
+        picture = {"title": folder.name, "uri": _picture(folder, "figure.png")}
+    return {"title": title, "head": head, "figure": picture, "tables": tables, "notes": notes}
 
 
 def _detail(title: str, each: Any, by: tuple[str, ...]) -> Shown:
@@ -202,13 +192,13 @@ def _verdict_class(words: str) -> str:
     return next((name for verdict, name in classes.items() if words.startswith(verdict)), "bad")
 
 
-def _figures(found: Result, path: Path) -> list[dict[str, str]]:
-    """Return the figures as data URIs: those of the folder, the main one first; if it has none, drawn here."""
+def _figures(found: Result, path: Path, drawn: bool) -> list[dict[str, str]]:
+    """Return the figures as data URIs: those of the folder, the main one first; else, where asked, ``drawn`` here."""
     names = sorted(_names(path, "*.png", "*.svg"), key=lambda name: (not name.startswith("figure."), name))
-    if names or found.kind == "reproduced":
+    if names or not drawn:
         return [{"title": name, "uri": _picture(path, name)} for name in names]
-    drawn = kind_of(found.kind).figures(found)
-    return [{"title": title, "uri": _data_uri("image/svg+xml", _svg(each))} for title, each in drawn.items()]
+    made = kind_of(found.kind).figures(found)
+    return [{"title": title, "uri": _data_uri("image/svg+xml", _svg(each))} for title, each in made.items()]
 
 
 def _picture(path: Path, name: str) -> str:
@@ -286,34 +276,3 @@ def _files(path: Path) -> Iterable[tuple[str, str, str]]:
         if not name.endswith(".html"):
             rows = f"{pq.read_metadata(path / name).num_rows:,}" if name.endswith(".parquet") else ""
             yield name, rows, f"{(path / name).stat().st_size:,}"
-
-
-def overview(experiments: Sequence[Result]) -> list[Shown]:
-    """Return the counts of verdicts: of every paper and of all, then of every experiment."""
-    # Its kind draws, too: loaded for a folder that holds experiments alone.
-    from marketsched.papers.experiment_kind import COLOURS as VERDICTS
-
-    papers: dict[str, list[int]] = {}
-    lines = []
-    for found in experiments:
-        verdicts = found.table["verdict"].tolist()
-        counts = [verdicts.count(word) for word in VERDICTS]
-        meta = found.meta
-        sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
-        figures = (len(verdicts), *counts)
-        lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(told, (meta["runs"], *figures))))
-        total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * (2 + len(VERDICTS)))
-        papers[str(meta["place"]).partition(",")[0]] = [x + y for x, y in zip(total, (1, *figures), strict=True)]
-    if len(papers) > 1:
-        papers["all"] = [sum(column) for column in zip(*papers.values(), strict=True)]
-    words = ("claims", *VERDICTS)
-    above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
-    return [
-        Shown("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
-        Shown(
-            "Experiments",
-            ("", "shows", "sizes", "seeds", *words),
-            (*[False] * 3, *[True] * (1 + len(words))),
-            tuple(lines),
-        ),
-    ]

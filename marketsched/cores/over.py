@@ -12,34 +12,10 @@ import pandas as pd
 from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
-from marketsched.config.strict_yaml import dump_yaml, parse_yaml
+from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import Progress, versions
 from marketsched.results.result import Result
-
-
-def values_over(text: str) -> tuple[str, list[Any]]:
-    """Read ``key=value,value,...``; values are YAML.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is not of that form, or a value is written twice.
-
-    Examples
-    --------
-    >>> values_over("cluster.instance.contention=0.1,1")
-    ('cluster.instance.contention', [0.1, 1])
-    """
-    key, equals, values = text.partition("=")
-    if not equals or not key or not values:
-        raise InvalidParameterError(
-            f"--over {text}: expected key=value,value,..., as in cluster.instance.contention=1,10"
-        )
-    found = [parse_yaml(value, f"--over {text}") for value in values.split(",")]
-    if len({str(value) for value in found}) < len(found):
-        raise InvalidParameterError(f"--over {text}: expected every value once")
-    return key, found
 
 
 def compare_over(

@@ -1,0 +1,1 @@
+"""Built-in scenarios of the allocation cores, as YAML files."""

@@ -1,0 +1,1 @@
+from .components import market_components as market_components

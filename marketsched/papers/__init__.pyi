@@ -1,0 +1,1 @@
+from .reproducing import reproduce as reproduce

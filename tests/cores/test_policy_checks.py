@@ -1,0 +1,18 @@
+"""`check_policy` finds the lie that pays at a policy without payments; the suite for one's own policy does too."""
+
+from marketsched.cores import check_policy
+from marketsched.cores.audit.worlds import PortWorld
+from marketsched.cores.testing import policy_tests
+
+test_free_shares_in_one_line = policy_tests(
+    PortWorld("fairness", "none"),
+    search_worlds=4,
+    fresh_worlds=20,
+    except_for={"truthful in drawn worlds": "without payments, asking for more pays"},
+)
+
+
+def test_a_policy_without_payments_fails():
+    report = check_policy(PortWorld("ogasched", "none"), search_worlds=4, fresh_worlds=20)
+    assert {result.name for result in report.failed} == {"truthful in drawn worlds"}
+    assert "score_lie(world" in report["truthful in drawn worlds"].detail
