@@ -68,6 +68,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "posted-price": "marketsched.mechanisms.named:posted_price",
         "spot": "marketsched.mechanisms.auctions.spot:Spot",
         "stochastic": "marketsched.mechanisms.named:stochastic",
+        "two-offers": "marketsched.mechanisms.offers.two_offers:TwoOffers",
         "vcg": "marketsched.mechanisms.auctions.vcg:Vcg",
     },
     "workload": {

@@ -187,7 +187,7 @@ class BidPrice(ArrivalMarket):
         self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
-        self._menus: dict[JobId, ArrivalMenu | LockedRate] | None = {} if keep_menus else None
+        self._menus: dict[JobId, Any] | None = {} if keep_menus else None  # what subclasses offer, too
         self._looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
         if history is not None:
             self._learn_history(history)
@@ -210,7 +210,7 @@ class BidPrice(ArrivalMarket):
         self._menus = {} if self._menus is None else self._menus
         self._looked_at = None if jobs is None else frozenset(jobs)
 
-    def menu_at_arrival(self, job: JobId) -> ArrivalMenu | LockedRate:
+    def menu_at_arrival(self, job: JobId) -> Any:
         """Return what ``job`` faced when it arrived, if menus were kept: a `LockedRate` if its duration is hidden.
 
         Raises

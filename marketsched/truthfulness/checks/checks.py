@@ -243,11 +243,13 @@ def _check_quote(played: Played, name: Any, width: int) -> int:
     starts = [event.round for event in played.events if event.job == name and event.kind is EventKind.START]
     for event in played.events:
         if event.job == name and event.kind is EventKind.COMPLETE and event.completion is not None:
-            menu, start, used = played.faced[name], starts[0], event.completion - starts[0]
+            menu, start, used = played.faced[name], starts[-1], event.completion - starts[-1]
             if isinstance(menu, tuple):
                 expected = float(np.asarray(menu[width - 1].price(start, used)))
             elif hasattr(menu, "prices"):
                 expected = float(menu.prices(width, used, start - menu.now + 1)[-1])
+            elif hasattr(menu, "rates"):  # it has chosen one of them
+                expected = min((rate * width * used for rate in menu.rates), key=lambda cost: abs(cost - event.payment))
             else:
                 expected = menu.rate * width * used
             if not np.isfinite(expected):

@@ -1,0 +1,1 @@
+"""Two offers: posted rates and announced odds for jobs whose durations are hidden."""

@@ -1,0 +1,111 @@
+r"""Who leaves when a round begins, and what those who have left teach: usual durations, odds, the densities of values.
+
+A run is stopped where completing could bring nothing any more; a waiting job leaves when it can make it no more.
+Everything that is learnt is learnt here, from jobs that are gone:
+
+* *usual rounds* of each band of widths: the mean :math:`m` that jobs announced, .97 a departure;
+* :math:`\kappa`, real over announced node-rounds of completed jobs, .98 a departure;
+* *odds*: per offer, twelve cells (see `announced`), each the share of jobs that stood there at their arrival and were
+  completed in time, .98 a departure;
+* of the last 300 jobs the density :math:`v = V / (c m)` and the work: :math:`c d` if completed, else
+  :math:`c m \kappa`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.offers.present import Present
+
+REMEMBERED = 300  # departures that the rates are made of
+UNKNOWN_ROUNDS = 4.0  # usual rounds before anybody has left
+PRIOR, PRIOR_WEIGHT = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95), 6.0  # odds before anybody has left, and how much they weigh
+
+
+class Learnt:
+    """What jobs that have left have taught.
+
+    Attributes
+    ----------
+    odds : ndarray, shape (2, 12, 2)
+        Per offer and cell: how many were completed in time, and how many left; both fade.
+    usual_rounds : ndarray, shape (5,)
+        By band of widths.
+    """
+
+    def __init__(self) -> None:
+        prior = PRIOR_WEIGHT * np.array([[p, 1.0] for p in PRIOR + PRIOR])
+        self.odds = np.stack([prior, prior])
+        self.usual_rounds = np.full(5, UNKNOWN_ROUNDS)
+        self._announced = np.zeros((5, 2))  # by band: rounds and jobs
+        self._kappa = np.ones(2)  # real and announced node-rounds
+        self._densities, self._works = np.zeros(REMEMBERED), np.zeros(REMEMBERED)
+        self.departures = 0
+
+    @property
+    def kappa(self) -> float:
+        """Real over announced node-rounds of completed jobs."""
+        return float(self._kappa[0] / self._kappa[1])
+
+    @property
+    def remembered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Densities (credits per node-round) and works (node-rounds) of the last departures."""
+        n = min(self.departures, REMEMBERED)
+        return self._densities[:n], self._works[:n]
+
+    def departed(self, present: Present, now: int) -> NDArray[np.int64]:
+        """Let go who leaves at the beginning of round ``now``, and learn from everybody who has left.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now, and else what it was.
+        """
+        gone = np.empty(present.n, dtype=np.int64)
+        columns = (self.odds, self._announced, self._kappa, self._densities, self._works)
+        present.n, n_gone = _departed_kernel(
+            present.jobs, present.turn, present.n, now, *columns, self.departures, gone
+        )
+        if n_gone:
+            self.departures += n_gone
+            jobs = self._announced[:, 1]
+            overall = self._announced[:, 0].sum() / jobs.sum()
+            known = jobs > 0.5
+            self.usual_rounds = np.where(known, self._announced[:, 0] / np.where(known, jobs, 1.0), overall)
+        return gone[:n_gone]
+
+
+@njit(cache=True)
+def _departed_kernel(  # type: ignore[no-untyped-def]
+    jobs, turn, n, now, odds, announced, kappa, densities, works, departures, gone
+):
+    """Keep in ``turn`` who stays, write into ``gone`` who does not. Returns how many of each."""
+    start, stop, last_start, state = jobs["start"], jobs["stop"], jobs["last_start"], jobs["state"]
+    offer, cell, width, band, mean = jobs["offer"], jobs["cell"], jobs["width"], jobs["band"], jobs["mean"]
+    used, in_time, density = jobs["used"], jobs["in_time"], jobs["density"]
+    stay, n_gone = 0, 0
+    for i in range(n):
+        j = turn[i]
+        runs = start[j] > 0
+        if state[j] == 0 and ((runs and now < stop[j]) or (not runs and now <= last_start[j])):
+            turn[stay] = j
+            stay += 1
+            continue
+        done = state[j] == 1
+        share = odds[offer[j], cell[j]]
+        share[0] = 0.98 * share[0] + (1.0 if done and in_time[j] else 0.0)
+        share[1] = 0.98 * share[1] + 1.0
+        usual = announced[band[j]]
+        usual[0] = 0.97 * usual[0] + mean[j]
+        usual[1] = 0.97 * usual[1] + 1.0
+        if done:
+            kappa[0] = 0.98 * kappa[0] + width[j] * used[j]
+            kappa[1] = 0.98 * kappa[1] + width[j] * mean[j]
+        place = (departures + n_gone) % densities.size
+        densities[place] = density[j]
+        works[place] = width[j] * (used[j] if done else mean[j] * kappa[0] / kappa[1])
+        gone[n_gone] = j
+        n_gone += 1
+    return stay, n_gone

@@ -1,0 +1,79 @@
+"""The jobs of hidden duration that are in the market, as columns: what the rules of the two offers see of them.
+
+Of a job that is present the rules use its nodes, its class, its turn, and whether and since when it runs. What else it
+reported stands here in three numbers that end its own stay (``last_start``, ``stop``, and ``in_time`` by its own
+curve) and in three that teach once it has left (``mean``, ``density``, ``cell``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPARE, REGULAR = 0, 1
+HERE, DONE, LOST = 0, 1, 2
+BANDS = (0.02, 0.06, 0.15, 0.35)  # shares of the machine: jobs up to each, and wider ones, have usual durations
+
+JOB = np.dtype(
+    [
+        ("offer", "i8"),  # SPARE or REGULAR
+        ("width", "i8"),  # nodes
+        ("band", "i8"),  # of its width
+        ("start", "i8"),  # first round of its run; 0: it waits
+        ("stop", "i8"),  # the round in which its run is stopped
+        ("ran", "i8"),  # how many runs of it were taken back
+        ("last_start", "i8"),  # it leaves if it waits afterwards
+        ("state", "i8"),  # HERE; DONE or LOST: it has left, and teaches when the next round is cleared
+        ("used", "i8"),  # DONE: rounds of its run
+        ("in_time", "i8"),  # DONE: whether it was worth anything
+        ("cell", "i8"),  # where it stood at its arrival, of the twelve of its offer
+        ("mean", "f8"),  # announced, rounds
+        ("density", "f8"),  # announced value per node and expected round, credits
+    ]
+)
+
+
+def band_of(width: int, capacity: int) -> int:
+    """Return the band of widths, 0 to 4, of a job on so many nodes.
+
+    Examples
+    --------
+    >>> [band_of(width, 100) for width in (1, 2, 3, 15, 36)]
+    [0, 0, 1, 2, 4]
+    """
+    return int(np.searchsorted(BANDS, width / capacity))
+
+
+class Present:
+    """Rows of `JOB`, and the turn of each: order of arrival.
+
+    Attributes
+    ----------
+    jobs : structured ndarray
+        Rows; a job keeps its own while it is present.
+    turn : ndarray of int
+        Rows in order of arrival; the first ``n`` count.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: NDArray[np.void] = np.zeros(64, dtype=JOB)
+        self.turn = np.zeros(64, dtype=np.int64)
+        self.n = 0
+        self._free = list(range(63, -1, -1))
+
+    def add(self, **columns: float) -> int:
+        """Add a job at the end of the queue; return its row."""
+        if not self._free:
+            size = self.jobs.size
+            self.jobs = np.concatenate([self.jobs, np.zeros(size, dtype=JOB)])
+            self.turn = np.concatenate([self.turn, np.zeros(size, dtype=np.int64)])
+            self._free = list(range(2 * size - 1, size - 1, -1))
+        row = self._free.pop()
+        self.jobs[row] = tuple(columns.get(name, 0) for name in JOB.names or ())
+        self.turn[self.n] = row
+        self.n += 1
+        return row
+
+    def give_back(self, rows: list[int]) -> None:
+        """Let the rows of jobs that have left be used again."""
+        self._free += rows

@@ -1,0 +1,73 @@
+r"""The posted rates: what a node and round cost, from jobs that have left and from the widths of those that came.
+
+The offered load, in nodes, is the mean over past rounds (.99 a round) of what arrived, at its usual length:
+
+.. math:: A = E[\textstyle\sum_j c_j \bar m(c_j) \kappa].
+
+The threshold :math:`\theta` is the first density of remembered jobs, from the highest down, at which the work of those
+above reaches the share ``part`` C / A of all work. The regular rate is
+
+.. math:: R = \text{factor} \cdot \theta, \quad\text{within the 20 \% and the 45 \% quantile of the densities;}
+
+spare nodes cost a fifth of it. Rates are 0 until ten jobs have left, and change in every second round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marketsched.mechanisms.offers.departures import Learnt
+
+SPARE_PART = 0.2  # of the regular rate
+QUANTILES = (0.2, 0.45)
+FEWEST = 10  # departures before anything costs
+KEPT = 0.99  # of the offered load, a round
+
+
+class Rates:
+    """The rates of a market.
+
+    Parameters
+    ----------
+    capacity : int
+        C, nodes.
+    part, factor : float
+        How the threshold is found, and what share of it is asked for.
+
+    Attributes
+    ----------
+    posted : tuple of (float, float)
+        Spare and regular, credits per node and round.
+    load : float
+        A / C.
+    """
+
+    def __init__(self, capacity: int, part: float, factor: float) -> None:
+        self._capacity, self._part, self._factor = capacity, part, factor
+        self._offered = self._rounds = self._arriving = 0.0
+        self.posted = (0.0, 0.0)
+
+    @property
+    def load(self) -> float:
+        """Offered load as a share of the machine; 0 before the first round."""
+        return self._offered / max(1e-9, self._rounds) / self._capacity
+
+    def arrives(self, width: int, usual_rounds: float, kappa: float) -> None:
+        """Count a job that arrives; it is heard from the next round on."""
+        self._arriving += width * usual_rounds * kappa
+
+    def post(self, now: int, learnt: Learnt) -> None:
+        """Set the rates of round ``now``."""
+        self._offered = KEPT * self._offered + self._arriving
+        self._rounds = KEPT * self._rounds + 1.0
+        self._arriving = 0.0
+        if now % 2 or learnt.departures < FEWEST:
+            return
+        densities, works = learnt.remembered
+        order = np.argsort(-densities, kind="stable")
+        most = self._part / max(1e-9, self.load) * works.sum()
+        above = np.flatnonzero(np.cumsum(works[order]) > most)
+        threshold = densities[order[above[0] if above.size else -1]]
+        low, high = np.quantile(densities, QUANTILES)
+        regular = float(min(max(self._factor * threshold, low), high))
+        self.posted = (SPARE_PART * regular, regular)

@@ -1,0 +1,271 @@
+"""Two offers: given its class nothing a job reports moves its path; what happens and is paid is as the rules say."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from draws import many
+from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork, get_mechanism
+from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
+from offers_markets import LAWS, Chosen, curve_of, left_in, played, random_jobs, sizes_of
+
+START, REQUEUE, EVICT, COMPLETE, DROP = (EventKind[name] for name in ("START", "REQUEUE", "EVICT", "COMPLETE", "DROP"))
+seeds = st.integers(0, 10**6)
+
+
+def market_of(jobs, made=TwoOffers, capacity=6, **rules):
+    sizes, limits = sizes_of(jobs, capacity)
+    return made(*sizes, **limits, **rules)
+
+
+def lies_about(job, rng):
+    """Yield other reports of a job: value, deadline, curve and law; the nodes stay."""
+    truth, birth = job.truth, job.truth.birth
+    law = [(birth, int(d), float(p), None) for d, p in zip(truth.law.durations, truth.law.probabilities, strict=True)]
+    high, last = truth.value.highest, truth.value.last
+    for factor in (0.1, 0.6, 3.0):
+        yield StatementOfWork(birth, truth.concurrency, DeadlineValue(min(999.0, high * factor), last), law)
+    for later in (-3, 5):
+        moved = max(birth + 1, last + later)
+        yield StatementOfWork(birth, truth.concurrency, curve_of(rng.choice(["deadline", "linear"]), high, moved), law)
+    for durations, weights in LAWS:
+        rows = [(birth, d, p, None) for d, p in zip(durations, weights, strict=True)]
+        yield StatementOfWork(birth, truth.concurrency, truth.value, rows)
+
+
+def moved_paths(made, seed, n_jobs=3, **rules):
+    """Return (reports made, those that moved a path or another job while the liar was present)."""
+    rng = np.random.default_rng(seed)
+    jobs, made_reports, moved = random_jobs(seed), 0, []
+    for job in rng.choice(len(jobs), n_jobs, replace=False):
+        name = jobs[job].name
+        for offer in (SPARE, REGULAR):
+            told, _ = played(market_of(jobs, made, chosen={name: offer}, **rules), jobs)
+            for lie in lies_about(jobs[job], rng):
+                said, _ = played(market_of(jobs, made, chosen={name: offer}, **rules), jobs, {name: lie})
+                until = min(left_in(told, name), left_in(said, name))
+                made_reports += 1
+                before = [[e for e in events if e.round < until] for events in (told, said)]
+                if before[0] != before[1]:
+                    moved.append((seed, name, offer))
+    return made_reports, moved
+
+
+@settings(max_examples=many(8), deadline=None)
+@given(seed=seeds, passing=st.booleans(), requeue=st.booleans())
+def test_given_its_class_no_report_moves_a_path(seed, passing, requeue):
+    rules = {"spare_order": "passing" if passing else "arrival", "requeue": requeue}
+    reports, moved = moved_paths(Chosen, seed, n_jobs=1, **rules)
+    assert reports and not moved
+
+
+def test_a_rate_that_hears_present_jobs_is_caught():
+    class Hears(Chosen):
+        def _choose(self, x, signal, now):
+            present = [y.sow.value.highest for y in self._in_row.values()]
+            self._rates.posted = (0.002 * sum(present), 0.01 * sum(present))
+            return super()._choose(x, signal, now)
+
+    assert any(moved_paths(Hears, seed)[1] for seed in range(4))
+
+
+@settings(max_examples=many(25), deadline=None)
+@given(seed=seeds, revealed=st.sampled_from([0.0, 0.4, 1.0]), requeue=st.booleans(), spare=st.booleans())
+def test_what_happens_is_as_the_rules_say(seed, revealed, requeue, spare):
+    jobs = random_jobs(seed, revealed=revealed)
+    market = market_of(jobs, requeue=requeue, spare=spare)
+    events, loads = played(market, jobs)
+    assert max(loads) <= market.capacity
+    truth, runs = {job.name: job for job in jobs}, {}
+    for e in events:
+        before = runs.setdefault(e.job, [])
+        if e.kind is COMPLETE:
+            worth = truth[e.job].truth.value(e.completion)
+            assert 0 <= e.payment <= worth + 1e-9 and before[-1] is START
+        else:
+            assert e.payment == 0
+        assert e.kind is not REQUEUE or (requeue and spare and before[-1] is START)
+        before.append(e.kind)
+    taken = market.statistics()["requeues"]
+    assert taken == 0 or spare
+    assert (
+        (sum(e.kind is REQUEUE for e in events) == taken) if requeue else all(REQUEUE not in x for x in runs.values())
+    )
+    assert played(market_of(jobs, requeue=requeue, spare=spare), jobs)[0] == events
+
+
+@settings(max_examples=many(25), deadline=None)
+@given(seed=seeds)
+def test_regular_runs_are_never_taken_back_and_what_is_booked_comes_true(seed):
+    jobs = random_jobs(seed, revealed=0.2)
+    market, sure = market_of(jobs), {}
+    truth = {job.name: job for job in jobs}
+
+    class Asks(TwoOffers):
+        def advance(self):
+            found = super().advance()
+            for x in list(self._in_row.values()):
+                booked = self.booked(x.job, truth[x.job].duration) if x.job in self._jobs else None
+                assert booked is None or x.agreed.offer == REGULAR
+                if booked is not None:
+                    sure.setdefault(x.job, booked)
+            return found
+
+    market.__class__ = Asks
+    events, _ = played(market, jobs)
+    ends = {e.job: e for e in events if e.kind.leaves}
+    for name, (start, payment) in sure.items():
+        assert not any(e.kind is REQUEUE for e in events if e.job == name)
+        if payment is not None:
+            end = ends[name]
+            assert (end.kind, end.completion, end.payment) == (COMPLETE, start + truth[name].duration, payment)
+        else:
+            assert name not in ends or ends[name].kind is EVICT
+
+
+def utility(events, job):
+    """Return what became of a job: its true value less what it paid."""
+    done = [e for e in events if e.job == job.name and e.kind is COMPLETE]
+    return sum(float(job.truth.value(e.completion)) - e.payment for e in done)
+
+
+@settings(max_examples=many(6), deadline=None)
+@given(seed=seeds)
+def test_inside_an_offer_the_truth_is_best_whatever_the_run_takes(seed):
+    """Value, deadline, curve and law, ex post: no belief and no law is needed."""
+    jobs, rng = random_jobs(seed), np.random.default_rng(seed)
+    mine = int(rng.integers(len(jobs)))
+    for duration in jobs[mine].truth.law.durations.tolist():
+        fated = [replace(job, duration=duration) if i == mine else job for i, job in enumerate(jobs)]
+        name = fated[mine].name
+        for offer in (SPARE, REGULAR):
+            told = utility(played(market_of(fated, Chosen, chosen={name: offer}), fated)[0], fated[mine])
+            for lie in lies_about(fated[mine], rng):
+                said = played(market_of(fated, Chosen, chosen={name: offer}), fated, {name: lie})[0]
+                assert utility(said, fated[mine]) <= told + 1e-9
+
+
+def test_paying_for_runs_that_are_stopped_would_be_caught():
+    """Where stopping costs and being evicted does not, running on pays: hence payment on completion alone."""
+
+    class StopsLate(Chosen):
+        def _stop(self, x):
+            return x.start + self.max_duration
+
+    def gains(job, jobs):
+        outcomes = []
+        for made in (Chosen, StopsLate):
+            events = played(market_of(jobs, made, chosen={job.name: SPARE}), jobs)[0]
+            start = max((e.round for e in events if e.job == job.name and e.kind is START), default=None)
+            stopped = any(e.kind is EVICT for e in events if e.job == job.name)
+            used = left_in(events, job.name) - start if start and stopped else 0
+            outcomes.append(utility(events, job) - 0.1 * job.truth.concurrency * used)
+        return outcomes[1] > outcomes[0] + 1e-9
+
+    markets = (random_jobs(seed) for seed in range(30))
+    assert any(gains(job, jobs) for jobs in markets for job in jobs[::7])
+
+
+def test_the_menu_says_what_was_announced_and_no_report_moves_it():
+    jobs = random_jobs(3)
+    market = market_of(jobs, Chosen, keep_menus=True)
+    played(market, jobs)
+    name = jobs[25].name
+    rng = np.random.default_rng(0)
+    for lie in lies_about(jobs[25], rng):
+        other = market_of(jobs, Chosen, keep_menus=True)
+        played(other, jobs, {name: lie}, last=lie.birth)
+        assert other.menu_at_arrival(name) == market.menu_at_arrival(name)
+    assert market.menu_at_arrival(name) != market.menu_at_arrival(jobs[5].name)
+
+
+LIMITS = {"max_concurrency": 2, "max_duration": 9, "max_value": 99.0, "max_delay": 30}
+
+
+# -- small examples ----------------------------------------------------------------------------------------
+
+
+def job(birth, nodes, value, last, *durations):
+    return StatementOfWork(
+        birth, nodes, DeadlineValue(value, last), [(birth, d, 1 / len(durations), None) for d in durations]
+    )
+
+
+def stepped(market, rounds, submitted, done=()):
+    """Play by hand: reports by round, and completions ``(round cleared, job)``."""
+    events = []
+    for now in range(market.round, rounds + 1):
+        for name, sow in submitted.get(now, {}).items():
+            market.submit(name, sow)
+        for name in submitted.get(now, {}):
+            market.arrive(name)
+        events += market.advance()
+        events += [market.complete(name) for when, name in done if when == now]
+    return [(e.round, e.kind.value, e.job) for e in events]
+
+
+def test_a_regular_job_takes_the_nodes_of_a_spare_run_and_the_job_starts_again():
+    market = Chosen(2, 30, **LIMITS, chosen={"A": 0, "B": 1})
+    reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 2: {"B": job(2, 1, 50.0, 20, 3)}}
+    events = stepped(market, 12, reports, [(4, "B"), (10, "A")])
+    assert events == [
+        (1, "start", "A"), (2, "requeue", "A"), (2, "start", "B"), (4, "complete", "B"), (5, "start", "A"),
+        (10, "complete", "A"),
+    ]  # fmt: skip
+    assert market.statistics()["node_rounds_lost"] == 2
+
+
+def test_an_eviction_that_costs_too_much_is_not_made():
+    """Usual are 4 rounds: a job of one node may cost 1.5 x 4 node-rounds, not 2 x 4."""
+    market = Chosen(2, 30, **LIMITS, chosen={"A": 0, "B": 1})
+    reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 5: {"B": job(5, 1, 50.0, 20, 3)}}
+    assert stepped(market, 6, reports) == [(1, "start", "A")]
+
+
+def test_two_regular_jobs_that_wait_may_cost_more():
+    market = Chosen(2, 30, **LIMITS, chosen={"A": 0, "B": 1, "C": 1})
+    reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 5: {"B": job(5, 1, 50.0, 20, 3), "C": job(5, 1, 50.0, 20, 3)}}
+    assert stepped(market, 5, reports)[1:] == [(5, "requeue", "A"), (5, "start", "B"), (5, "start", "C")]
+
+
+def test_what_is_lost_leaves_where_there_is_no_requeue():
+    market = Chosen(2, 30, **LIMITS, requeue=False,
+                    chosen={"A": 0, "B": 1})  # fmt: skip
+    reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 2: {"B": job(2, 1, 50.0, 20, 3)}}
+    assert stepped(market, 4, reports)[1:] == [(2, "evict", "A"), (2, "start", "B")]
+
+
+def test_a_run_is_stopped_at_its_deadline_and_a_job_that_can_make_it_no_more_leaves():
+    market = Chosen(1, 30, **LIMITS | {"max_concurrency": 1}, chosen={"A": 1, "B": 1})
+    reports = {1: {"A": job(1, 1, 50.0, 5, 2), "B": job(1, 1, 50.0, 6, 3)}}
+    assert stepped(market, 6, reports) == [(1, "start", "A"), (4, "drop", "B"), (5, "evict", "A")]
+
+
+def test_a_run_is_stopped_when_it_has_cost_what_it_is_worth():
+    market = TwoOffers(1, 40, max_concurrency=1, max_duration=20, max_value=99.0, max_delay=40)
+    market._rates.posted = (0.4, 2.0)
+    reports = {1: {"A": job(1, 1, 7.0, 30, 2)}}
+    events = stepped(market, 20, reports)
+    rate = 0.4  # spare brings 7 - .8 of every 7 - .8 there are, and regular 7 - 4
+    assert events == [(1, "start", "A"), (1 + int(7.0 / rate), "evict", "A")]
+
+
+def test_copies_go_on_as_the_market_does():
+    jobs = random_jobs(11)
+    market = market_of(jobs)
+    first, _ = played(market, jobs)
+    again = pickle.loads(pickle.dumps(market_of(jobs)))
+    assert played(again, jobs)[0] == first
+
+
+def test_the_registry_knows_it():
+    made = get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
+                         max_delay=9, spare_order="passing")  # fmt: skip
+    assert isinstance(made, TwoOffers) and made.requeues
+    with pytest.raises(InvalidParameterError, match="hidden_order"):
+        get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
+                      max_delay=9, hidden_order="strict")  # fmt: skip

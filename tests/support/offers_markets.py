@@ -1,0 +1,74 @@
+"""Markets of jobs whose durations are hidden, to play two offers in; and offers that a test chooses."""
+
+import numpy as np
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop, TruthfulOwners
+from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms.offers.two_offers import TwoOffers
+
+LAWS = (((1,), (1.0,)), ((3,), (1.0,)), ((1, 4), (0.5, 0.5)), ((2, 6), (0.7, 0.3)), ((1, 2, 5), (0.4, 0.3, 0.3)))
+
+
+class Chosen(TwoOffers):
+    """Jobs named in ``chosen`` take that offer (0 spare, 1 regular), whatever they report; ``values`` are kept."""
+
+    def __init__(self, *sizes, chosen=(), **rules):
+        super().__init__(*sizes, **rules)
+        self.chosen, self.values = dict(chosen), {}
+
+    def _preferred(self, x, values):
+        self.values[x.job] = values
+        return self.chosen.get(x.job, super()._preferred(x, values))
+
+
+def curve_of(kind, value, last):
+    """Return a curve that is over at ``last``."""
+    if kind == "deadline":
+        return DeadlineValue(value, last)
+    if kind == "linear":
+        return LinearValue(value, max(0, last - 4), value / 8, last)
+    return TableValue({t: value / (1 + max(0, t - last + 3)) for t in range(1, last + 1)})
+
+
+def random_jobs(seed, n=40, capacity=6, span=25, curves=("deadline", "linear", "table"), revealed=0.0):
+    """Return jobs in order of birth; each is ready when it is born."""
+    rng = np.random.default_rng(seed)
+    jobs = []
+    for i, birth in enumerate(np.sort(rng.integers(1, span, n)).tolist()):
+        durations, weights = LAWS[rng.integers(len(LAWS))]
+        shown = rng.random() < revealed
+        width = int(rng.choice([1, 1, 1, 2, 3, capacity]))
+        value = float(np.exp(rng.normal(0.8, 1.0))) * width * float(np.dot(durations, weights))
+        last = birth + max(durations) + int(rng.integers(1, 12))
+        rows = [(birth, d, p, *([] if shown else [None])) for d, p in zip(durations, weights, strict=True)]
+        truth = StatementOfWork(birth, width, curve_of(rng.choice(curves), min(value, 999.0), last), rows)
+        real = int(rng.choice(durations, p=weights))
+        jobs.append(Job(f"job {i}", f"owner {i % 5}", truth, birth, real, real if shown else None))
+    return jobs
+
+
+def sizes_of(jobs, capacity=6):
+    """Return the sizes of a market of these jobs."""
+    last = max(job.truth.value.last for job in jobs)
+    limits = {"max_concurrency": capacity, "max_duration": 8, "max_value": 1000.0, "max_delay": last}
+    return (capacity, last + 8), limits
+
+
+def played(mechanism, jobs, reports=None, last=None):
+    """Play a market in which some jobs report something else; return its events and the load of each round."""
+    market, events, loads = MarketLoop(mechanism), [], []
+    owners = TruthfulOwners(jobs)
+    submit = market.submit
+    if reports:
+        market.submit = lambda name, sow, *rest, **more: submit(name, reports.get(name, sow), *rest, **more)
+    while market.now <= (last or mechanism.horizon):
+        owners.act(market)
+        events += market.clear()
+        loads.append(market.load)
+    return events, loads
+
+
+def left_in(events, name):
+    """Return the round of the event with which a job left; far away: it did not."""
+    return next((e.round for e in events if e.job == name and e.kind.leaves), 10**9)
