@@ -210,6 +210,8 @@ class Mechanism(ABC):
         The current round, in which submissions and arrivals are accepted, ``horizon + 1`` after the last; and T.
     max_concurrency, max_duration, max_value : int, int, float or None
         The largest report accepted: nodes, rounds, credits. None: no such limit is announced.
+    takes_back : bool
+        Whether a run may be taken back for another job's sake, by requeue or eviction.
     truthful : {"ex post", "in expectation", "up to regret", "none"}
         What truth-telling is worth to a job whose duration is shown at its arrival, the owner's other jobs and its
         time of submission taken as given. "ex post": no other report is better, whatever others report and whatever
@@ -261,6 +263,7 @@ class Mechanism(ABC):
     max_concurrency: int | None = None
     max_duration: int | None = None
     max_value: float | None = None
+    takes_back: bool = False
 
     truthful: ClassVar[Truthful] = "none"
     truthful_hidden: ClassVar[Truthful] = "none"

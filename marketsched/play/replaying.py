@@ -311,8 +311,7 @@ class Replayer:
             raise EventError(f"complete of {name!r}, which was given the duration {job.duration}")
         if not self._may_run(job, t):
             raise EventError(f"complete of {name!r}, which is not running in round {t}")
-        requeues = getattr(self.mechanism, "requeues", False)
-        if self._cleared < t and (requeues or self._start(job) is None or self._may_overload(t)):
+        if self._cleared < t and (self.mechanism.takes_back or self._start(job) is None or self._may_overload(t)):
             # Only clearing tells whether the job runs in round t: try on a copy.
             trial = copy.deepcopy(self)
             trial._clear(t)

@@ -117,6 +117,7 @@ class TwoOffers(BidPrice):
         if "hidden_order" in calendar:
             raise InvalidParameterError(place="hidden_order", value=calendar["hidden_order"], legal="nothing: no queue")
         super().__init__(capacity, horizon, **calendar)
+        self.takes_back = spare
         self._requeue, self._spare, self._passing = requeue, spare, spare_order == "passing"
         self._present, self._learnt = Present(), Learnt()
         self._rates = Rates(self.capacity, *(BOTH if spare else REGULAR_ALONE))
@@ -128,11 +129,6 @@ class TwoOffers(BidPrice):
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
         self._figures = np.zeros((2, 3))  # per offer: jobs that have left, announced chances, completed in time
         self._lost = [0, 0]  # runs taken back, and their node-rounds
-
-    @property
-    def requeues(self) -> bool:
-        """Whether runs may be taken back."""
-        return self._spare
 
     @property
     def load(self) -> int:

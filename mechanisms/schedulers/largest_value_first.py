@@ -56,6 +56,7 @@ class LargestValueFirst(QueueScheduler):
     ) -> None:
         super().__init__(capacity, horizon, kill=kill, **sizes)
         self.preempt, self.ratio = preempt, ratio
+        self.takes_back = preempt
         self._held: dict[object, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:

@@ -265,7 +265,7 @@ def test_copies_go_on_as_the_market_does():
 def test_the_registry_knows_it():
     made = get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
                          max_delay=9, spare_order="passing")  # fmt: skip
-    assert isinstance(made, TwoOffers) and made.requeues
+    assert isinstance(made, TwoOffers) and made.takes_back
     with pytest.raises(InvalidParameterError, match="hidden_order"):
         get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
                       max_delay=9, hidden_order="strict")  # fmt: skip
