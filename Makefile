@@ -65,7 +65,7 @@ bench: $(VENV)/.core ## every benchmark with its spread: a table, build/bench.js
 
 docs: $(VENV)/.docs ## the documentation site in build/site; a warning is an error
 	$(PY) -m sphinx -W --keep-going -q -j 2 -c docs -d build/doctrees -b html . build/site
-	@echo "open build/site/docs/index.html"
+	@echo "open build/site/index.html"
 
 dist: $(VENV)/.dev ## wheel and sdist in dist/; the wheel is installed into an empty environment and runs a market
 	@rm -rf dist

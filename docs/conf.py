@@ -80,6 +80,8 @@ write_reference(ROOT, DOCS / "reference")
 templates_path = [str(DOCS / "_templates")]  # absolute: the lists look from the source folder, the pages from here
 html_theme = "pydata_sphinx_theme"
 html_title = "marketsched"
+html_static_path = [str(DOCS / "_static")]
+html_css_files = ["site.css"]
 html_theme_options = {
     "logo": {"text": "marketsched"},
     "show_toc_level": 2,
@@ -93,7 +95,7 @@ html_theme_options = {
     "external_links": [],
     "use_edit_page_button": False,
 }
-alone = ("start", "which-mechanism", "mathematics", "literature")
+alone = ("start", "which-mechanism", "mathematics", "related", "literature")
 html_sidebars = {f"docs/{page}": [] for page in alone}  # no pages below them
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
@@ -116,7 +118,25 @@ def _copy_mathjax(app, error):
             copy_asset(package / part, target / part if (package / part).is_dir() else (target / part).parent)
 
 
+def _begin_at_the_top(app, error):
+    """Write the page that a browser opens first: it leads to the landing page."""
+    if error is None and app.builder.format == "html":
+        text = '<!doctype html><meta charset="utf-8"><title>marketsched</title>'
+        text += (
+            '<meta http-equiv="refresh" content="0; url=docs/index.html"><a href="docs/index.html">marketsched</a>\n'
+        )
+        (Path(app.outdir) / "index.html").write_text(text, encoding="utf-8")
+
+
+def _notebooks_once(app, page, source):
+    """Keep the README beside a notebook out of the side bar, where the notebook stands."""
+    if page.startswith("examples/") and page.endswith("/README") and (ROOT / page).with_name("notebook.ipynb").exists():
+        source[0] = f"---\norphan: true\n---\n\n{source[0]}"
+
+
 def setup(app):
     """Connect what is done beside reading and writing pages."""
+    app.connect("source-read", _notebooks_once)
+    app.connect("build-finished", _begin_at_the_top)
     app.connect("build-finished", _copy_mathjax)
     app.connect("autodoc-process-docstring", name_the_module, priority=900)  # after numpydoc

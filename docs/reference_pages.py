@@ -35,6 +35,11 @@ ALSO = {  # public modules without a list of their own
         "Markets as environments for reinforcement learning.",
         ("MarketEnv", "OwnerEnv", "parallel_env"),
     ),
+    "marketsched.live.client": (
+        "Live market",
+        "The client of a market that runs, and its errors.",
+        ("LiveClient", "LiveError", "LiveUnavailableError"),
+    ),
     "marketsched.testing": ("Testing", "Suites for one's own mechanism.", ("mechanism_tests",)),
 }
 

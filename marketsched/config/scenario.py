@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
-from marketsched.config.scenario_file import read_scenario, without_none
+from marketsched.config.scenario_file import read_scenario, with_changes, without_none
 from marketsched.config.sections import RegisteredWorkload
 from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
 from marketsched.mechanisms.checks import whole_parameter
@@ -214,6 +214,27 @@ class Scenario(Strict):
 
     def _market_parts(self) -> dict[str, Any]:
         return {key: value for key, value in self if key != "cluster"}
+
+    def with_changes(self, *changes: str) -> Self:
+        """Return the same scenario with changes as ``--set`` makes them.
+
+        Parameters
+        ----------
+        *changes : str
+            ``key=value``, keys as in a scenario file with dots between parts, values in YAML.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a change is not of that form, a key is unknown, or a value is out of range.
+
+        Examples
+        --------
+        >>> busy = Scenario.load("synthetic-pipelines").with_changes("workload.utilisation=1.25")
+        >>> busy.workload.utilisation
+        1.25
+        """
+        return self.from_dict(with_changes(self.to_dict(), changes, option=""), source=self.name)
 
     def with_capacity(self, capacity: int) -> Self:
         """Return the same market on so many nodes, without the expected figures."""
