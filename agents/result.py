@@ -61,7 +61,8 @@ class RunResult:
         ``name``, ``complete`` (bool: all rounds were played), ``rounds``, ``horizon``, ``capacity``,
         ``jobs``, ``submitted``, ``resubmitted``, the count of each outcome, ``requeues`` (runs taken back),
         ``lost_node_rounds``, ``welfare``, ``revenue``,
-        ``owners_utility``, ``utilisation`` (busy share of capacity x rounds), ``demand_share``
+        ``owners_utility``, ``utilisation`` (busy share of capacity x rounds), ``utilisation_open``
+        (the same up to the last submission), ``demand_share``
         (the same for ``demand``), ``peak_load``, ``peak_demand``, ``price_lowest``,
         ``price_median``, ``price_highest`` (of the rounds up to the last submission, after which
         the market only empties; None without prices), and under ``mechanism`` the mechanism's own
@@ -350,6 +351,7 @@ def _summary(rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
     prices = prices[np.isfinite(prices)]  # NaN: the mechanism has no slot prices; inf: the slot is sold out
     return {
         "utilisation": float(rounds["load"].sum() / room),
+        "utilisation_open": float(rounds["load"].to_numpy()[:last].sum() / max(capacity * last, 1)),
         "demand_share": float(rounds["demand"].sum() / room),
         "peak_load": int(rounds["load"].max()) if len(rounds) else 0,
         "peak_demand": int(rounds["demand"].max()) if len(rounds) else 0,

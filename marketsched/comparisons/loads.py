@@ -155,7 +155,8 @@ def _row(runs: pd.DataFrame, confidence: float) -> dict[str, Any]:
     row["best_flat_price"] = played["best_flat_price"].mean()
     row["revenue_share"] = spread(shares(played["revenue"], played["opt_high"]), confidence).mean
     row["completed_share"] = played["completed"].sum() / max(played["jobs"].sum(), 1)
-    row["utilisation"] = played["utilisation"].mean()
+    for name in ("utilisation", "utilisation_open"):
+        row[name] = played[name].mean()
     row["evicted"] = played["evicted"].mean()
     row["exact_optima"] = int((played["opt_kind"] == "exact").sum())
     row["seconds"] = played["seconds"].mean()

@@ -43,6 +43,7 @@ COUNTED = (
     "requeues",
     "lost_node_rounds",
     "utilisation",
+    "utilisation_open",
 )
 PROMISED = ("promised_ratio", "promise_holds", "promise_conditions")
 

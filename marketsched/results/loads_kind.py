@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from rich.console import Group
 from rich.text import Text
 
+from marketsched.results.answers import answer_of
 from marketsched.results.kinds import Kind
 from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text, share_difference
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
@@ -60,9 +61,10 @@ class LoadsKind(Kind):
             if first:
                 _flat_rows(table, row, known)
             table.add_row("", "", *_cells(row, known))
-        return Group(
-            Text(head, style="bold"), table, *waits_view(result), *(Text(f"- {remark}") for remark in _remarks(result))
-        )
+        answer = answer_of(rows, meta)
+        first = Text(f"{answer}\n{head}" if answer else head, style="" if answer else "bold")
+        first.stylize("bold", 0, len(answer))
+        return Group(first, table, *waits_view(result), *(Text(f"- {remark}") for remark in _remarks(result)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
         return {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}

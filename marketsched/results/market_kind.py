@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Expected = Mapping[str, Sequence[float]]
 Show = Callable[[float], str]
+ROUNDING = 1e-9  # of a welfare that is a sum in another order
 
 
 class MarketKind(Kind):
@@ -36,7 +37,9 @@ class MarketKind(Kind):
 
     def view(self, result: Result) -> Group:
         found = summary_view(result.summary, result.meta.get("expected"))
-        return Group(*found.renderables, *(Text(f"- {remark}") for remark in workload_remarks(result.meta)))
+        remarks_of_log = workload_remarks(result.meta)
+        users = _users(result) if remarks_of_log else []
+        return Group(*found.renderables, *(Text(f"- {remark}") for remark in remarks_of_log), *users)
 
     def figures(self, result: Result) -> dict[str, Figure]:
         from marketsched.results.market_figure import DRAWN, run_figure
@@ -49,6 +52,15 @@ class MarketKind(Kind):
     def details(self, result: Result) -> Mapping[str, Any]:
         leaves = {name: value for name, value in flat(result.summary) if name != "proven"}  # a remark says it
         return {"All figures of the run": leaves}
+
+
+def _users(result: Result) -> list[Any]:
+    """Return the table by user of a log that was played."""
+    from marketsched.results.waits import waits_table
+    from marketsched.results.waits_view import round_length, users_view
+
+    length = round_length(result.meta)
+    return users_view(waits_table(result.jobs, length), length)
 
 
 class _Drawn(NamedTuple):
@@ -104,7 +116,7 @@ def _headline(summary: Mapping[str, Any]) -> Text:
 
 
 def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
-    table = plain_table("found")
+    table = plain_table("")
     if expected:
         table.add_column("expected", justify="right", style="dim")
 
@@ -121,7 +133,8 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     row("owners' utility, credits", "owners_utility", amount)
     row("load asked for, share of capacity", "load", percent)
     row("  at its peak", "peak_demand_share", percent)
-    row("utilisation", "utilisation", percent)
+    row("utilisation until the last submission", "utilisation_open", percent)
+    row("  of all rounds", "utilisation", percent)
     row("completed", "completed", amount)
     row("  share of jobs", "completed_share", percent)
     row("dropped", "dropped", amount)
@@ -143,22 +156,23 @@ def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     bounds, first_come = summary["bounds"], summary["first_come"]
     dual, certificate = bounds["dual"], bounds.get("certificate")
     covered = bounds.get("certificate_valid", False) and bounds["certificate_jobs"] == bounds["certificate_of"]
-    hindsight, plans = "at least, of the best\nin hindsight (29)", "at least, of the best\nlaunch plans (22)"
-    table = plain_table("welfare", hindsight, plans)
+    hindsight, plans = "at least, of the best\nin hindsight", "at least, of the best\nlaunch plans"
+    planned = bool(certificate and covered)
+    table = plain_table("welfare", hindsight, *([plans] if planned else []))
     if "share_of_best" in expected:
         table.add_column("expected", justify="right", style="dim")
 
     def row(label: str, welfare: float, key: str | None = None) -> None:
         by_dual = percent(welfare / dual) if dual > 0 else "-"
-        by_reports = percent(min(1.0, welfare / certificate)) if certificate and covered else "-"
+        by_reports = [percent(min(1.0, welfare / certificate))] if planned else []
         told = [_expectation(expected.get(key or ""), percent)] if "share_of_best" in expected else []
-        table.add_row(label, amount(welfare), by_dual, by_reports, *told)
+        table.add_row(label, amount(welfare), by_dual, *by_reports, *told)
 
     row("this market", summary["welfare"], "share_of_best")
     row("first come, first served, price 0", first_come["welfare_at_zero"], "first_come_share")
     label = f"  at the best price in hindsight, {amount(first_come['best_price'])}"
     row(label, first_come["welfare_at_best"], "first_come_best_share")
-    limits = ["", amount(dual), amount(certificate) if certificate is not None else "-"]
+    limits = ["", amount(dual), *([amount(certificate)] if planned else [])]
     table.add_row("no schedule is worth more than", *limits, *([""] if "share_of_best" in expected else []))
     return table
 
@@ -177,19 +191,20 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     share = summary.get("share_of_best")
     if share is not None:
         found.append(
-            f"welfare is at least {percent(share)} of the best schedule in hindsight (dual bound (29), over what "
-            "really happened)"
+            f"welfare is at least {percent(share)} of the best schedule in hindsight (a dual bound, over what really "
+            "happened)"
         )
     if bounds.get("certificate_valid") and bounds["certificate_jobs"] < bounds["certificate_of"]:
         found.append(
-            f"the certificate (22) covers {bounds['certificate_jobs']:,} of {bounds['certificate_of']:,} reports, "
-            "those whose plan no failure estimate moved"
+            f"the certificate of this run covers {bounds['certificate_jobs']:,} of {bounds['certificate_of']:,} "
+            "reports, those whose plan no failure estimate moved"
         )
     elif bounds.get("certificate") is not None and not bounds["certificate_valid"]:
         found.append(
-            f"the certificate (22), {amount(bounds['certificate'])}, does not hold: {bounds['certificate_reason']}"
+            f"the certificate of this run, {amount(bounds['certificate'])}, does not hold: "
+            f"{bounds['certificate_reason']}"
         )
-    if summary.get("first_come_best_share", 0.0) > (share or 0.0):
+    if summary.get("first_come_best_share", 0.0) > (share or 0.0) * (1 + ROUNDING) + ROUNDING:
         found.append(
             "first come, first served (durations known, best price in hindsight) is worth more than this market here"
         )

@@ -17,6 +17,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from marketsched.results.answers import answer_of
 from marketsched.results.kinds import Kind
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
@@ -27,8 +28,8 @@ RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
 BOUNDS = {
     "exact": "the exact optimum",
     "milp": "the bound of a stopped search for it",
-    "lp": "the linear program (11)",
-    "dual": "the dual bound (29)",
+    "lp": "a linear program",
+    "dual": "a dual bound",
 }
 FAR = 3.0  # a promised constant more than so many times the largest ratio is told in words, not drawn
 
@@ -47,12 +48,16 @@ class MechanismsKind(Kind):
         meta, rows = result.meta, result.records()
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         about = f"{meta['scenario']}: {len(rows)} mechanisms on the same jobs, {seeds_text(result)}{state}"
-        head = Text(about, style="bold")
+        answer = answer_of(rows, meta)
+        head = Text(f"{answer}\n{about}" if answer else about, style="bold" if not answer else "")
+        head.stylize("bold", 0, len(answer))
         interval = f"{meta['confidence']:.0%} interval"
-        titles = ("welfare", "behind the\nbest here", "revenue", "jobs\ndone", "E[OPT] /\nE[welfare]", interval)
-        table = plain_table(*titles, "promised", room=10)
-        for row in rows:
-            table.add_row(*_cells(row))
+        titles = ["welfare", "behind the\nbest here", "revenue", "jobs\ndone", "E[OPT] /\nE[welfare]", interval]
+        cells = [_cells(row) for row in rows]
+        shown = [place for place in range(8) if place < 7 or any(row[place] != "-" for row in cells)]
+        table = plain_table(*[*titles, "proven\nratio"][: len(shown) - 1], room=10)
+        for row in cells:
+            table.add_row(*(row[place] for place in shown))
         waits = waits_view(result)
         return Group(
             head, table, Text(""), _against_flat(rows), *waits, *(Text(f"- {remark}") for remark in _remarks(result))
@@ -161,11 +166,14 @@ def _remarks(comparison: Result) -> list[str]:
         if row["revenue"] > row["welfare"] * (1 + 1e-9)
     ]
     found += flat_remarks(rows, meta) + workload_remarks(meta)
+    without = [row["mechanism"] for row in rows if not math.isfinite(row["promised_ratio"])]
     for row in rows:
-        alpha = "no constant" if not math.isfinite(row["promised_ratio"]) else f"{row['promised_ratio']:.3g}"
-        verdict = "proven" if row["promise_holds"] and math.isfinite(row["promised_ratio"]) else "not proven here"
-        said = alpha if alpha == "no constant" else f"{alpha}, {verdict}"
-        found.append(f"promised of {row['mechanism']}: {said}: {_shortened(row['promise_conditions'])}")
+        if row["mechanism"] not in without:
+            verdict = "proven" if row["promise_holds"] else "not proven here"
+            conditions = _shortened(row["promise_conditions"])
+            found.append(f"ratio of {row['mechanism']}: {row['promised_ratio']:.3g}, {verdict}: {conditions}")
+    if without:
+        found.append(f"no ratio to the best schedule is proven for {', '.join(without)}")
     return found
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 SHORTEST_S = 10.0
-COLUMNS = ("by", "name", "jobs", "started", "completed", "wait_rounds", "bounded_slowdown")
+COLUMNS = ("by", "name", "jobs", "started", "completed", "wait_rounds", "bounded_slowdown", "paid", "value")
 
 
 def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.DataFrame:
@@ -32,7 +32,8 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
     -------
     DataFrame
         Columns `COLUMNS`. ``by`` is ``all``, ``class`` or ``owner``; ``wait_rounds`` is the mean over jobs that
-        started, ``bounded_slowdown`` that over those that were completed; NaN if there is none.
+        started, ``bounded_slowdown`` that over those that were completed; NaN if there is none. ``paid`` and
+        ``value`` are sums, credits.
     """
     start, arrival, end = _times(jobs)
     figures = pd.DataFrame(
@@ -42,6 +43,8 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
             "completed": ~np.isnan(end),
             "wait_rounds": start - arrival,
             "bounded_slowdown": bounded_slowdowns(jobs, round_seconds),
+            "paid": jobs["payment"] if "payment" in jobs else 0.0,
+            "value": jobs["value"] if "value" in jobs else 0.0,
         }
     )
     names: dict[str, pd.Series[str]] = {"all": pd.Series("all", index=jobs.index)}
@@ -52,7 +55,8 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
     for by, of in names.items():
         grouped = figures.groupby(of.to_numpy())
         sums = grouped[["jobs", "started", "completed"]].sum().astype(np.int64)
-        table = sums.join(grouped[["wait_rounds", "bounded_slowdown"]].mean()).rename_axis("name").reset_index()
+        means, credits = grouped[["wait_rounds", "bounded_slowdown"]].mean(), grouped[["paid", "value"]].sum()
+        table = sums.join(means).join(credits).rename_axis("name").reset_index()
         table.insert(0, "by", by)
         parts.append(table)
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]

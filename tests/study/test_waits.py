@@ -68,4 +68,4 @@ def test_the_bound_by_hand():
     table = waits_table(jobs, 2.0).set_index(["by", "name"])
     assert table.loc[("owner", "a"), "bounded_slowdown"] == 1.0
     assert table.loc[("owner", "b"), "bounded_slowdown"] == 1.5
-    assert table.loc[("all", "all")].tolist() == [3, 2, 2, 3.0, 1.25]
+    assert table.loc[("all", "all")].tolist() == [3, 2, 2, 3.0, 1.25, 0.0, 0.0]

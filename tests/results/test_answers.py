@@ -1,0 +1,38 @@
+"""The first line of a comparison: its answer, at one load or several, and what is said where nothing can be told."""
+
+import pytest
+
+from marketsched.results.answers import answer_of
+
+
+def row(mechanism, difference, half, load=None):
+    found = {"mechanism": mechanism, "over_first_come": difference}
+    found |= {"over_first_come_low": difference - half, "over_first_come_high": difference + half}
+    return found if load is None else {**found, "load": load}
+
+
+@pytest.mark.parametrize(
+    ("difference", "half", "said"),
+    [
+        (0.3718, 0.066, "37.2 ± 6.6 points of the best possible value more than first come, first served"),
+        (-0.029, 0.024, "2.9 ± 2.4 points of the best possible value less than first come, first served"),
+        (0.01, 0.02, "as much as first come, first served, as far as can be told (+1.0 ± 2.0 points of the best"),
+        (0.0, 0.0, "as much as first come, first served, as far as can be told."),
+        (0.05, float("nan"), "5.0 points of the best possible value more than first come, first served"),
+    ],
+)
+def test_one_load(difference, half, said):
+    rows = [row("first-come", 0.0, 0.0), row("bid-price", difference, half), row("vcg", 0.5, 0.1)]
+    assert f"Here bid-price delivers {said}" in answer_of(rows, {"runs": 3})
+
+
+def test_several_loads_and_a_log_and_one_run():
+    rows = [row("bid-price", -0.0002, 0.0001, 0.8), row("bid-price", 0.05, 0.01, 1.2)]
+    assert answer_of(rows, {"workload": {"rule": "x"}, "runs": 1}) == (
+        "On this log bid-price delivers, at load 0.8 0.020 ± 0.010 points of the best possible value less than first "
+        "come, first served; at load 1.2 5.0 ± 1.0 points more, in the one run that was made (no interval)."
+    )
+
+
+def test_first_come_alone_has_no_answer():
+    assert answer_of([row("first-come", 0.0, 0.0)], {}) == ""
