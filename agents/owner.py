@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import mesa
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy
 from marketsched.agents.mesa_agent import MarketAgent
 from marketsched.agents.owner_state import OwnerState
-
-if TYPE_CHECKING:
-    from marketsched.agents.market import Market
 
 
 class JobOwner(OwnerState, MarketAgent):
@@ -51,7 +48,7 @@ class JobOwner(OwnerState, MarketAgent):
     True
     """
 
-    def __init__(self, model: Market, job: Job, index: int, strategy: Strategy, max_delay: int) -> None:
+    def __init__(self, model: mesa.Model, job: Job, index: int, strategy: Strategy, max_delay: int) -> None:
         MarketAgent.__init__(self, model, index + 1)
         OwnerState.__init__(self, job, index, strategy, max_delay)
 

@@ -41,7 +41,7 @@ KINDS = {  # kind: what its names stand for
     "trace": "a function that reads a file",
     "section": "the key of a scenario that is no market; a function that reads what stands there",
     "run": "such a key; what `marketsched.run` calls (`marketsched.play.running`)",
-    "contest": "such a key; a `marketsched.comparisons.comparing.Contest`, which `marketsched.compare` plays",
+    "contest": "such a key; a `marketsched.comparisons.contest.Contest`, which `marketsched.compare` plays",
     "over": "such a key; what ``marketsched compare --over`` calls",
     "audit": "such a key; what ``marketsched audit`` calls",
     "result": "the kind of a result; a `marketsched.results.kinds.Kind`",
@@ -87,6 +87,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "spot-gpu": "marketsched.worlds.logs.kinds:SpotGpuLog",
     },
     "result": {
+        "results": "marketsched.results.kinds:Kind",  # of a kind that nothing is known of
         "market": "marketsched.results.market_kind:MarketKind",
         "audit": "marketsched.results.audit_kind:AuditKind",
         "conduct": "marketsched.results.conduct_kind:ConductKind",

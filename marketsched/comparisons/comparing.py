@@ -8,12 +8,15 @@ there could be in that seed. Seeds share nothing, so they may be played in sever
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import pandas as pd
 
+from marketsched.comparisons.contest import Contest, Found
+from marketsched.comparisons.loads import LoadContest
+from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
@@ -21,6 +24,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.play.running import Progress, versions
+from marketsched.play.workers import run_in_processes
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result
 
@@ -34,33 +38,9 @@ LOG_DEFAULT = (
     "largest-value-first",
 )  # of a log
 OPTIMUM_SECONDS = 10.0
-Tell = Callable[[str], None]  # told what comes now
-Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
 
 
 Comparison = Result  # what `compare` returns
-
-
-class Contest(Protocol):
-    """Who is compared in which scenario: what the harness of paired runs needs of either kind."""
-
-    compared: ClassVar[str]
-    kind: ClassVar[str]  # of the result
-    summed_only: ClassVar[tuple[str, ...]]  # tables that the summary is made of, and that are not kept
-    labels: list[str]
-    steps: int
-
-    def play(self, seed: int, tell: Tell) -> Found:
-        """Play everybody in the world of one seed; ``runs`` holds one row each, ``steps`` steps are told."""
-        ...
-
-    def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        """Return one row for each that is compared, over all finished seeds."""
-        ...
-
-    def about(self, found: Found) -> dict[str, Any]:
-        """Return what belongs into the manifest beside what every comparison says of itself."""
-        ...
 
 
 def compare(
@@ -182,9 +162,6 @@ def _contest(
             raise InvalidParameterError("loads", legal="a market: a cluster has no load that its nodes make")
         contest: Contest = get("contest", base.section)(base, names, data, optimum=seconds != 0, growth=growth)
         return contest
-    from marketsched.comparisons.loads import LoadContest
-    from marketsched.comparisons.mechanisms import MechanismContest
-
     log = is_log({"workload": {"kind": base.workload.kind}})
     names = (LOG_DEFAULT if log else DEFAULT) if names is None else names
     seconds = 0.0 if log and seconds is None else seconds
@@ -227,8 +204,6 @@ def _plays(contest: Contest, seeds: range, n_processes: int, progress: Progress 
         for seed in seeds:
             yield seed, contest.play(seed, tell)
         return
-    from marketsched.play.workers import run_in_processes
-
     for place, ((_, seed), found) in enumerate(
         run_in_processes(_play_one, [(contest, seed) for seed in seeds], n_processes), 1
     ):

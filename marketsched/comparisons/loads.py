@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from marketsched.comparisons.comparing import Found, Tell
+from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import flat_shares, paired_differences, shares
 from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from marketsched.comparisons.comparing import Found, Tell
+from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import FlatPrices, paired_differences
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario

@@ -283,7 +283,7 @@ class Scenario(Strict):
             built,
             oracle_rng,
             lambda: self.workload.statement_laws(built, laws_rng, data),
-            lambda what: yesterday(what, self.mechanism, built, data),
+            lambda what: yesterday(what, self.mechanism, built, data, read=type(self).from_dict),
         )
         return MarketSetup(
             name=self.name,

@@ -6,7 +6,7 @@ the table that the run has left, so that a log is exactly what happened there. A
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from marketsched.mechanisms.limits import SIZES, MarketLimits
 
 if TYPE_CHECKING:
     from marketsched.config.mechanism_choice import MechanismChoice
-    from marketsched.config.scenario import Scenario
     from marketsched.worlds.workload import Workload
 
 Source = str | PathLike[str] | None
@@ -32,7 +31,9 @@ _COMPARED = ("name", "owner", "birth", "arrival", "duration", "concurrency")
 SEED = 0x9E57E2DA  # of the draws of a workload that names no seed: no run's own
 
 
-def yesterday(what: Any, choice: MechanismChoice, workload: Workload, data: Source) -> PastLog:
+def yesterday(
+    what: Any, choice: MechanismChoice, workload: Workload, data: Source, *, read: Callable[..., Any]
+) -> PastLog:
     """Return the log that a scenario's ``history`` stands for.
 
     Parameters
@@ -45,6 +46,8 @@ def yesterday(what: Any, choice: MechanismChoice, workload: Workload, data: Sour
         Of the market that follows.
     data : path, optional
         Folder of recorded traces.
+    read : function
+        `marketsched.config.scenario.Scenario.from_dict`: reads the scenario of a run.
 
     Raises
     ------
@@ -57,7 +60,7 @@ def yesterday(what: Any, choice: MechanismChoice, workload: Workload, data: Sour
     elif isinstance(what, Mapping):
         log = _of_workload(what, choice, workload, data)
     else:
-        log = _of_run(fspath(what), data)
+        log = _of_run(fspath(what), data, read)
     log.check(_limits(choice, workload))
     hidden = [job.name for job in workload.jobs if not job.truth.revealed]
     if log.revealed == bool(hidden):
@@ -82,10 +85,8 @@ def _of_workload(section: Mapping[str, Any], choice: MechanismChoice, workload: 
     return PastLog(tuple(arrivals), past.birth_rounds, MarketLimits(**sizes))
 
 
-def _of_run(folder: str, data: Source) -> PastLog:
+def _of_run(folder: str, data: Source, read: Callable[..., Any]) -> PastLog:
     """Return the arrivals of a finished run: what was reported of each job, when it came, and what was seen."""
-    from marketsched.config.scenario import Scenario
-
     found = import_module(_LOAD).load(folder)
     if found.kind != "market":
         raise InvalidParameterError(f"{folder} holds a {found.kind}: expected the folder of a market run")
@@ -93,7 +94,7 @@ def _of_run(folder: str, data: Source) -> PastLog:
         raise InvalidParameterError(f"{folder} was interrupted {found.how_far}: expected a run that was finished")
     if "scenario.yaml" not in found.texts:
         raise InvalidParameterError(f"{folder} has no scenario.yaml: expected all files of a market run")
-    played = Scenario.from_dict(parse_yaml(found.texts["scenario.yaml"], folder), source=folder, kind="market")
+    played = read(parse_yaml(found.texts["scenario.yaml"], folder), source=folder, kind="market")
     rng = np.random.default_rng(np.random.SeedSequence(int(found.meta["seed"])))
     past, report = _played_again(played, rng, data)
     table = found.jobs
@@ -112,7 +113,7 @@ def _of_run(folder: str, data: Source) -> PastLog:
     return PastLog(tuple(arrivals), past.birth_rounds, _limits(played.mechanism, past))
 
 
-def _played_again(played: Scenario, rng: np.random.Generator, data: Source) -> tuple[Workload, Any]:
+def _played_again(played: Any, rng: np.random.Generator, data: Source) -> tuple[Workload, Any]:
     """Return the workload of a run, and what each job's owner reported."""
     streams = rng.spawn(3)  # as in `Scenario.setup`
     past: Workload = played.workload.build(streams[0], data)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from marketsched.comparisons.comparing import Found, Tell
+from marketsched.comparisons.contest import Found, Tell
 from marketsched.config.scenario import Scenario
 from marketsched.cores.playing import Played, jobs_table, play, policy_rows, slots_table
 from marketsched.cores.sections.labels import Column
@@ -36,7 +36,7 @@ MOST_POINTS = 400  # of a curve over seeds; a run's own table has every slot
 
 
 class PolicyContest:
-    """Policies of one cluster scenario; see `marketsched.comparisons.comparing.Contest`."""
+    """Policies of one cluster scenario; see `marketsched.comparisons.contest.Contest`."""
 
     compared: ClassVar[str] = "policies"
     kind: ClassVar[str] = "policies"

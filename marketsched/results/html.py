@@ -6,19 +6,15 @@ import base64
 import io
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
 
-from marketsched.results.kinds import kind_of
+from marketsched.results.result import Result
 from marketsched.results.views import Shown, frame_table, parts_of_view
-
-if TYPE_CHECKING:
-    from marketsched.results.result import Result
 
 DPI = 60  # of a figure 12 inches wide: 720 pixels
 MOST_ROWS = 12  # of a table that no view shows
 
 
-def notebook_html(result: Result) -> str:
+def notebook_html(result: Result, drawn: bool) -> str:
     """Return headline, tables, remarks and figure of a result as a piece of HTML; every word is escaped."""
     head, tables, notes = parts_of_view(result.view())
     found = [f"<p><b>{escape(head or repr(result))}</b></p>"]
@@ -29,7 +25,7 @@ def notebook_html(result: Result) -> str:
         found.append("<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>")
     if not result.complete:
         found.append(f"<p>INTERRUPTED {escape(result.how_far)}</p>")
-    picture = _picture(result)
+    picture = _picture(result) if drawn else ""
     return "<div>" + "\n".join(found) + picture + "</div>"
 
 
@@ -43,8 +39,6 @@ def _table(table: Shown) -> str:
 
 
 def _picture(result: Result) -> str:
-    if not kind_of(result.kind).figures(result):
-        return ""
     buffer = io.BytesIO()
     result.plot().savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     data = base64.b64encode(buffer.getvalue()).decode()

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from marketsched.mechanisms.registry import get, names
+from marketsched.results.html import notebook_html
+from marketsched.results.result import Result
+from marketsched.results.views import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Group
-
-    from marketsched.results.result import Result
-    from marketsched.results.views import Shown
 
 
 class Kind:
@@ -57,6 +57,10 @@ class Kind:
     def figures(self, result: Result) -> dict[str, Figure]:
         """Return figures by the name of their file, without its ending; the main one is ``figure``."""
         return {}
+
+    def notebook(self, result: Result) -> str:
+        """Return what a notebook shows: a piece of HTML."""
+        return notebook_html(result, drawn=bool(self.figures(result)))
 
     def summary_data(self, result: Result) -> Any:
         """Return what ``summary.json`` holds, not yet made plain."""
@@ -128,5 +132,5 @@ def kind_of(name: str) -> Kind:
     >>> kind_of("survey").name(Result("survey"))
     'survey of owners'
     """
-    kind: type[Kind] = get("result", name) if name in names("result") else Kind
+    kind: type[Kind] = get("result", name if name in names("result") else "results")
     return kind()

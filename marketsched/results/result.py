@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.results.kinds import Kind, kind_of
+from marketsched.mechanisms.registry import get, names
 from marketsched.results.output import (
     FILES,
     INCOMPLETE,
@@ -86,13 +86,12 @@ class Result:
         return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'})"
 
     def _repr_html_(self) -> str:
-        from marketsched.results.html import notebook_html
-
-        return notebook_html(self)
+        page: str = self._look.notebook(self)
+        return page
 
     @property
-    def _look(self) -> Kind:
-        return kind_of(self.kind)
+    def _look(self) -> Any:
+        return _look_of(self.kind)
 
     @property
     def complete(self) -> bool:
@@ -148,11 +147,13 @@ class Result:
         figures = self._look.figures(self)
         if not figures:
             raise InvalidParameterError(f"a result of kind {self.kind!r} has no figure: expected one that has")
-        return figures.get("figure") or next(iter(figures.values()))
+        main: Figure = figures.get("figure") or next(iter(figures.values()))
+        return main
 
     def view(self) -> Group | None:
         """Return tables and remarks, as the command prints them with rich."""
-        return self._look.view(self)
+        shown: Group | None = self._look.view(self)
+        return shown
 
     def save(self, folder: str | PathLike[str], force: bool = False) -> None:
         """Write everything into ``folder``, whole or not at all.
@@ -234,7 +235,7 @@ def load(folder: str | PathLike[str]) -> Result:
     names = sorted(each.name for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
     for name in files or ():
         if name not in names:
-            raise InvalidParameterError(f"{path} has no {name}: expected all files of a {kind_of(kind).title}")
+            raise InvalidParameterError(f"{path} has no {name}: expected all files of a {_look_of(kind).title}")
     tables = {Path(name).stem: read_table(path / name) for name in names if name.endswith(".parquet")}
     timings = _read_json(path / TIMINGS) if TIMINGS in names else {}
     for name, seconds in timings.items():
@@ -244,10 +245,15 @@ def load(folder: str | PathLike[str]) -> Result:
         summary = _read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
         if not isinstance(summary, dict):
             raise InvalidParameterError(f"{path / f'{SUMMARY}.json'} is damaged: expected figures by name")
-        summary |= kind_of(kind).found_in(path)
+        summary |= _look_of(kind).found_in(path)
     ours = {META, TIMINGS, f"{SUMMARY}.json"}
     texts = {name: read_text(path / name) for name in names if name.endswith(TEXTS) and name not in ours}
     return Result(kind, tables, summary, meta, texts)
+
+
+def _look_of(kind: str) -> Any:
+    """Return the `marketsched.results.kinds.Kind` of a result; the registry holds it, as kinds know results."""
+    return get("result", kind if kind in names("result") else "results")()
 
 
 def manifest(folder: Path) -> dict[str, Any]:

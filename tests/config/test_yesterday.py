@@ -41,7 +41,7 @@ def test_a_run_is_remembered_as_it_was(folder):
     """Every job that arrived while jobs were born teaches, a day earlier; the first prices are there at once."""
     setup = scenario().setup(np.random.default_rng(np.random.SeedSequence(7)))
     workload = scenario().workload.build(np.random.default_rng(0), None)
-    log = yesterday(str(folder), scenario().mechanism, workload, None)
+    log = yesterday(str(folder), scenario().mechanism, workload, None, read=Scenario.from_dict)
     assert [(a.owner, a.sow.birth, a.arrival, a.signal) for a in log.arrivals] == [
         (job.owner, job.truth.birth, job.arrival, job.signal) for job in setup.jobs if job.arrival is not None
     ]

@@ -23,7 +23,7 @@ from marketsched.study.sweeps.table import arrow_table
 from report_page_reader import Page
 from written_reproduction import write_reproduction
 
-KINDS = (*kind_names(), "results")
+KINDS = kind_names()
 HOSTILE = "<script>alert(1)</script> \"'&<img src=http://x.invalid/a>"
 MARKET = {
     "name": HOSTILE,

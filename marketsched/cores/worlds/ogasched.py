@@ -13,6 +13,7 @@ from marketsched.cores.agents.ports import PAYMENTS, PortGame
 from marketsched.cores.worlds.world import Choice, Outcome, Reference, World
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangEnvironment, GangRepaired
+from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
 from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -95,7 +96,7 @@ class OgaSchedWorld(World):
 
     def reference(self, slots: int) -> Reference:
         """Return what the best fixed allocation y* earns in the first ``slots`` slots; of gangs, without their rule."""
-        found = self.cluster.best_fixed_allocation(self.arrival_counts(slots), tolerance=TOLERANCE)
+        found = best_fixed_allocation(self.cluster, self.arrival_counts(slots), tolerance=TOLERANCE)
         return Reference(found.value, found.gap)
 
     def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:

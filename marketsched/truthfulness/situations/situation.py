@@ -349,7 +349,9 @@ class ScenarioMechanism:
     def _past(self, what: Any) -> PastLog:
         """Return the log that a ``history`` names; it is made once."""
         if repr(what) not in self._logs:
-            self._logs[repr(what)] = yesterday(what, self.scenario.mechanism, self.workload, self.data)
+            self._logs[repr(what)] = yesterday(
+                what, self.scenario.mechanism, self.workload, self.data, read=type(self.scenario).from_dict
+            )
         return self._logs[repr(what)]
 
     @cached_property

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from marketsched.mechanisms.errors import UnknownNameError
 from marketsched.mechanisms.registry import get, names, register
-from marketsched.worlds.traces.trace import MINUTES, Column, Source, Trace, seconds, whole
+from marketsched.worlds.traces.columns import MINUTES, Column, seconds, whole
+from marketsched.worlds.traces.trace import Source, Trace
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
-from marketsched.worlds.traces.trace import Column
+from marketsched.worlds.traces.columns import Column
 
 BLOCK_ROWS = 100_000
 

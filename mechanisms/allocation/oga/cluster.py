@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -31,10 +30,6 @@ from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes,
 from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.checks import count_array, float_array, read_only, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation
-
 
 LARGEST = 1e100  # requirement or capacity, so that no sum or square overflows
 ALPHAS = (1e-50, 1e50)  # legal, for the same reason
@@ -267,12 +262,6 @@ class BipartiteCluster:
             If ``horizon`` is not a whole number >= 1.
         """
         return self.diameter() * self.gradient_bound() * float(np.sqrt(whole_parameter("horizon", horizon, 1)))
-
-    def best_fixed_allocation(self, arrival_counts: ArrayLike, **options: Any) -> FixedAllocation:
-        """Return the best allocation in hindsight that never changes; see `fixed_allocation.best_fixed_allocation`."""
-        from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
-
-        return best_fixed_allocation(self, arrival_counts, **options)
 
     def _flat(self, name: str, allocation: ArrayLike, lowest: float | None = None) -> NDArray[np.float64]:
         """Return the channel array of a dense allocation that is zero off the channels."""

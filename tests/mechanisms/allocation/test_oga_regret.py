@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from marketsched.mechanisms.allocation import OgaSched, pai_like_instance, published_instance
+from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
 from naive_allocation import random_cluster
 
 MACHINES = [[96.0, 64.0, 2.0], [64.0, 64.0, 8.0], [96.0, 48.0, 0.0], [32.0, 16.0, 1.0]]  # memory in units of 8 GB
@@ -16,7 +17,7 @@ def regret_of(cluster, arrivals):
         gain, overhead = cluster.channel_rewards(counts, policy.allocate_channels())
         earned += gain.sum() - overhead.sum()
         policy.update(counts)
-    best = cluster.best_fixed_allocation(arrivals.sum(axis=0))
+    best = best_fixed_allocation(cluster, arrivals.sum(axis=0))
     return best.upper - earned, best.value
 
 

@@ -1,0 +1,33 @@
+"""What a comparison of runs on the same seeds needs of those that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+
+Tell = Callable[[str], None]  # told what comes now
+Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
+
+
+class Contest(Protocol):
+    """Who is compared in which scenario: what the harness of paired runs needs of either kind."""
+
+    compared: ClassVar[str]
+    kind: ClassVar[str]  # of the result
+    summed_only: ClassVar[tuple[str, ...]]  # tables that the summary is made of, and that are not kept
+    labels: list[str]
+    steps: int
+
+    def play(self, seed: int, tell: Tell) -> Found:
+        """Play everybody in the world of one seed; ``runs`` holds one row each, ``steps`` steps are told."""
+        ...
+
+    def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """Return one row for each that is compared, over all finished seeds."""
+        ...
+
+    def about(self, found: Found) -> dict[str, Any]:
+        """Return what belongs into the manifest beside what every comparison says of itself."""
+        ...
