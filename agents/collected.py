@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from marketsched.agents.market_log import Kind
+from marketsched.agents.market_log import RowKind
 from marketsched.agents.market_run import MarketRun
 from marketsched.mechanisms.errors import UnknownNameError
 
 Reporter = Callable[[MarketRun], float]
 
 
-def _counted(kind: Kind) -> Reporter:
+def _counted(kind: RowKind) -> Reporter:
     def count(market: MarketRun) -> float:
         return market.log.counts[kind]
 
@@ -40,14 +40,14 @@ REPORTERS: dict[str, Reporter] = {
     "welfare": lambda market: market.log.value,
     "revenue": lambda market: market.log.payment,
     "utility": lambda market: market.log.value - market.log.payment,
-    "submitted": _counted(Kind.SUBMIT),
-    "arrived": _counted(Kind.ARRIVE),
-    "started": _counted(Kind.START),
-    "completed": _counted(Kind.COMPLETE),
-    "dropped": _counted(Kind.DROP),
-    "cancelled": _counted(Kind.CANCEL),
-    "evicted": _counted(Kind.EVICT),
-    "requeued": _counted(Kind.REQUEUE),
+    "submitted": _counted(RowKind.SUBMIT),
+    "arrived": _counted(RowKind.ARRIVE),
+    "started": _counted(RowKind.START),
+    "completed": _counted(RowKind.COMPLETE),
+    "dropped": _counted(RowKind.DROP),
+    "cancelled": _counted(RowKind.CANCEL),
+    "evicted": _counted(RowKind.EVICT),
+    "requeued": _counted(RowKind.REQUEUE),
 }
 """By name; `reporters` says what they are."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """What a row of the events table says; lower case there."""
 
     SUBMIT = 0  # a statement of work was submitted
@@ -102,19 +102,19 @@ class MarketLog:
     rounds: list[tuple[int, float, float]] = field(default_factory=list)
     surfaces: _Growing | None = None  # of float32, one row per round; None: no prices
     finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
-    counts: list[int] = field(default_factory=lambda: [0] * len(Kind))  # of events so far, by kind
+    counts: list[int] = field(default_factory=lambda: [0] * len(RowKind))  # of events so far, by kind
     value: float = 0.0  # credits so far
     payment: float = 0.0
 
     def submit(self, now: int, job: int, again: bool, declared: int, planned: int | None, estimate: float) -> None:
         """Note a submission: nodes declared, planned start of the case that will happen, (3)."""
         self.statements.append((job, declared, planned or 0, estimate))
-        self.event(now, Kind.SUBMIT, job, again)
+        self.event(now, RowKind.SUBMIT, job, again)
 
     def event(
         self,
         now: int,
-        kind: Kind,
+        kind: RowKind,
         job: int,
         again: bool,
         completion: int | None = None,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop
-from marketsched.agents.market_log import Kind, MarketLog
+from marketsched.agents.market_log import MarketLog, RowKind
 from marketsched.agents.owner_state import OwnerState
 from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
@@ -31,7 +31,7 @@ from marketsched.mechanisms.memory import check_memory
 
 MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
 
-_KINDS = {kind: Kind[kind.name] for kind in EventKind}
+_KINDS = {kind: RowKind[kind.name] for kind in EventKind}
 
 
 class MarketRun:
@@ -132,7 +132,7 @@ class MarketRun:
         self._submissions(now)
         for entry in self._loop.arrivals():
             owner = self._owners[entry.name]
-            self._log.event(now, Kind.ARRIVE, owner.index, owner.resubmitted)
+            self._log.event(now, RowKind.ARRIVE, owner.index, owner.resubmitted)
         promised, prices = self._promised(now), self._prices(now, 1)
         for event in self._loop.advance():
             self._hear(event, now)
@@ -204,7 +204,7 @@ class MarketRun:
         for event in self._loop.close() if self.mechanism.horizon == self.setup.horizon else ():
             owner = self._owners.pop(event.job)
             owner.observe(event)
-            self._log.event(event.round, Kind.CLOSE, owner.index, owner.resubmitted)
+            self._log.event(event.round, RowKind.CLOSE, owner.index, owner.resubmitted)
             owner.leave()
 
     def _hear(self, event: Event, now: int) -> None:

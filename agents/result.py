@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.market_log import ROUND, STATEMENT, Kind, MarketLog
+from marketsched.agents.market_log import ROUND, STATEMENT, MarketLog, RowKind
 
 OUTCOMES = ("completed", "dropped", "cancelled", "evicted", "never_arrived", "unfinished")
 # Outcome after an event of each kind, as a place in OUTCOMES; -1: the event changes nothing.
@@ -117,7 +117,7 @@ class EventRows:
     def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
         """Return rows ``begin .. end - 1`` as the table has them; None: all that follow. ``columns``: see `JobRows`."""
         rows = self._rows[begin:end]
-        words = np.array([kind.name.lower() for kind in Kind], dtype=object)
+        words = np.array([kind.name.lower() for kind in RowKind], dtype=object)
         statements = self._names[rows["job"]]
         names = _words(statements)
         statements[rows["again"]] += "+"
@@ -161,15 +161,15 @@ class JobRows:
         self._tags = tuple(dict.fromkeys(tag for job in jobs for tag in job.tags))
         n_jobs, kinds, of = len(jobs), events["kind"], events["job"]
 
-        def latest(what: str, *wanted: Kind) -> NDArray[Any]:
+        def latest(what: str, *wanted: RowKind) -> NDArray[Any]:
             where = np.flatnonzero(np.isin(kinds, wanted))
             return _last(of[where], events[what][where], n_jobs)
 
-        self.resubmitted = latest("again", Kind.SUBMIT)
-        first = np.flatnonzero((kinds == Kind.SUBMIT) & ~events["again"])
+        self.resubmitted = latest("again", RowKind.SUBMIT)
+        first = np.flatnonzero((kinds == RowKind.SUBMIT) & ~events["again"])
         self.submitted = _last(of[first], events["round"][first], n_jobs)
-        self.start, self.completion = latest("round", Kind.START), latest("completion", Kind.COMPLETE)
-        self.value, self.payment = latest("value", Kind.COMPLETE), latest("payment", Kind.COMPLETE)
+        self.start, self.completion = latest("round", RowKind.START), latest("completion", RowKind.COMPLETE)
+        self.value, self.payment = latest("value", RowKind.COMPLETE), latest("payment", RowKind.COMPLETE)
         after, where = _OUTCOME_AFTER[kinds], np.flatnonzero(_OUTCOME_AFTER[kinds] >= 0)
         unfinished, never = OUTCOMES.index("unfinished"), OUTCOMES.index("never_arrived")
         self.outcome = _last(of[where], after[where], n_jobs, default=unfinished)
@@ -178,16 +178,16 @@ class JobRows:
             absent = (arrivals == 0) | (arrivals > last)
             self.outcome[(self.outcome == unfinished) & (self.submitted > 0) & absent] = never
         gone = np.isin(self.outcome, [OUTCOMES.index(word) for word in ("dropped", "cancelled", "evicted")])
-        self.removed = np.where(gone, latest("round", Kind.DROP, Kind.CANCEL, Kind.EVICT), 0).astype(np.uint32)
+        self.removed = np.where(gone, latest("round", RowKind.DROP, RowKind.CANCEL, RowKind.EVICT), 0).astype(np.uint32)
         stated = {what: _last(statements["job"], statements[what], n_jobs) for what in STATEMENT.names or ()}
         self.declared, self.planned, self.estimate = stated["declared"], stated["planned"], stated["estimate"]
-        self.runs = np.bincount(of[kinds == Kind.START], minlength=n_jobs).astype(np.uint32)
+        self.runs = np.bincount(of[kinds == RowKind.START], minlength=n_jobs).astype(np.uint32)
         self.lost_runs = _lost_runs(events)
-        self.start[latest("kind", Kind.START, Kind.REQUEUE) == Kind.REQUEUE] = 0
+        self.start[latest("kind", RowKind.START, RowKind.REQUEUE) == RowKind.REQUEUE] = 0
         job, first_round, after_it = self.lost_runs.T
         lost = np.zeros(n_jobs, dtype=np.int64)
         np.add.at(lost, job, self.declared[job] * (after_it - first_round))
-        self.lost, self.requeues = lost, int(np.count_nonzero(kinds == Kind.REQUEUE))
+        self.lost, self.requeues = lost, int(np.count_nonzero(kinds == RowKind.REQUEUE))
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -292,14 +292,14 @@ def _round_table(events: NDArray[np.void], rounds: NDArray[np.void], jobs: Seque
     n_rounds = rounds.size
     columns: dict[str, Any] = {"round": np.arange(1, n_rounds + 1)}
     for word, kind in (
-        ("submitted", Kind.SUBMIT),
-        ("arrived", Kind.ARRIVE),
-        ("dropped", Kind.DROP),
-        ("started", Kind.START),
-        ("completed", Kind.COMPLETE),
-        ("cancelled", Kind.CANCEL),
-        ("evicted", Kind.EVICT),
-        ("requeued", Kind.REQUEUE),
+        ("submitted", RowKind.SUBMIT),
+        ("arrived", RowKind.ARRIVE),
+        ("dropped", RowKind.DROP),
+        ("started", RowKind.START),
+        ("completed", RowKind.COMPLETE),
+        ("cancelled", RowKind.CANCEL),
+        ("evicted", RowKind.EVICT),
+        ("requeued", RowKind.REQUEUE),
     ):
         columns[word] = np.bincount(events["round"][events["kind"] == kind], minlength=n_rounds + 1)[1:]
     columns["load"] = rounds["load"]
@@ -363,10 +363,10 @@ def _summary(rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
 
 def _lost_runs(events: NDArray[np.void]) -> NDArray[np.int64]:
     """Return job, first round and first round without it of each run that was taken back or evicted, shape (n, 3)."""
-    rows = np.flatnonzero(np.isin(events["kind"], (Kind.START, Kind.REQUEUE, Kind.EVICT)))
+    rows = np.flatnonzero(np.isin(events["kind"], (RowKind.START, RowKind.REQUEUE, RowKind.EVICT)))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]  # each job's together, as they happened
     job, kind, when = (events[name][rows].astype(np.int64) for name in ("job", "kind", "round"))
-    ended = np.flatnonzero((kind[1:] != Kind.START) & (kind[:-1] == Kind.START) & (job[1:] == job[:-1]))
+    ended = np.flatnonzero((kind[1:] != RowKind.START) & (kind[:-1] == RowKind.START) & (job[1:] == job[:-1]))
     return np.column_stack([job[ended], when[ended], when[ended + 1]])
 
 

@@ -90,7 +90,7 @@ class MarketschedError(Exception):
         self.source = f"{source}: {self.source}" if self.source else source
         return self
 
-    def turned(self, kind: type[Kind]) -> Kind:
+    def turned(self, kind: type[AnyError]) -> AnyError:
         """Return the same fault as an error of another ``kind``."""
         other = kind(*self.args)
         vars(other).update(vars(self))
@@ -103,7 +103,7 @@ class MarketschedError(Exception):
         return type(self), self.args, state
 
 
-Kind = TypeVar("Kind", bound=MarketschedError)
+AnyError = TypeVar("AnyError", bound=MarketschedError)
 
 
 @contextmanager

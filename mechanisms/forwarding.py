@@ -27,7 +27,15 @@ from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 NEEDED = ("round", "horizon", "submit", "arrive", "advance", "complete")
 LIMITS = ("max_concurrency", "max_duration", "max_value")
-STATED = ("truthful", "truthful_hidden", "reads_reports", "later_jobs_change_nothing", "does_not_claim", "standing")
+STATED = (
+    "truthful",
+    "truthful_hidden",
+    "reads_reports",
+    "later_jobs_change_nothing",
+    "takes_back",
+    "does_not_claim",
+    "standing",
+)
 
 
 def as_mechanism(found: Any) -> Mechanism:

@@ -126,7 +126,7 @@ def hindsight_optimum(
     if tasks.n_starts > MOST_STARTS or _closed(first.welfare, bound):
         return _optimum(realised, starts, bound, False)
     try:
-        program = _Program(tasks, capacity, horizon)
+        program = _ScheduleProgram(tasks, capacity, horizon)
     except TooLargeError:
         return _optimum(realised, starts, bound, False)
     program.solve(starts, bound, time_limit, node_limit)
@@ -187,7 +187,7 @@ def _check_schedule(jobs: RealisedJobs, starts: NDArray[np.int64], capacity: int
         raise SolverError(f"the solver HiGHS returned a schedule of {load[t]} nodes in round {t}; there are {capacity}")
 
 
-class _Program:
+class _ScheduleProgram:
     """The program of the module in HiGHS; values scaled to at most 1."""
 
     def __init__(self, tasks: Tasks, capacity: int, horizon: int) -> None:

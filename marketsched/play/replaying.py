@@ -127,7 +127,7 @@ class _Job:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LoggedFate:
     """What the log says has happened to a job; ``duration`` None: a ``complete`` will say when it is done."""
 
     arrival: int | None
@@ -288,7 +288,7 @@ class Replayer:
         job.arrived = True
         entry = self._market.entries.get(name)
         if entry is not None:  # else it was cancelled before
-            entry.fate = _Seen(t, duration, signal)
+            entry.fate = _LoggedFate(t, duration, signal)
             self._market.arrive(entry)
             assert job.plan is not None
             job.duration, job.planned = duration, job.plan.start(t, signal)

@@ -24,7 +24,7 @@ from marketsched.agents.job import Job
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.ranges import Count, Positive, Whole
 from marketsched.worlds.demand import demand_of
-from marketsched.worlds.owners import HIGHEST_DENSITY, Owners, value_densities
+from marketsched.worlds.owners import HIGHEST_DENSITY, RecurringOwners, value_densities
 from marketsched.worlds.prediction import History, Prediction, PredictionRule, predict
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.derived import regularity
@@ -185,7 +185,7 @@ class _RecurringJobs(NamedTuple):
     """The recurring jobs of a trace; none of this depends on the window."""
 
     histories: list[History]  # one for each recurring job
-    owners: Owners  # what their runs ask for and are worth
+    owners: RecurringOwners  # what their runs ask for and are worth
     borrowed: int  # recurring jobs whose demand is borrowed
     last_submit_s: float  # of the whole trace
 
@@ -201,7 +201,9 @@ def recurring_jobs(source: Source, rng: np.random.Generator, parameters: GoogleP
     values_rng, demand_rng = rng.spawn(2)
     demand = demand_of(groups, TRACES["google-demand"].read(source), parameters.max_concurrency, demand_rng)
     densities = value_densities(demand.band, values_rng)
-    owners = Owners(groups, demand, densities, parameters.slack_rounds, parameters.max_delay, parameters.revealed)
+    owners = RecurringOwners(
+        groups, demand, densities, parameters.slack_rounds, parameters.max_delay, parameters.revealed
+    )
     last = float(jobs["submit_s"].max())
     return _RecurringJobs(histories(jobs, groups, parameters), owners, int(demand.borrowed.sum()), last)
 

@@ -47,7 +47,7 @@ def value_curve(value: float, deadline: int, falling: int) -> ValueCurve:
     return LinearValue(value, deadline - falling, (value - lowest) / falling, deadline)
 
 
-class Owners:
+class RecurringOwners:
     """What is drawn or known once per recurring job, and the rules that hold for all.
 
     Parameters

@@ -26,7 +26,7 @@ from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, check
 SIDE, MIDDLE = 0.1, 0.8  # the kernel: a tenth of each past value goes to either side
 
 
-class Law(NamedTuple):
+class IntegerLaw(NamedTuple):
     """A law on the integers: ``values`` increase, ``probabilities`` are positive and add up to 1."""
 
     values: NDArray[np.int64]  # (n_values,)
@@ -49,7 +49,7 @@ class Prediction(NamedTuple):
     birth_s: float  # its time, s: the order of submissions inside a round
     expected: int  # round of e
     early: bool  # the run came before it was announced: the arrival is certain
-    duration: Law  # marginal law of the duration, before the joint law is cut
+    duration: IntegerLaw  # marginal law of the duration, before the joint law is cut
     arrivals: NDArray[np.int64]  # (n_points,)
     durations: NDArray[np.int64]  # (n_points,)
     probabilities: NDArray[np.float64]  # (n_points,), total 1
@@ -123,7 +123,7 @@ class History(NamedTuple):
     durations: list[int]  # rounds, clipped; whatever where the end is not known
 
 
-def arrival_law(rounds: Sequence[int], birth: int, rule: PredictionRule) -> Law:
+def arrival_law(rounds: Sequence[int], birth: int, rule: PredictionRule) -> IntegerLaw:
     """Return the law of the arrival round.
 
     Parameters
@@ -138,7 +138,7 @@ def arrival_law(rounds: Sequence[int], birth: int, rule: PredictionRule) -> Law:
     Examples
     --------
     >>> arrival_law([7, 7, 7, 9], 7, PredictionRule(filling=0.0))
-    Law(values=array([ 7,  8,  9, 10]), probabilities=array([0.675, 0.1  , 0.2  , 0.025]))
+    IntegerLaw(values=array([ 7,  8,  9, 10]), probabilities=array([0.675, 0.1  , 0.2  , 0.025]))
     """
     weights: dict[int, float] = {}
     for x, n in Counter(rounds).items():
@@ -148,7 +148,7 @@ def arrival_law(rounds: Sequence[int], birth: int, rule: PredictionRule) -> Law:
     return _filled(weights, rule)
 
 
-def duration_law(durations: Sequence[int], rule: PredictionRule) -> Law:
+def duration_law(durations: Sequence[int], rule: PredictionRule) -> IntegerLaw:
     """Return the law of the duration from past durations, rounds in ``[1, rule.max_duration]``.
 
     A past duration ``d`` counts at ``floor(d / 1.25)``, ``d`` and ``d + ceil(d / 4)``, clipped.
@@ -156,7 +156,7 @@ def duration_law(durations: Sequence[int], rule: PredictionRule) -> Law:
     Examples
     --------
     >>> duration_law([4], PredictionRule(filling=0.0))
-    Law(values=array([3, 4, 5]), probabilities=array([0.1, 0.8, 0.1]))
+    IntegerLaw(values=array([3, 4, 5]), probabilities=array([0.1, 0.8, 0.1]))
     """
     weights: dict[int, float] = {}
     for d, n in Counter(durations).items():
@@ -166,20 +166,20 @@ def duration_law(durations: Sequence[int], rule: PredictionRule) -> Law:
     return _filled(weights, rule)
 
 
-def _filled(weights: dict[int, float], rule: PredictionRule) -> Law:
+def _filled(weights: dict[int, float], rule: PredictionRule) -> IntegerLaw:
     """Scale weights to probabilities, mixed with the uniform law over their range if it is narrow."""
     low, high, total = min(weights), max(weights), sum(weights.values())
     width = high - low + 1
     if rule.filling > 0 and width <= rule.widest_filled:
         everywhere, scale = rule.filling / width, (1 - rule.filling) / total
         probabilities = [everywhere + scale * weights.get(x, 0.0) for x in range(low, high + 1)]
-        return Law(np.arange(low, high + 1), np.array(probabilities))
+        return IntegerLaw(np.arange(low, high + 1), np.array(probabilities))
     values = sorted(weights)
-    return Law(np.array(values), np.array([weights[x] / total for x in values]))
+    return IntegerLaw(np.array(values), np.array([weights[x] / total for x in values]))
 
 
 def joint_law(
-    arrival: Law, duration: Law, max_points: int
+    arrival: IntegerLaw, duration: IntegerLaw, max_points: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return arrivals, durations and probabilities of the product law, sorted by (arrival, duration).
 
@@ -249,7 +249,7 @@ def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Pre
     length = rule.round_seconds
     birth = math.floor((birth_s - origin) / length) + 1
     if early:
-        arrival = Law(np.array([birth]), np.array([1.0]))
+        arrival = IntegerLaw(np.array([birth]), np.array([1.0]))
     else:
         last = submits[run - 1] - origin  # e + (gap - m) is the last submission + gap
         arrival = arrival_law([math.floor((last + gap) / length) + 1 for gap in gaps], birth, rule)

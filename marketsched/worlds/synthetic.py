@@ -22,7 +22,7 @@ from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.worlds.demand import BANDS
-from marketsched.worlds.prediction import Law, joint_law
+from marketsched.worlds.prediction import IntegerLaw, joint_law
 from marketsched.worlds.workload import Workload, require
 
 # Seven points of a normal law, and their weights.
@@ -148,23 +148,23 @@ def draw_pipelines(
     return _Pipelines(band, nodes, period, phase, median, variation, jitter, density)
 
 
-def run_law(median_s: float, variation: float, parameters: SyntheticParameters) -> Law:
+def run_law(median_s: float, variation: float, parameters: SyntheticParameters) -> IntegerLaw:
     """Return the law of a duration, rounds: seven points of the log-normal law of this median and variation."""
     sigma = math.sqrt(math.log1p(variation**2))
     rounds = np.ceil(median_s * np.exp(sigma * POINTS) / parameters.round_seconds)
     return _merged(rounds.clip(1, parameters.max_duration).astype(np.int64))
 
 
-def start_law(expected: int, jitter_s: float, birth: int, parameters: SyntheticParameters) -> Law:
+def start_law(expected: int, jitter_s: float, birth: int, parameters: SyntheticParameters) -> IntegerLaw:
     """Return the law of an arrival, rounds >= birth: seven points of a normal law around round ``expected``."""
     rounds = expected + np.rint(jitter_s * POINTS / parameters.round_seconds).astype(np.int64)
     return _merged(np.maximum(rounds, birth))
 
 
-def _merged(rounds: NDArray[np.int64]) -> Law:
+def _merged(rounds: NDArray[np.int64]) -> IntegerLaw:
     """Return the law with the seven weights at these values, which do not fall."""
     new = np.concatenate(([True], rounds[1:] != rounds[:-1]))
-    return Law(rounds[new], np.bincount(new.cumsum() - 1, weights=WEIGHTS).astype(np.float64))
+    return IntegerLaw(rounds[new], np.bincount(new.cumsum() - 1, weights=WEIGHTS).astype(np.float64))
 
 
 def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = None) -> Workload:
@@ -239,7 +239,11 @@ def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = No
 
 
 def _runs(
-    g: int, pipelines: _Pipelines, duration: Law, parameters: SyntheticParameters, reality_rng: np.random.Generator
+    g: int,
+    pipelines: _Pipelines,
+    duration: IntegerLaw,
+    parameters: SyntheticParameters,
+    reality_rng: np.random.Generator,
 ) -> list[Job]:
     """Return the runs of one recurring job that are born in the window."""
     band, period, nodes = int(pipelines.band[g]), int(pipelines.period[g]), int(pipelines.nodes[g])

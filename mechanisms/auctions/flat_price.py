@@ -132,7 +132,7 @@ def _density_ends(
     return np.array([low, high]) if high > 0 else np.zeros(0)
 
 
-class _Seen(NamedTuple):
+class _MetJob(NamedTuple):
     """One job as `FirstCome` meets it; see `SignalledJobs`."""
 
     arrival: int
@@ -148,7 +148,7 @@ class _Seen(NamedTuple):
 class _Looking(FirstCome):
     """First-come as it looks at a job in the round of its arrival, without any market."""
 
-    def at(self, sow: StatementOfWork, arrival: int, duration: int, signal: Signal) -> _Seen:
+    def at(self, sow: StatementOfWork, arrival: int, duration: int, signal: Signal) -> _MetJob:
         """Return what is seen of a job."""
         self._round = arrival
         x = WaitingJob("", 0, sow)
@@ -162,7 +162,7 @@ class _Looking(FirstCome):
         n = min(values.size, last - duration - arrival + 1) if duration <= x.limit else 0  # else it is evicted
         if n > 0:
             values[:n] = sow.value.table(arrival + duration, n)
-        return _Seen(arrival, duration, x.limit, sow.concurrency, hidden, x.mean, x.worth, values)
+        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, x.mean, x.worth, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

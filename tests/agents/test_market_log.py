@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from marketsched.agents.job import TagsButOne
-from marketsched.agents.market_log import ROUNDS_TOGETHER, ROWS_TOGETHER, Kind, MarketLog
+from marketsched.agents.market_log import ROUNDS_TOGETHER, ROWS_TOGETHER, MarketLog, RowKind
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.results.tables import Tables, columns_of, parts_of
@@ -17,7 +17,7 @@ ROWS = 3 * ROWS_TOGETHER + 7
 
 def rows_noted(log, begin, end):
     for i in range(begin, end):
-        log.event(i + 1, Kind.COMPLETE, i, bool(i % 2), i + 2, i / 8, i / 4)
+        log.event(i + 1, RowKind.COMPLETE, i, bool(i % 2), i + 2, i / 8, i / 4)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["new", "unpickled"])
@@ -34,7 +34,7 @@ def test_rows_that_were_handed_out_stay_as_they_are_while_the_log_grows(again):
     assert whole[:ROWS_TOGETHER].tobytes() == before.tobytes()
     assert whole["round"].tolist() == list(range(1, ROWS + 1))
     assert whole["value"].tolist() == [i / 4 for i in range(ROWS)]
-    assert log.counts[Kind.COMPLETE] == ROWS and log.payment == sum(i / 8 for i in range(ROWS))
+    assert log.counts[RowKind.COMPLETE] == ROWS and log.payment == sum(i / 8 for i in range(ROWS))
 
 
 def test_prices_of_many_rounds_are_kept():

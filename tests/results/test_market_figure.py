@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm, to_rgb
 
 from marketsched.agents.job import Job
-from marketsched.agents.market_log import Kind, MarketLog
+from marketsched.agents.market_log import MarketLog, RowKind
 from marketsched.agents.result import build_result
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
@@ -41,21 +41,21 @@ def a_run(
         tags = {"band": bands[i % len(bands)]} if bands else {}
         jobs.append(Job(f"j{i}", "o", sow, a, d, d, tags))
         fate = int(rng.choice([0, 1, 2], p=[0.8, 0.15, 0.05])) if removals else 0
-        story.append((a, Kind.CANCEL if fate == 1 else Kind.START, i, 0))
+        story.append((a, RowKind.CANCEL if fate == 1 else RowKind.START, i, 0))
         if fate == 0:
-            story.append((a + d - 1, Kind.COMPLETE, i, a + d))
+            story.append((a + d - 1, RowKind.COMPLETE, i, a + d))
         elif fate == 2 and d > 1:
-            story.append((a + 1, Kind.EVICT, i, 0))
-    story.sort(key=lambda e: (e[0], (Kind.EVICT, Kind.CANCEL, Kind.START, Kind.COMPLETE).index(e[1])))
+            story.append((a + 1, RowKind.EVICT, i, 0))
+    story.sort(key=lambda e: (e[0], (RowKind.EVICT, RowKind.CANCEL, RowKind.START, RowKind.COMPLETE).index(e[1])))
     load = 0
     for now in range(1, rounds + 1):
         ended = 0
         for _, kind, i, completion in [e for e in story if e[0] == now]:
             nodes = jobs[i].truth.concurrency
-            if kind is Kind.START or kind is Kind.CANCEL:
+            if kind is RowKind.START or kind is RowKind.CANCEL:
                 log.submit(now, i, False, nodes, now, 1.0)
-            load += nodes if kind is Kind.START else -nodes if kind is Kind.EVICT else 0
-            ended += nodes if kind is Kind.COMPLETE else 0
+            load += nodes if kind is RowKind.START else -nodes if kind is RowKind.EVICT else 0
+            ended += nodes if kind is RowKind.COMPLETE else 0
             log.event(now, kind, i, False, completion or None, 1.0 if completion else 0.0, 5.0 if completion else 0.0)
         surface = 0.002 * 2000.0 ** (np.linspace(1, 0, LOOKAHEAD) * now / rounds) if prices else None
         log.close_round(load, 0.9 * load if prices else np.nan, surface[0] if prices else np.nan, surface)

@@ -12,8 +12,8 @@ from marketsched import Scenario, run
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import promised_ratio
 from marketsched.study.hard.birth_sequences import (
+    InstanceLimits,
     JobSketch,
-    MarketLimits,
     entries,
     in_order,
     is_legal,
@@ -25,7 +25,7 @@ from marketsched.study.hard.birth_sequences import (
 from marketsched.study.hard.instance_trial import Trial
 from marketsched.study.hard.sequence_changes import MOST_RANDOM, Changes
 
-LIMITS = MarketLimits()
+LIMITS = InstanceLimits()
 OVERBOOKED = {
     "name": "reduction",
     "epsilon": -0.6,
@@ -76,7 +76,7 @@ def test_a_trial_is_a_run(mechanism):
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_changes_stay_in_the_model(seed, random_jobs):
     rng = np.random.default_rng(seed)
-    limits = MarketLimits(
+    limits = InstanceLimits(
         capacity=4,
         horizon=int(rng.integers(1, 12)),
         max_concurrency=int(rng.integers(1, 4)),
@@ -144,7 +144,7 @@ def test_jobs_born_together_keep_their_order():
 )
 def test_what_is_promised_for_certain_jobs(changes, capacity, holds, said):
     choice = MechanismChoice.model_validate({"name": "exponential", **changes})
-    found = promised_ratio(choice, MarketLimits(capacity=capacity), certain=True)
+    found = promised_ratio(choice, InstanceLimits(capacity=capacity), certain=True)
     assert found.holds is holds
     assert said in found.conditions
     low = changes.get("pricing", {}).get("floor", 1 / 16)
@@ -153,7 +153,7 @@ def test_what_is_promised_for_certain_jobs(changes, capacity, holds, said):
 
 
 def test_what_is_promised_for_uncertain_jobs():
-    sizes = MarketLimits(max_concurrency=2, max_duration=4, max_value=10.0, max_delay=20, capacity=1904)  # W5
+    sizes = InstanceLimits(max_concurrency=2, max_duration=4, max_value=10.0, max_delay=20, capacity=1904)  # W5
     rules = {"name": "reduction", "epsilon": 0.2, "threshold": "auto"}
     found = promised_ratio(MechanismChoice.model_validate(rules), sizes, certain=False)
     assert found.holds, found.conditions

@@ -13,11 +13,11 @@ from marketsched.config.sow_codec import sow_from_json
 from marketsched.mechanisms import InvalidParameterError, UnknownNameError, registry
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.study.hard.adversary import search_hard_instance
-from marketsched.study.hard.birth_sequences import MarketLimits
-from marketsched.study.hard.instance_trial import Outcome
+from marketsched.study.hard.birth_sequences import InstanceLimits
+from marketsched.study.hard.instance_trial import TrialMeans
 
-LIMITS = MarketLimits()
-TIGHT = MarketLimits(capacity=3, horizon=8, max_delay=6)
+LIMITS = InstanceLimits()
+TIGHT = InstanceLimits(capacity=3, horizon=8, max_delay=6)
 OVERBOOKED = {
     "name": "reduction",
     "epsilon": -0.6,
@@ -193,18 +193,18 @@ def test_cheap_long_jobs_before_dear_ones_are_found(seed):
     "mechanism", ["first-come", {"name": "reduction", "pricing": {"kind": "posted", "prices": [0.0]}}]
 )
 def test_where_everything_fits_for_nothing_there_is_nothing_to_find(mechanism):
-    found = search_hard_instance(MarketLimits(capacity=200), mechanism, steps=100, restarts=2, max_jobs=30, rng=0)
+    found = search_hard_instance(InstanceLimits(capacity=200), mechanism, steps=100, restarts=2, max_jobs=30, rng=0)
     assert found.ratio == pytest.approx(1.0, abs=1e-12)
     assert found.ratio_bound == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.compiled
 def test_the_theorem_holds_where_its_conditions_do():
-    found = search_hard_instance(MarketLimits(capacity=18), "exponential", steps=many(200), restarts=2, rng=0)
+    found = search_hard_instance(InstanceLimits(capacity=18), "exponential", steps=many(200), restarts=2, rng=0)
     assert found.conditions_hold
     assert found.alpha == pytest.approx(4 * math.log(4 * 2 * 4 * 16))
     assert 1 <= found.ratio <= found.alpha
-    small = search_hard_instance(MarketLimits(capacity=17), "exponential", steps=10, restarts=2, rng=0)
+    small = search_hard_instance(InstanceLimits(capacity=17), "exponential", steps=10, restarts=2, rng=0)
     assert not small.conditions_hold
     assert "below the 18 nodes" in small.conditions
 
@@ -212,13 +212,13 @@ def test_the_theorem_holds_where_its_conditions_do():
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_the_theorem_holds_at_length():
-    found = search_hard_instance(MarketLimits(capacity=12), "exponential", steps=2000, rng=0)
+    found = search_hard_instance(InstanceLimits(capacity=12), "exponential", steps=2000, rng=0)
     print(found)
     assert found.ratio <= found.alpha
 
 
 def test_an_instance_that_earns_nothing_is_not_hard():
-    assert Outcome(bound=5.0, welfare=0.0).score == 0.0
+    assert TrialMeans(bound=5.0, welfare=0.0).score == 0.0
     dear = {"name": "reduction", "pricing": {"kind": "posted", "prices": [100.0]}}
     with pytest.raises(InvalidParameterError, match="earned nothing from any of 20 instances"):
         search_hard_instance(None, dear, steps=20, restarts=2, rng=0)
@@ -296,7 +296,7 @@ def test_unknown_names():
 )
 def test_bad_limits(name, x):
     with pytest.raises(InvalidParameterError, match=f"{name} = {x}"):
-        MarketLimits(**{name: x})
+        InstanceLimits(**{name: x})
 
 
 def test_a_folder_that_is_not_there_leaves_nothing(tmp_path):

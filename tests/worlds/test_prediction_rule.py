@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.worlds import PredictionRule, predict
-from marketsched.worlds.prediction import History, Law, arrival_law, duration_law, joint_law
+from marketsched.worlds.prediction import History, IntegerLaw, arrival_law, duration_law, joint_law
 
 PLAIN = PredictionRule(filling=0.0)
 
@@ -77,7 +77,7 @@ def test_durations_are_clipped_to_whole_rounds():
 
 
 def test_quantile_and_mean():
-    law = Law(np.array([1, 2, 5]), np.array([0.5, 0.45, 0.05]))
+    law = IntegerLaw(np.array([1, 2, 5]), np.array([0.5, 0.45, 0.05]))
     assert (law.quantile(0.5), law.quantile(0.51), law.quantile(0.95), law.quantile(0.96)) == (1, 2, 2, 5)
     assert law.mean == pytest.approx(1.65)
 
@@ -86,14 +86,16 @@ def test_quantile_and_mean():
 
 
 def test_joint_law_is_the_product():
-    a, d, p = joint_law(Law(np.array([4, 6]), np.array([0.25, 0.75])), Law(np.array([1, 2]), np.array([0.4, 0.6])), 99)
+    a, d, p = joint_law(
+        IntegerLaw(np.array([4, 6]), np.array([0.25, 0.75])), IntegerLaw(np.array([1, 2]), np.array([0.4, 0.6])), 99
+    )
     assert list(zip(a.tolist(), d.tolist(), strict=True)) == [(4, 1), (4, 2), (6, 1), (6, 2)]
     assert p == pytest.approx([0.1, 0.15, 0.3, 0.45])
 
 
 def test_the_heaviest_points_are_kept():
-    arrival = Law(np.arange(5), np.array([0.1, 0.2, 0.4, 0.2, 0.1]))
-    duration = Law(np.arange(1, 4), np.array([0.2, 0.5, 0.3]))
+    arrival = IntegerLaw(np.arange(5), np.array([0.1, 0.2, 0.4, 0.2, 0.1]))
+    duration = IntegerLaw(np.arange(1, 4), np.array([0.2, 0.5, 0.3]))
     # .20 .12 .10 .10 .08 | .06 .06 .05 .05 ...: the five heaviest weigh .6
     a, d, p = joint_law(arrival, duration, 5)
     assert list(zip(a.tolist(), d.tolist(), strict=True)) == [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2)]
@@ -106,8 +108,8 @@ def test_the_heaviest_points_are_kept():
     st.integers(1, 700),
 )
 def test_no_point_left_out_is_heavier_than_one_kept(x, y, most):
-    arrival = Law(np.arange(len(x)), np.array(x) / sum(x))
-    duration = Law(np.arange(len(y)), np.array(y) / sum(y))
+    arrival = IntegerLaw(np.arange(len(x)), np.array(x) / sum(x))
+    duration = IntegerLaw(np.arange(len(y)), np.array(y) / sum(y))
     a, d, p = joint_law(arrival, duration, most)
     assert p.size == min(most, len(x) * len(y)) and p.sum() == pytest.approx(1)
     everything = np.outer(arrival.probabilities, duration.probabilities)

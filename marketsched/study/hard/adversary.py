@@ -40,7 +40,7 @@ from marketsched.mechanisms.randomness import checked_seed, generator_of
 from marketsched.play.running import versions
 from marketsched.results.result import Result
 from marketsched.study.hard.annealing import Plan, Progress, Search, Stopped
-from marketsched.study.hard.birth_sequences import BirthSequence, MarketLimits, entries, sketched
+from marketsched.study.hard.birth_sequences import BirthSequence, InstanceLimits, entries, sketched
 from marketsched.study.hard.instance_trial import Trial
 from marketsched.study.hard.sequence_changes import Changes
 
@@ -123,7 +123,7 @@ def hard_instances(found: Mapping[str, HardInstance], *, seed: int, asked: int |
 
 
 def search_hard_instance(
-    scenario_or_limits: Scenario | MarketLimits | str | PathLike[str] | Mapping[str, Any] | None = None,
+    scenario_or_limits: Scenario | InstanceLimits | str | PathLike[str] | Mapping[str, Any] | None = None,
     mechanism: str | Mapping[str, Any] | MechanismChoice | None = None,
     *,
     steps: int = 2000,
@@ -144,7 +144,7 @@ def search_hard_instance(
     scenario_or_limits : Scenario, name, path or mapping; MarketLimits; None
         A scenario of workload kind ``jobs`` gives the limits and the instance to start from (its
         jobs as they really turn out with ``seed``). Limits alone, by default the small ones of
-        `MarketLimits`: the search starts from instances drawn at random.
+        `InstanceLimits`: the search starts from instances drawn at random.
     mechanism : str, mapping or MechanismChoice, optional
         A name of the registry (with the rules of the scenario, if there is one, as far as they suit
         it), or a mechanism as in a scenario file; None: the scenario's own. Sizes of its own narrow
@@ -189,7 +189,7 @@ def search_hard_instance(
 
     Examples
     --------
-    >>> found = search_hard_instance(MarketLimits(capacity=2), "first-come", steps=60, restarts=1, rng=0)
+    >>> found = search_hard_instance(InstanceLimits(capacity=2), "first-come", steps=60, restarts=1, rng=0)
     >>> found.proven, found.ratio >= found.start_ratio, found.scenario().workload.kind
     (True, True, 'jobs')
     """
@@ -212,13 +212,13 @@ def search_hard_instance(
 
 
 def _read(
-    given: Scenario | MarketLimits | str | PathLike[str] | Mapping[str, Any] | None,
+    given: Scenario | InstanceLimits | str | PathLike[str] | Mapping[str, Any] | None,
     mechanism: str | Mapping[str, Any] | MechanismChoice | None,
-) -> tuple[Scenario | None, MarketLimits, MechanismChoice]:
+) -> tuple[Scenario | None, InstanceLimits, MechanismChoice]:
     """Return the scenario, if there is one, the limits, and the mechanism; sizes of its own narrow the limits."""
-    if given is not None and not isinstance(given, (Scenario, MarketLimits, str, PathLike, Mapping)):
+    if given is not None and not isinstance(given, (Scenario, InstanceLimits, str, PathLike, Mapping)):
         raise InvalidParameterError(f"scenario_or_limits = {given!r}: expected a scenario, MarketLimits, or None")
-    base = None if given is None or isinstance(given, MarketLimits) else Scenario.of(given, kind="market")
+    base = None if given is None or isinstance(given, InstanceLimits) else Scenario.of(given, kind="market")
     if base is not None and not isinstance(base.workload, JobList):
         raise InvalidParameterError(
             f"scenario {base.name!r}: workload.kind = {base.workload.kind!r}: expected 'jobs', whose jobs and limits a "
@@ -234,16 +234,16 @@ def _read(
         choice = validated(MechanismChoice, {"name": mechanism}, "mechanism")
     else:
         raise InvalidParameterError(f"mechanism = {mechanism!r}: expected a name, if no scenario says which")
-    sizes = given if isinstance(given, MarketLimits) else base.workload if base is not None else MarketLimits()
+    sizes = given if isinstance(given, InstanceLimits) else base.workload if base is not None else InstanceLimits()
     of_market = {name: getattr(sizes, name) for name in SIZES}
     merged = of_market | {name: getattr(choice, name) for name in SIZES if getattr(choice, name) is not None}
     for name in ("max_concurrency", "max_duration", "max_value"):  # reports keep to both
         merged[name] = min(merged[name], of_market[name])
     merged["max_concurrency"] = min(merged["max_concurrency"], merged["capacity"])
-    return base, MarketLimits(**merged), choice
+    return base, InstanceLimits(**merged), choice
 
 
-def _start(base: Scenario, limits: MarketLimits, seed: int, max_jobs: int, *, keep_law: bool) -> BirthSequence:
+def _start(base: Scenario, limits: InstanceLimits, seed: int, max_jobs: int, *, keep_law: bool) -> BirthSequence:
     """Return the jobs of a scenario, with their laws or as they turn out with this seed."""
     workload = base.workload.build(np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0], None)
     found = (sketched(job, limits, keep_law=keep_law) for job in workload.jobs)

@@ -22,7 +22,7 @@ from marketsched.config.job_list import drawn_point
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.limits import MarketLimits as AnyLimits
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, TableValue
 
@@ -30,7 +30,7 @@ DIGITS = 3  # significant digits of a value, so that a person can read what was 
 
 
 @dataclass(frozen=True)
-class MarketLimits(AnyLimits):
+class InstanceLimits(MarketLimits):
     """What every instance of a search keeps to; the defaults are small enough for exact optima.
 
     Parameters and errors as of `marketsched.mechanisms.limits.MarketLimits`, and besides ``max_delay`` >= 2, or
@@ -87,7 +87,7 @@ class JobSketch:
 BirthSequence = tuple[JobSketch, ...]  # in order of birth
 
 
-def is_legal(sketch: JobSketch, limits: MarketLimits) -> bool:
+def is_legal(sketch: JobSketch, limits: InstanceLimits) -> bool:
     """Return True if a sketch is within the model of the module."""
     untils, values = [until for until, _ in sketch.steps], [value for _, value in sketch.steps]
     return (
@@ -146,7 +146,7 @@ def entries(sequence: BirthSequence) -> list[dict[str, Any]]:
     return rows
 
 
-def sketched(job: Job, limits: MarketLimits, *, keep_law: bool) -> JobSketch | None:
+def sketched(job: Job, limits: InstanceLimits, *, keep_law: bool) -> JobSketch | None:
     """Return the sketch of a job: of its law, or (``keep_law`` False) of what really happens; None: never arrives.
 
     Raises
@@ -180,7 +180,7 @@ def sketched(job: Job, limits: MarketLimits, *, keep_law: bool) -> JobSketch | N
     return sketch
 
 
-def random_sketch(limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def random_sketch(limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     """Draw a certain job: half of them can wait, and low, high and middle values are alike in number."""
     while True:
         duration, lead = whole_draw(rng, 1, limits.max_duration), whole_draw(rng, 0, 2) * int(rng.random() < 0.3)
@@ -195,7 +195,7 @@ def random_sketch(limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
             return sketch
 
 
-def random_sequence(limits: MarketLimits, n_jobs: int, rng: np.random.Generator) -> BirthSequence:
+def random_sequence(limits: InstanceLimits, n_jobs: int, rng: np.random.Generator) -> BirthSequence:
     """Draw ``n_jobs`` jobs of two to five shapes; jobs of one shape are born together, or in a row."""
     kinds = [random_sketch(limits, rng) for _ in range(whole_draw(rng, 2, 5))]
     apart = [whole_draw(rng, 1, 3) if rng.random() < 0.3 else 0 for _ in kinds]

@@ -20,13 +20,13 @@ from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.relaxed_lp.duality import dual_bound
-from marketsched.study.hard.birth_sequences import BirthSequence, MarketLimits, realised_jobs
+from marketsched.study.hard.birth_sequences import BirthSequence, InstanceLimits, realised_jobs
 from marketsched.worlds.workload import Workload, certain_laws
 
 DUAL_STEPS = 120  # of the bound (29): cheap, and still certified
 
 
-class Outcome(NamedTuple):
+class TrialMeans(NamedTuple):
     """Means over the seeds of a trial, credits."""
 
     bound: float  # no schedule in hindsight is worth more
@@ -53,7 +53,7 @@ class Trial:
         Most jobs of a sequence.
     """
 
-    def __init__(self, limits: MarketLimits, choice: MechanismChoice, seeds: Sequence[int], max_jobs: int) -> None:
+    def __init__(self, limits: InstanceLimits, choice: MechanismChoice, seeds: Sequence[int], max_jobs: int) -> None:
         self.limits, self.choice, self.seeds = limits, choice, tuple(seeds)
         self._draws = [self._streams(seed)[0].random(max_jobs) for seed in seeds]
 
@@ -110,18 +110,18 @@ class Trial:
             for seed, jobs in zip(self.seeds, self.jobs(sequence), strict=True)
         ]
 
-    def __call__(self, sequence: BirthSequence) -> Outcome:
+    def __call__(self, sequence: BirthSequence) -> TrialMeans:
         """Play a sequence; where an exact oracle gives up, nothing counts as earned."""
         try:
             welfare = math.fsum(self.welfare(sequence)) / len(self.seeds)
         except TooLargeError:
-            return Outcome(0.0, 0.0)
+            return TrialMeans(0.0, 0.0)
         limits = self.limits
         bounds = [
             dual_bound(self.realised(jobs), limits.capacity, limits.horizon, steps=DUAL_STEPS).value
             for jobs in self.jobs(sequence)
         ]
-        return Outcome(math.fsum(bounds) / len(bounds), welfare)
+        return TrialMeans(math.fsum(bounds) / len(bounds), welfare)
 
 
 def played(mechanism: Mechanism, jobs: Sequence[Job], horizon: int) -> float:

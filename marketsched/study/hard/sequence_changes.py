@@ -13,8 +13,8 @@ import numpy as np
 
 from marketsched.study.hard.birth_sequences import (
     BirthSequence,
+    InstanceLimits,
     JobSketch,
-    MarketLimits,
     in_order,
     is_legal,
     random_sketch,
@@ -25,7 +25,7 @@ MOST_RANDOM = 6  # jobs with a law of several points: exact oracles enumerate th
 TRIES = 20  # changes tried before a sequence is given back as it is
 MOST_COPIES = 12  # of a job in one change
 
-Edit = Callable[[JobSketch, MarketLimits, np.random.Generator], JobSketch]
+Edit = Callable[[JobSketch, InstanceLimits, np.random.Generator], JobSketch]
 
 
 class Changes:
@@ -41,7 +41,7 @@ class Changes:
         True: jobs may get laws of two points, at most ``MOST_RANDOM`` jobs of a sequence.
     """
 
-    def __init__(self, limits: MarketLimits, max_jobs: int, *, random_jobs: bool) -> None:
+    def __init__(self, limits: InstanceLimits, max_jobs: int, *, random_jobs: bool) -> None:
         self.limits, self.max_jobs = limits, max_jobs
         edits = [_other_width, _other_duration, _other_value, _other_value, _other_deadline, _other_steps, _other_lead]
         self._edits = [*edits, _other_law, _other_law] if random_jobs else edits
@@ -127,30 +127,30 @@ def _shifted(sketch: JobSketch, points: tuple[tuple[int, int, float], ...], keep
     return replace(other, steps=tuple((until + by, value) for until, value in sketch.steps))
 
 
-def _other_width(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_width(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     return replace(sketch, width=whole_draw(rng, 1, limits.max_concurrency))
 
 
-def _other_duration(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_duration(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     k, d = rng.integers(len(sketch.points)), whole_draw(rng, 1, limits.max_duration)
     points = tuple((lead, d if i == k else old, p) for i, (lead, old, p) in enumerate(sketch.points))
     return _shifted(sketch, points, rng.random() < 0.7)
 
 
-def _other_lead(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_lead(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     k, lead = rng.integers(len(sketch.points)), whole_draw(rng, 0, min(4, limits.max_delay - 2))
     points = tuple((lead if i == k else old, d, p) for i, (old, d, p) in enumerate(sketch.points))
     return _shifted(sketch, points, rng.random() < 0.7)
 
 
-def _other_value(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_value(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     kind, k = rng.random(), int(rng.integers(len(sketch.steps)))
     old = sketch.steps[k][1]
     new = 1.0 if kind < 0.2 else limits.max_value if kind < 0.4 else limits.value(old * np.exp(0.4 * rng.normal()))
     return replace(sketch, steps=tuple((u, new if i == k else value) for i, (u, value) in enumerate(sketch.steps)))
 
 
-def _other_deadline(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_deadline(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     kind, k = rng.random(), int(rng.integers(len(sketch.steps)))
     old = sketch.steps[k][0]
     new = sketch.soonest if kind < 0.3 else old + int(rng.choice([-1, 1])) if kind < 0.6 else 0
@@ -158,7 +158,7 @@ def _other_deadline(sketch: JobSketch, limits: MarketLimits, rng: np.random.Gene
     return replace(sketch, steps=tuple((new if i == k else u, value) for i, (u, value) in enumerate(sketch.steps)))
 
 
-def _other_steps(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_steps(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     """Leave one step, or add a second one of less value behind it."""
     until, value = sketch.steps[0]
     if len(sketch.steps) > 1:
@@ -167,7 +167,7 @@ def _other_steps(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generat
     return replace(sketch, steps=((until, value), (later, limits.value(value ** rng.random()))))
 
 
-def _other_law(sketch: JobSketch, limits: MarketLimits, rng: np.random.Generator) -> JobSketch:
+def _other_law(sketch: JobSketch, limits: InstanceLimits, rng: np.random.Generator) -> JobSketch:
     """Make a law of two points certain, or a certain job one of two points."""
     lead, duration, _ = sketch.points[rng.integers(len(sketch.points))]
     if not sketch.certain:

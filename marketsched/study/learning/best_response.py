@@ -19,7 +19,7 @@ from marketsched.agents.lies import Misreport, PublicInformation, Strategy, Trut
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.study.learning.repeated_market import Played, RepeatedMarket
+from marketsched.study.learning.repeated_market import PlayedDay, RepeatedMarket
 from marketsched.truthfulness.searches.findings import Deviation, Deviations
 from marketsched.truthfulness.searches.own_lies import OwnLie
 from marketsched.truthfulness.searches.searching import search
@@ -86,7 +86,7 @@ class BestResponding:
         self.found: list[tuple[int, Deviation | None]] = []
         self._days = 0
 
-    def look(self, market: RepeatedMarket, played: Played, owner: str) -> None:
+    def look(self, market: RepeatedMarket, played: PlayedDay, owner: str) -> None:
         """Take note of a day, and search if it is time to."""
         own = [place for place, job in enumerate(played.day.jobs) if job.owner == owner]
         if self._days % self.every == 0 and own:
@@ -116,7 +116,7 @@ class BestResponding:
         return deviations
 
 
-def _situation(market: RepeatedMarket, played: Played, place: int) -> Situation:
+def _situation(market: RepeatedMarket, played: PlayedDay, place: int) -> Situation:
     """Return the owner of one job among all other jobs, which report as they did."""
     jobs, job = played.day.jobs, played.day.jobs[place]
     others = [

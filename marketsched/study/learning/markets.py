@@ -77,7 +77,7 @@ def contested_market(
     }
     return RepeatedMarket(
         f"{n_owners} owners, {capacity} nodes, {mechanism}",
-        NamedMechanism(mechanism, {**sizes, **parameters}),
+        RegisteredMechanism(mechanism, {**sizes, **parameters}),
         _ContestedDay(owners),
         owners,
         capacity=capacity,
@@ -90,7 +90,7 @@ def contested_market(
 
 
 @dataclass(frozen=True)
-class NamedMechanism:
+class RegisteredMechanism:
     """Builds a mechanism of the registry again and again."""
 
     name: str

@@ -44,7 +44,7 @@ class Day:
     seed: int
 
 
-class Outcome(NamedTuple):
+class DayOutcome(NamedTuple):
     """How a day went."""
 
     utilities: NDArray[np.float64]  # (n_owners,), credits: true value less payments of the owner's jobs
@@ -52,12 +52,12 @@ class Outcome(NamedTuple):
     revenue: float  # credits
 
 
-class Played(NamedTuple):
+class PlayedDay(NamedTuple):
     """A day as it was played, from which it can be played otherwise."""
 
     day: Day
     reports: tuple[StatementOfWork, ...]  # job by job
-    outcome: Outcome
+    outcome: DayOutcome
     turns: Mapping[int, Snapshot | None]  # the market before an owner's first submission, by place of that job
 
 
@@ -176,7 +176,7 @@ class RepeatedMarket:
 
     # -- plays -------------------------------------------------------------------------------------
 
-    def play(self, day: Day, reports: Sequence[StatementOfWork], *, turns: bool = False) -> Played:
+    def play(self, day: Day, reports: Sequence[StatementOfWork], *, turns: bool = False) -> PlayedDay:
         """Play a day.
 
         Parameters
@@ -202,9 +202,9 @@ class RepeatedMarket:
         for job, value, payment in self._earnings(day, events):
             utilities[numbers[job.owner]] += value - payment
             welfare, revenue = welfare + value, revenue + payment
-        return Played(day, tuple(reports), Outcome(utilities, welfare, revenue), kept)
+        return PlayedDay(day, tuple(reports), DayOutcome(utilities, welfare, revenue), kept)
 
-    def counterfactuals(self, played: Played, owner: str) -> NDArray[np.float64]:
+    def counterfactuals(self, played: PlayedDay, owner: str) -> NDArray[np.float64]:
         """Return what each report of the menu would have earned ``owner``, all others reporting as they did.
 
         Returns
@@ -225,7 +225,7 @@ class RepeatedMarket:
             utilities[k] = known[own]
         return utilities
 
-    def _played_otherwise(self, played: Played, places: list[int], own: Sequence[StatementOfWork]) -> float:
+    def _played_otherwise(self, played: PlayedDay, places: list[int], own: Sequence[StatementOfWork]) -> float:
         """Return the utility of the owner of the jobs at ``places``, had it reported ``own``."""
         day, reports, first = played.day, list(played.reports), places[0]
         for place, report in zip(places, own, strict=True):

@@ -33,7 +33,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameErro
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.study.learning.best_response import BestResponding
-from marketsched.study.learning.repeated_market import Day, Played, RepeatedMarket
+from marketsched.study.learning.repeated_market import Day, PlayedDay, RepeatedMarket
 
 Rule = str | Strategy | Callable[[np.random.Generator], "Learning | BestResponding"]
 Progress = Callable[[int, int], None]  # episodes played, episodes in all
@@ -268,7 +268,7 @@ class _Record:
 
     def _teach(
         self,
-        played: Played,
+        played: PlayedDay,
         draws: list[Draw | None],
         otherwise: Mapping[int, NDArray[np.float64]],
         full: set[int],

@@ -62,7 +62,7 @@ class CheckMarket:
 
 
 @dataclass(slots=True)
-class Played:
+class Transcript:
     """What a mechanism said."""
 
     events: list[Event] = field(default_factory=list)
@@ -122,7 +122,7 @@ def play(
     before_play: Callable[[Mechanism], None] | None = None,
     faced: bool = False,
     lies: Mapping[Any, StatementOfWork] | None = None,
-) -> Played:
+) -> Transcript:
     """Play a market through the protocol.
 
     ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables, ``faced``
@@ -137,7 +137,7 @@ def play(
     if before_play is not None:
         before_play(mechanism)
     loop = MarketLoop(mechanism)
-    played = Played()
+    played = Transcript()
     watched = _Watched(market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {})
     play_rounds(loop, watched, market.sizes["horizon"])
     for name, job in market.jobs.items() if at_arrival else ():
@@ -153,7 +153,7 @@ class _Watched(TruthfulOwners):
     def __init__(
         self,
         market: CheckMarket,
-        played: Played,
+        played: Transcript,
         menus: bool,
         surfaces: str,
         pickle_in: int,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from marketsched.mechanisms.errors import MarketschedError
 
-Outcome = Literal["passed", "failed", "not claimed", "does not apply"]
+CheckOutcome = Literal["passed", "failed", "not claimed", "does not apply"]
 
 
 class MechanismCheckError(MarketschedError, AssertionError):
@@ -32,7 +32,7 @@ class CheckResult:
     """One check: its name, what came out, and why; ``seen`` says how often what it looks for happened."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     detail: str = ""
     seen: int = 0
 

@@ -28,7 +28,7 @@ from marketsched.truthfulness.certificates.menus import difference, lies_of
 from marketsched.truthfulness.checks.check_markets import (
     SIZES,
     CheckMarket,
-    Played,
+    Transcript,
     check_market,
     contested_market,
     play,
@@ -237,7 +237,7 @@ def _pays_for_rounds_used(factory: Factory, market: CheckMarket) -> int:
     return seen
 
 
-def _check_quote(played: Played, name: Any, width: int) -> int:
+def _check_quote(played: Transcript, name: Any, width: int) -> int:
     """Raise unless a job that completes pays what it was quoted for ``width`` nodes; return how often it did."""
     checked = 0
     starts = [event.round for event in played.events if event.job == name and event.kind is EventKind.START]
@@ -332,7 +332,7 @@ def _later_jobs(factory: Factory, market: CheckMarket) -> int:
     return sum(cuts)
 
 
-def _fate(played: Played, name: Any) -> list[tuple[int, str, float]]:
+def _fate(played: Transcript, name: Any) -> list[tuple[int, str, float]]:
     return [(e.round, e.kind.value, round(e.payment, 9)) for e in played.events if e.job == name]
 
 

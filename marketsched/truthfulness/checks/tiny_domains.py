@@ -21,7 +21,7 @@ from marketsched.mechanisms.values import DeadlineValue, TableValue
 from marketsched.truthfulness.checks.check_markets import CheckMarket, play
 
 Factory = Callable[..., Mechanism]
-Outcome = tuple[float, int | None, int]  # probability, round of arrival (None: never), duration
+WeightedFate = tuple[float, int | None, int]  # probability, round of arrival (None: never), duration
 Got = tuple[tuple[int | None, float], ...]  # by owner: completion and payment
 
 
@@ -33,7 +33,7 @@ class TinyOwner:
     """
 
     reports: tuple[StatementOfWork, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[WeightedFate, ...]
     truths: tuple[int, ...] | None = None
 
     @property
@@ -98,7 +98,7 @@ class TinyPlays:
     def _type(self, owner: int, truth: int) -> StatementOfWork:
         return self.domain.owners[owner].reports[truth]
 
-    def _play(self, profile: tuple[int, ...], case: tuple[Outcome, ...]) -> Got:
+    def _play(self, profile: tuple[int, ...], case: tuple[WeightedFate, ...]) -> Got:
         jobs: dict[Any, Job] = {}
         for i, (owner, (_, arrival, duration)) in enumerate(zip(self.domain.owners, case, strict=True)):
             sow = owner.reports[profile[i]]

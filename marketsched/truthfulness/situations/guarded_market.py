@@ -238,13 +238,13 @@ class Snapshot:
         return market
 
 
-class Parts(NamedTuple):
+class MechanismParts(NamedTuple):
     """A mechanism as bytes, and what is never changed of it."""
 
     state: bytes
     shared: list[object]
 
-    def same_but_for(self, other: Parts, mine: StatementOfWork, theirs: StatementOfWork) -> bool:
+    def same_but_for(self, other: MechanismParts, mine: StatementOfWork, theirs: StatementOfWork) -> bool:
         """Tell whether two mechanisms are the same, except that one holds ``mine`` where the other holds ``theirs``."""
         known: dict[int, object] = {id(mine): theirs, id(mine.law): theirs.law}
         return (
@@ -254,12 +254,12 @@ class Parts(NamedTuple):
         )
 
 
-def parts_of(mechanism: Mechanism) -> Parts:
+def parts_of(mechanism: Mechanism) -> MechanismParts:
     """Return a mechanism to be compared with another copy of it; errors as of `Snapshot`."""
     buffer = io.BytesIO()
     pickler = _Sharing(buffer)
     pickler.dump(mechanism)
-    return Parts(buffer.getvalue(), pickler.shared)
+    return MechanismParts(buffer.getvalue(), pickler.shared)
 
 
 def snapshot(market: GuardedMarket) -> Snapshot | None:

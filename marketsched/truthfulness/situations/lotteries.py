@@ -22,7 +22,7 @@ from marketsched.mechanisms.statement_law import StatementLaw
 CERTAIN = 1 - 1e-9  # probabilities of a law may miss 1 by so much
 
 
-Outcome = tuple[StatementOfWork | None, Fate]  # None: the job does not appear
+LotteryOutcome = tuple[StatementOfWork | None, Fate]  # None: the job does not appear
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Lottery:
         How likely; the last one takes what rounding leaves.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[LotteryOutcome, ...]
     weights: tuple[float, ...]
     _cumulative: tuple[float, ...] = ()
 
@@ -54,7 +54,7 @@ class Lottery:
         return bisect_right(self._cumulative, u)
 
 
-def lottery(cases: Iterable[tuple[Outcome, float]]) -> Lottery:
+def lottery(cases: Iterable[tuple[LotteryOutcome, float]]) -> Lottery:
     """Return the lottery of ``cases``: those of weight 0 are left out, the others scaled to 1."""
     positive = [(outcome, weight) for outcome, weight in cases if weight > 0]
     total = sum(weight for _, weight in positive)
@@ -76,7 +76,7 @@ def of_statement(sow: StatementOfWork) -> Lottery:
 
 def of_law(law: StatementLaw) -> Lottery:
     """Return what may happen to a job of which only a law over statements is known."""
-    cases: list[tuple[Outcome, float]] = []
+    cases: list[tuple[LotteryOutcome, float]] = []
     for sow, probability in law.cases:
         if sow is None:
             cases.append(((None, NEVER), probability))
@@ -111,12 +111,12 @@ def of_arrived(sow: StatementOfWork, seen: Happens, start: int | None, now: int,
         Its duration if its own law excludes what was seen, rounds.
     """
     so_far = 0 if start is None else now - start
-    left: list[tuple[Outcome, float]] = [
+    left: list[tuple[LotteryOutcome, float]] = [
         ((sow, Fate(seen.arrival, fate.duration, seen.signal)), weight)
         for fate, weight in _points(sow)
         if fate.arrival is not None and _same(fate, seen) and fate.duration > so_far
     ]
-    excluded: Outcome = (sow, Fate(seen.arrival, max(longest, so_far + 1), seen.signal))
+    excluded: LotteryOutcome = (sow, Fate(seen.arrival, max(longest, so_far + 1), seen.signal))
     return lottery(left or [(excluded, 1.0)])
 
 

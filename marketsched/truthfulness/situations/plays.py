@@ -34,7 +34,7 @@ from marketsched.truthfulness.situations.guarded_market import (
 from marketsched.truthfulness.situations.kept_markets import FromMarket, KeptMarkets
 from marketsched.truthfulness.situations.lotteries import (
     Lottery,
-    Outcome,
+    LotteryOutcome,
     as_job,
     of_arrived,
     of_law,
@@ -79,7 +79,7 @@ class World:
     picks: Mapping[int, int] | None = None
     key: tuple[int, ...] | None = None
 
-    def outcome(self, number: int, lottery: Lottery) -> Outcome:
+    def outcome(self, number: int, lottery: Lottery) -> LotteryOutcome:
         """Return what comes out of lottery ``number``."""
         pick = lottery.pick(self.numbers[number]) if self.picks is None else self.picks.get(number, 0)
         return lottery.outcomes[pick]

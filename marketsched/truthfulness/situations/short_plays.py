@@ -30,7 +30,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import (
     GuardedMarket,
     MechanismFault,
-    Parts,
+    MechanismParts,
     Snapshot,
     no_collection,
     parts_of,
@@ -191,10 +191,10 @@ class ShortPlays:
         return self._alike[conduct.key]
 
     @cached_property
-    def _after_truth(self) -> Parts | None:
+    def _after_truth(self) -> MechanismParts | None:
         return self._submitted(self._truth)
 
-    def _submitted(self, conduct: Conduct) -> Parts | None:
+    def _submitted(self, conduct: Conduct) -> MechanismParts | None:
         """Return the mechanism after the owner's submission at its turn; None: it refuses, draws, or cannot tell."""
         s = self.situation
         market = self._stage.at_turn(self._stage.world(0))

@@ -18,7 +18,7 @@ from marketsched.mechanisms.values import DeadlineValue
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.recurring import recurring_jobs_of
 from marketsched.worlds.logs.rule import DENSITY, SLACK, LogRule
-from marketsched.worlds.prediction import Law, PredictionRule, duration_law
+from marketsched.worlds.prediction import IntegerLaw, PredictionRule, duration_law
 from marketsched.worlds.workload import Workload, require
 
 DAY_S = 86_400.0
@@ -146,7 +146,7 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int]:
 class _Announced(NamedTuple):
     """Laws of durations, one each run, and what is to be said of them."""
 
-    laws: list[Law]
+    laws: list[IntegerLaw]
     notes: dict[str, int]
 
 
@@ -243,7 +243,7 @@ def _laws(
         return _Announced([_point(int(d)) for d in rounds[first:last]], {})
     past = _Past(known, max(0, first - EARLIER_RUNS), rounds, rule)
     filling = PredictionRule(round_seconds=length, max_duration=rule.max_duration, filling=0.0)
-    found: list[Law] = []
+    found: list[IntegerLaw] = []
     notes = {"runs without a requested time, announced by the past": 0, "runs of which nothing was known": 0}
     for i in range(first, last):
         if law == "requested" and asked[i] > 0:
@@ -256,8 +256,8 @@ def _laws(
     return _Announced(found, notes)
 
 
-def _point(d: int) -> Law:
-    return Law(np.array([d]), np.array([1.0]))
+def _point(d: int) -> IntegerLaw:
+    return IntegerLaw(np.array([d]), np.array([1.0]))
 
 
 class _Past:

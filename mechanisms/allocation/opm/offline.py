@@ -122,7 +122,7 @@ def offline_optimum(
     if not jobs.size or not speed.max(initial=0.0):
         raise InvalidParameterError(f"{jobs.size} jobs, highest rate {speed.max(initial=0.0)}: expected some of both")
     kinds = _like_rate(cost, speed, most_kinds)
-    program = _Program(jobs, cost, speed, kinds, _amplitudes(jobs, objective))
+    program = _TangentProgram(jobs, cost, speed, kinds, _amplitudes(jobs, objective))
     best: _OfflineOptimum | None = None
     bound, gap = np.inf, np.inf
     for _ in range(rounds):
@@ -167,7 +167,7 @@ def _like_rate(prices: FLOATS, rates: FLOATS, most: int | None) -> NDArray[np.in
     return kinds
 
 
-class _Program:
+class _TangentProgram:
     """The linear program with tangents; amounts are parts of what a kind offers in an interval."""
 
     def __init__(
