@@ -21,9 +21,23 @@ COLUMNS = (
     "at most",
     "certified\nowners",
     "of all, gain\nnothing",
+    "screened\nowners",
     "searched\nowners",
     "plays",
 )
+
+
+KINDS_OF_GAIN = {  # what the largest sure gain is
+    "ex post": "an exact gain in the one market at hand, a counterexample to truth as a best reply whatever happens",
+    "own law": "an exact gain on average over the owner's own law, with all else as it is in the market at hand",
+    "expected": "a gain on average over what may happen, with the stated confidence",
+}
+PROMISES = {
+    "ex post": "that no lie gains, whatever happens",
+    "in expectation": "that no lie gains on average over what may happen to the own job",
+    "up to regret": "that no lie gains more on average than a bound",
+    "none": "nothing about truth-telling",
+}
 
 
 class AuditKind(Kind):
@@ -43,6 +57,7 @@ class AuditKind(Kind):
                 at_most(row["regret_upper"]),
                 str(row["certified_owners"]),
                 "-" if math.isnan(share) else f">= {at_least_percent(share)}",
+                str(row.get("screened_owners", "-")),
                 str(row["searched_owners"]),
                 f"{row['plays']:,}",
             )
@@ -59,9 +74,11 @@ class AuditKind(Kind):
         return {"figure": _figure(result)}
 
     def data(self, result: Result) -> dict[str, Any]:
-        profitable = bool((result.summary["regret_lower"] > result.meta["tolerance"]).any())
+        pays = result.summary["regret_lower"] > result.meta["tolerance"]
+        profitable = bool(pays.any() or any(row.get("fixed_lie") for row in result.records()))
+        undecided = [row["mechanism"] for row in result.records() if row.get("seems_to_pay")]
         unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
-        return {**super().data(result), "profitable": profitable, "not_audited": unknown}
+        return {**super().data(result), "profitable": profitable, "not_audited": unknown, "seems_to_pay": undecided}
 
     def details(self, result: Result) -> dict[str, Any]:
         certificates = {name: each for name, each in result.tables.items() if name.startswith("certificates-")}
@@ -81,15 +98,51 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     if row["lie"] and row["regret_lower"] > tolerance:
         what = row.get("sentence") or f"{row['worst_job']} {row['lie']}"
         notes.append(f"{name}: a lie pays: {what}")
+        if row.get("kind") in KINDS_OF_GAIN:
+            promise = PROMISES.get(row["promise"], f"truth-telling ({row['promise']})")
+            notes.append(f"{name}: {KINDS_OF_GAIN[row['kind']]}; it promises {promise}")
         if row.get("smallest_lie"):
             least = at_least(row["smallest_gain"])
             notes.append(f"{name}: the smallest that still pays: {row['smallest_lie']} gains at least {least}")
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for what each owner faced, and rest on {row['rests_on']}")
+    if row.get("fixed_lie"):
+        notes.append(f"{name}: a fixed lie pays: {row['fixed_lie']}")
+    if row.get("seems_to_pay"):
+        notes.append(f"{name}: seems to pay, not confirmed: {row['seems_to_pay']}")
+    clean = row.get("audited", True) and not row["regret_lower"] > tolerance and not row.get("fixed_lie")
+    if clean and row.get("screened_owners"):
+        notes.append(f"{name}: {_could_have_found(row)}")
+    if row.get("gained_ex_post"):
+        counts = "" if row["regret_lower"] > tolerance else ", which breaks no promise of it"
+        notes.append(
+            f"{name}: in hindsight {row['gained_ex_post']} of {row['screened_owners']} owners that were screened would "
+            f"have gained by one of the fixed lies, up to {exact_amount(row['most_ex_post'])} credits{counts}"
+        )
+    if row.get("refused") or row.get("failed"):
+        notes.append(f"{name}: not compared: {row['refused']} reports were refused, under {row['failed']} it failed")
+    if row.get("cut"):
+        notes.append(f"{name}: the seconds ended before the plays did, in {row['cut']}")
     if row["outside_model"]:
         what = f"{row['outside_model']} gains at least {at_least(row['outside_gain'])}"
         notes.append(f"{name}: outside the model, of which no theorem speaks: {what}")
     return [*notes, f"{name}: {row['errors']}"] if row["errors"] else notes
+
+
+def _could_have_found(row: dict[str, Any]) -> str:
+    """Return what a clean result could have found."""
+    said = []
+    if row["promise"] != "up to regret":
+        said.append(
+            f"no fixed lie of {row['screened_owners']} owners breaks its promise in this market: had one gained "
+            f"for {at_most(100 * row['detectable_share'])} % of the owners, it would have been found with 90 % chance"
+        )
+    if math.isfinite(row["power"]):
+        said.append(
+            f"over {row['power_worlds']} worlds a gain by {row['power_of']} of {at_most(100 * row['power'])} % of the "
+            "job's value on average would have been confirmed with 90 % chance"
+        )
+    return "; ".join(said) or "too few plays to say what would have been found"
 
 
 def _figure(result: Result) -> Figure:

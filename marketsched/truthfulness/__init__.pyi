@@ -24,6 +24,7 @@ from .searches.families import Family as Family
 from .searches.families import default_families as default_families
 from .searches.findings import Deviation as Deviation
 from .searches.findings import Deviations as Deviations
+from .searches.gain_file import replay_gain as replay_gain
 from .searches.own_lies import Misreport as Misreport
 from .searches.own_lies import misreport_from as misreport_from
 from .searches.scoring import score as score
@@ -31,6 +32,7 @@ from .searches.searching import search as search
 from .searches.shrinking import shrink as shrink
 from .searches.witness_file import replay_witness as replay_witness
 from .searches.witness_file import save_witness as save_witness
+from .situations.market_at_hand import MarketAtHand as MarketAtHand
 from .situations.situation import Other as Other
 from .situations.situation import Situation as Situation
 from .situations.situation import situation_of as situation_of

@@ -3,8 +3,9 @@ r"""The audit of a scenario: regret between a search from below and certificates
 For every mechanism, ``search <= true regret <= certificate``:
 
 * mechanisms with menus, at birth or at arrival: certificates of many owners spread over one run (`certify_owners`);
-* any mechanism: a black-box search for lies that pay, for a few owners: those of whom a certificate
-  names a lie, then those whose certificate is loosest, or who were drawn if there is none (`search`).
+* any mechanism: first a screen of many owners in the market at hand, where gains are exact (`Screening`); then a
+  black-box search on worlds that are drawn, for a few owners (`search`): those of whom a certificate names a lie, and
+  those that gained, or pay most, in the screen.
 
 A certificate is a bound with a stated confidence. A search finds lies, and never proves that there
 are none. Nobody is accused by a sampled certificate alone: with hundreds of them a few are wrong. The
@@ -15,10 +16,8 @@ ghosts) are told apart: no theorem speaks of them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -29,27 +28,24 @@ from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.config.named_mechanisms import OWN, NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.checks import finite_parameter, whole_parameter
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, MissingDataError, TraceError
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.running import versions
-from marketsched.results.views import at_least, at_most
+from marketsched.results.views import at_least, at_most, exact_amount
+from marketsched.truthfulness.at_hand import pooled_over_worlds, screened_at_hand
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE, Certificate
 from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
-from marketsched.truthfulness.searches.own_lies import FixedReport
-from marketsched.truthfulness.searches.scoring import score
-from marketsched.truthfulness.searches.searching import search
-from marketsched.truthfulness.searches.shrinking import shrink
-from marketsched.truthfulness.situations.situation import Situation, situations_of
+from marketsched.truthfulness.owner_searches import search_some
+from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse
+from marketsched.truthfulness.searches.pooling import Pooled
+from marketsched.truthfulness.searches.screening import Screened
 
-SEARCHED = 4  # owners per mechanism that the search is run for
-FOR_SHRINKING = 0.2  # share of an owner's budget
-
-Progress = Callable[[str, float], None]  # what is being done, and how much of it is
+AT_HAND, SEARCHES = 0.55, 0.6  # shares of what is left that go into the market at hand, then into searches of owners
 
 
 def audit(
@@ -59,8 +55,8 @@ def audit(
     owners: int = 100,
     confidence: float = 0.99,
     tolerance: float = 0.0,
-    budget: float = 60.0,
-    plays: int | None = None,
+    budget: float | None = SECONDS,
+    plays: int | None = PLAYS,
     seed: int = 0,
     samples: int | None = None,
     menu_lies: int = MENU_LIES,
@@ -83,12 +79,12 @@ def audit(
         Of every certificate by itself, and of all confirmed lies of a mechanism together.
     tolerance : float
         Gains up to it do not count, credits.
-    budget : float
-        Seconds of search per mechanism, so what is found depends on the machine; the time until the market
-        stands as an owner finds it, with all kernels compiled, some seconds in a large one, comes on top.
-    plays : int, optional
-        Plays of search per mechanism, >= 100, in place of the seconds: what is found is then the same
-        for the same seed on every machine.
+    budget : float or None
+        Most seconds of search per mechanism; what they cut off is said. The time until the market stands, some
+        seconds in a large one, comes on top. None: no limit.
+    plays : int or None
+        Plays of search per mechanism, >= 100: what is found is the same for the same seed on every machine, unless
+        the seconds end before. None: no limit but the seconds.
     seed : int
         Root of all randomness.
     samples : int, optional
@@ -127,19 +123,22 @@ def audit(
     entrants = named_mechanisms(base, mechanisms)
     owners, seed = whole_parameter("owners", owners, 1), checked_seed(seed)
     confidence = finite_parameter("confidence", confidence, "(0, 1)")
-    tolerance, budget = finite_parameter("tolerance", tolerance), finite_parameter("budget", budget, "(0, inf)")
-    most = None if plays is None else whole_parameter("plays", plays, 100)
+    tolerance = finite_parameter("tolerance", tolerance)
+    seconds = None if budget is None else finite_parameter("budget", budget, "(0, inf)")
+    most = None if plays is None else whole_parameter("plays", plays, FEWEST_PLAYS)
+    if seconds is None and most is None:
+        raise InvalidParameterError("budget and plays are both None: expected one of them")
     tell = progress or (lambda what, share: None)
     lies = whole_parameter("menu_lies", menu_lies, 1)
     finite_parameter("call_seconds", call_seconds, "(0, inf)")
-    plan = _Plan(owners, confidence, tolerance, budget, most, seed, samples, lies, data, tell)
+    plan = Plan(owners, confidence, tolerance, seconds, most, seed, samples, lies, data, tell)
     meta = {
         "scenario": base.name,
         "owners": owners,
         "confidence": confidence,
         "tolerance": tolerance,
-        "budget_seconds": budget,
-        **({} if most is None else {"plays": most}),
+        "budget_seconds": seconds,
+        "plays": most,
         "seed": seed,
         "versions": versions(),
     }
@@ -165,27 +164,7 @@ class _Stopped(Exception):
         self.part = part
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    owners: int
-    confidence: float
-    tolerance: float
-    budget: float
-    plays: int | None
-    seed: int
-    samples: int | None
-    menu_lies: int
-    data: str | PathLike[str] | None
-    tell: Progress
-
-    def limits(self, part: float) -> dict[str, Any]:
-        """Return what a search may spend that has this part of the budget."""
-        if self.plays is None:
-            return {"budget_seconds": self.budget * part}
-        return {"budget_seconds": None, "max_plays": max(1, int(self.plays * part))}
-
-
-def _audited(entrant: NamedMechanism, plan: _Plan) -> MechanismAudit:
+def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     errors: list[str] = []
     named: dict[str, StatementOfWork] = {}
     try:
@@ -197,25 +176,32 @@ def _audited(entrant: NamedMechanism, plan: _Plan) -> MechanismAudit:
         unsure = 1 - float(table["confidence"].min())
         sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
         share = max(0.0, sure - unsure)
+    purse = Purse(plan.plays, plan.seconds)
     searched: list[Searched] = []
+    screened: Screened | None = None
+    pooled: list[Pooled] = []
     interrupted = False
     try:
-        _search_some(entrant, table, plan, named, searched, errors)
+        screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors)
+        halved = replace(plan, confidence=1 - (1 - plan.confidence) / 2)  # searches and fixed lies share it
+        search_some(entrant, table, screened, halved, purse, SEARCHES, named, searched, errors)
+        pooled = pooled_over_worlds(entrant, screened, halved, purse, errors)
     except KeyboardInterrupt:
         errors.append("interrupted while it was searched")
         interrupted = True
-    wrong = _contradicted(table, searched)
+    wrong = _contradicted(table, searched) or _crossed(table, screened)
     if wrong:
         errors.append(wrong)
         table, share = pd.DataFrame(), None
-    found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors))
+    more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario)
+    found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors), *more)
     if interrupted:
         raise _Stopped(found)
     return found
 
 
 def _certified(
-    entrant: NamedMechanism, plan: _Plan, named: dict[str, StatementOfWork], errors: list[str]
+    entrant: NamedMechanism, plan: Plan, named: dict[str, StatementOfWork], errors: list[str]
 ) -> pd.DataFrame:
     """Return the certificates of a mechanism; empty, with the reason in ``errors``, if there are none.
 
@@ -249,92 +235,6 @@ def _certified(
     return pd.DataFrame()
 
 
-def _search_some(
-    entrant: NamedMechanism,
-    table: pd.DataFrame,
-    plan: _Plan,
-    named: Mapping[str, StatementOfWork],
-    found: list[Searched],
-    errors: list[str],
-) -> None:
-    """Search for the lies of a few owners, each added to ``found`` when it is finished.
-
-    What could not be done is added to ``errors``, the same trouble of several owners once.
-    """
-    plan.tell(f"{entrant.label}: playing up to the owners' turns", 0.0)
-    try:
-        situations = _situations(entrant, table, plan)
-    except Exception as error:
-        errors.append(f"no search: {error}" if isinstance(error, MarketschedError) else f"no search: {error!r}")
-        return
-    n = max(len(situations), 1)
-    confidence = 1 - (1 - plan.confidence) / n
-    troubles: defaultdict[str, list[str]] = defaultdict(list)  # owners' jobs, by what could not be done
-    try:
-        for situation in situations:
-            lie = named.get(situation.name)
-            try:
-                found.append(_search(situation, entrant.label, lie, 1 / n, confidence, plan))
-            except Exception as error:
-                troubles[f"the search failed: {type(error).__name__}: {error}"].append(situation.name)
-            else:
-                for trouble in _unplayed(found[-1], plan, n):
-                    troubles[trouble].append(situation.name)
-    finally:  # Ctrl-C, too
-        errors.extend(f"{', '.join(names)}: {trouble}" for trouble, names in troubles.items())
-
-
-def _unplayed(one: Searched, plan: _Plan, n: int) -> list[str]:
-    """Return what could not be compared in a search, and why."""
-    failures, said = one.deviations.failures, []
-    if failures:
-        more = f" (and {len(failures) - 1} more could not be compared)" if len(failures) > 1 else ""
-        said.append(f"{failures[0].words}: {failures[0].reason}{more}")
-    if not one.compared:
-        within = f"{plan.budget / n:g} seconds" if plan.plays is None else f"{plan.plays // n:,} plays"
-        said.append(f"no lie was compared with the truth, in {one.deviations.plays:,} plays within {within}")
-    return said
-
-
-def _search(
-    situation: Situation, label: str, named: StatementOfWork | None, part: float, confidence: float, plan: _Plan
-) -> Searched:
-    """Search the lies of one owner, play the one that a certificate has named, and shrink the best of the search.
-
-    All of them share ``confidence``.
-    """
-    steps = 2 if named is None else 3
-    confidence = 1 - (1 - confidence) / steps
-    after = part * FOR_SHRINKING / (steps - 1)
-    what = f"{label}: lies of {situation.name}"
-    plan.tell(what, 0.0)
-    deviations = search(
-        situation,
-        **plan.limits(part * (1 - FOR_SHRINKING)),
-        confidence=confidence,
-        tolerance=plan.tolerance,
-        seed=plan.seed,
-        progress=lambda phase, plays, share: plan.tell(what, share),
-    )
-    lie = deviations.best(inside_model=True)
-    least = None if lie is None else shrink(situation, lie, **plan.limits(after))
-    smallest = None if least is lie else least
-    if named is not None:
-        with suppress(MarketschedError):  # a mechanism at fault under this lie: as in the search, nobody is accused
-            given = score(
-                situation,
-                FixedReport(named),
-                confidence=confidence,
-                tolerance=plan.tolerance,
-                seed=plan.seed,
-                **plan.limits(after),
-                family="certificate",
-            )
-            if given.confirmed and (lie is None or given.gain_low > lie.gain_low):
-                lie = given
-    return Searched(situation.name, situation, deviations, lie, smallest)
-
-
 def _contradicted(table: pd.DataFrame, searched: Sequence[Searched]) -> str:
     """Return which certificate a lie that was played contradicts, if any: then none of them is worth anything."""
     for one in searched if len(table) else ():
@@ -348,16 +248,21 @@ def _contradicted(table: pd.DataFrame, searched: Sequence[Searched]) -> str:
     return ""
 
 
-def _situations(entrant: NamedMechanism, table: pd.DataFrame, plan: _Plan) -> list[Situation]:
-    """Return the situations of owners with a named lie or a loose certificate, or of some that are drawn."""
-    if len(table):
-        ranked = table.sort_values(["regret_lower", "regret_upper"], ascending=False, kind="stable")["job"].tolist()
-        # Later jobs never matter to an owner under LIFO: leaving them out is exact, and fast. Menus at arrival are
-        # made of jobs that were submitted later, too.
-        alone = "rests_on" not in table
-        return situations_of(entrant.scenario, ranked[:SEARCHED], plan.seed, nobody_later=alone, data=plan.data)
-    rng = np.random.default_rng(np.random.SeedSequence(plan.seed))
-    workload = entrant.scenario.workload.build(rng.spawn(3)[0], plan.data)
-    drawn = np.random.default_rng([0xA0D1, plan.seed]).permutation(len(workload.jobs))[:SEARCHED]
-    names = [workload.jobs[int(i)].name for i in np.sort(drawn)]
-    return situations_of(entrant.scenario, names, plan.seed, data=plan.data)
+def _crossed(table: pd.DataFrame, screened: Screened | None) -> str:
+    """Return which certificate at arrival an exact gain in the market at hand contradicts, if any."""
+    if screened is None or "rests_on" not in table:
+        return ""
+    allowed = dict(zip(table["job"], table["regret_upper"], strict=True))
+    for g in screened.paying:
+        upper = allowed.get(g.owner.name)
+        if (
+            upper is not None
+            and g.owner.truth.revealed
+            and g.gain > upper + NEGLIGIBLE * max(1.0, g.owner.truth.value.highest)
+        ):
+            return (
+                f"no certificates: {g.owner.name} {g.words}, which gains exactly {exact_amount(g.gain)} credits "
+                f"in this market; its certificate allows {at_most(float(upper))}: what it takes for granted does not "
+                "hold"
+            )
+    return ""

@@ -15,6 +15,9 @@ from marketsched.results.result import Result
 from marketsched.results.views import at_least, exact_amount, shown_whole
 from marketsched.truthfulness.searches.evaluation import ROUNDING
 from marketsched.truthfulness.searches.findings import Deviation, Deviations
+from marketsched.truthfulness.searches.gain_file import gain_sentence, gain_text
+from marketsched.truthfulness.searches.pooling import Pooled
+from marketsched.truthfulness.searches.screening import Gain, Screened, first_of
 from marketsched.truthfulness.searches.witness_file import witness_text
 from marketsched.truthfulness.situations.situation import Situation
 
@@ -31,6 +34,14 @@ CONFIRMED = [
     "smallest",
     "smallest_gain",
 ]
+
+
+# Columns of the table of lies that gained in the market at hand; ``breaks``: the mechanism promises that none does.
+EXACT = ["mechanism", "job", "lie", "size", "gain", "over_own_law", "breaks", "sentence"]
+
+
+# Columns of the table of fixed lies over owners and worlds; gains are shares of the highest value of a job.
+FIXED = ["mechanism", "lie", "worlds", "owners", "gained", "mean", "error", "low", "confirmed", "power"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,6 +88,11 @@ class MechanismAudit:
     searched: tuple[Searched, ...]
     certified_share: float | None  # of owners that gain at most the tolerance, at least; None: not known
     errors: tuple[str, ...]
+    at_hand: Screened | None = None  # None: the market at hand was not played
+    pooled: tuple[Pooled, ...] = ()  # fixed lies over owners and worlds
+    cut: tuple[str, ...] = ()  # parts that seconds ended before their plays were made
+    plays: int = 0
+    scenario: Scenario | None = None  # with this mechanism
 
     def __repr__(self) -> str:
         """Return the figures of the summary."""
@@ -87,7 +103,19 @@ class MechanismAudit:
     @property
     def audited(self) -> bool:
         """Whether anything is known: an owner was certified, or a lie was played against the truth."""
-        return len(self.certificates) > 0 or any(each.compared for each in self.searched)
+        at_hand = self.at_hand is not None and len(self.at_hand.gains) > 0
+        return at_hand or len(self.certificates) > 0 or any(each.compared for each in self.searched)
+
+    @property
+    def exact(self) -> Gain | None:
+        """The lie that breaks the mechanism's promise in the market at hand by most; None: none does."""
+        return None if self.at_hand is None else self.at_hand.best_counted
+
+    @property
+    def promise(self) -> str:
+        """What the mechanism promises, to jobs of each kind that were played; empty: none was."""
+        played = [] if self.at_hand is None else self.at_hand.owners
+        return ", ".join(sorted({owner.promise for owner in played}))
 
     @property
     def regret_upper(self) -> float:
@@ -110,7 +138,8 @@ class MechanismAudit:
         """The largest gain that is sure, by an exact certificate or a confirmed lie, credits; NaN: not audited."""
         if not self.audited:
             return np.nan
-        return max([float(self._exact_lower.max(initial=0.0)), *(lie.gain_low for lie in self.lies)])
+        at_hand = 0.0 if self.exact is None else self.exact.counted
+        return max([at_hand, float(self._exact_lower.max(initial=0.0)), *(lie.gain_low for lie in self.lies)])
 
     @property
     def _exact_lower(self) -> NDArray[np.float64]:
@@ -120,6 +149,37 @@ class MechanismAudit:
         return np.array(self.certificates["regret_lower"].where(self.certificates["confidence"] == 1.0, 0.0))
 
     @property
+    def fixed(self) -> Pooled | None:
+        """The fixed lie that is confirmed to pay on average, with the largest sure gain; None: there is none."""
+        return max((p for p in self.pooled if p.confirmed), key=lambda p: p.low, default=None)
+
+    def pays(self, tolerance: float) -> bool:
+        """Tell whether a lie is known to gain more than so many credits, of the kind that the promise excludes."""
+        return self.regret_lower > tolerance or self.fixed is not None
+
+    @property
+    def power(self) -> tuple[float, str]:
+        """The smallest mean gain that would have been confirmed, share of a value, and of which fixed lie; NaN: none.
+
+        Of the lies that were played in as many worlds as any, see `Pooled.power`.
+        """
+        most = max((len(p.means) for p in self.pooled), default=0)
+        found = [(p.power(), repr(p.lie)) for p in self.pooled if len(p.means) == most > 1]
+        return min(found, default=(np.nan, ""))
+
+    def seems(self) -> list[str]:
+        """Return what seems to pay and is not confirmed, in sentences, largest first."""
+        found = [
+            (d.gain_mean, one.job, d) for one in self.searched for d in one.deviations if d.inside_model and d.seems
+        ]
+        words = [
+            f"{job} {d.words}: {d.gain_mean:+.3g} credits on average over {d.n_fresh:,} worlds, interval "
+            f"{d.gain_low:.3g} to {d.gain_high:.3g}"
+            for _, job, d in sorted(found, key=lambda row: -row[0])
+        ]
+        return words + [f"{pooled_words(p)}, which seems more than nothing" for p in self.pooled if p.seems]
+
+    @property
     def outside(self) -> list[Deviation]:
         """Confirmed conduct outside the model that pays, largest sure gain first."""
         found = [each.deviations.best(inside_model=False) for each in self.searched]
@@ -127,7 +187,22 @@ class MechanismAudit:
 
     def tried(self) -> list[tuple[str, str, float, float]]:
         """Return every lie that was tried: label, job, size, gain on the worlds of the search."""
-        return [(self.label, one.job, x.size, x.gain) for one in self.searched for x in one.deviations.tried]
+        found = [(self.label, one.job, x.size, x.gain) for one in self.searched for x in one.deviations.tried]
+        at_hand = [] if self.at_hand is None else self.at_hand.gains
+        return [*found, *((self.label, g.owner.name, g.size, g.gain) for g in at_hand)]
+
+    def exact_gains(self) -> list[tuple[Any, ...]]:
+        """Return the lies that gained in the market at hand, of every owner the best: see `EXACT`."""
+        if self.at_hand is None:
+            return []
+        best = {g.owner.name: g for g in first_of(self.at_hand.paying)}
+        best |= {g.owner.name: g for g in first_of(self.at_hand.checked) if (g.own_law or 0) > 0}
+        rows = []
+        for g in sorted(best.values(), key=lambda g: (-g.counted, -g.gain)):
+            own_law = np.nan if g.own_law is None else g.own_law
+            breaks = g.counted > 0
+            rows.append((self.label, g.owner.name, g.words, g.size, g.gain, own_law, breaks, gain_sentence(g)))
+        return rows
 
     def confirmed(self) -> list[tuple[Any, ...]]:
         """Return the lies that are confirmed, of every owner the best: see `CONFIRMED`."""
@@ -147,16 +222,43 @@ class MechanismAudit:
         return max(found, key=lambda each: 0.0 if each.lie is None else each.lie.gain_low, default=None)
 
     @property
+    def headline(self) -> Gain | None:
+        """The exact gain in the market at hand, if nothing else is known to gain as much."""
+        found = [float(self._exact_lower.max(initial=0.0)), *(lie.gain_low for lie in self.lies)]
+        return self.exact if self.exact is not None and self.exact.counted > max(found) else None
+
+    @property
+    def kind(self) -> str:
+        """What the largest sure gain is: "ex post", "own law", "expected" or "certified"; empty: there is none."""
+        if not self.regret_lower > 0:
+            return ""
+        if self.headline is not None:
+            return "ex post" if self.headline.own_law is None else "own law"
+        return "expected" if self.lies and self.lies[0].gain_low >= self.regret_lower else "certified"
+
+    @property
     def worst(self) -> tuple[str, str]:
         """The owner's job with the largest sure gain (else the largest bound), and the lie in words."""
         best, table, exact = self.best, self.certificates, self._exact_lower
         certified = float(exact.max(initial=0.0))
+        if self.headline is not None:
+            return self.headline.owner.name, self.headline.words
         if best is not None and best.lie is not None and best.lie.gain_low >= certified:
             return best.job, best.lie.words
         if not len(table):
             return "", ""
         row = int(exact.argmax()) if certified > 0 else int(table["regret_upper"].to_numpy().argmax())
         return str(table["job"].iloc[row]), str(table["witness"].iloc[row]) if certified > 0 else ""
+
+
+def pooled_words(pooled: Pooled) -> str:
+    """Return what a fixed lie gains who is alone with it, on average, in % of the value of its job."""
+    error = f" +- {100 * pooled.error:.2g}" if np.isfinite(pooled.error) else ""
+    share = f"{pooled.gained} of {pooled.owners} owners gained"
+    return (
+        f"{pooled.lie!r} by one owner alone: {100 * pooled.mean:+.3g}{error} % of its job's value on average "
+        f"({len(pooled.means)} worlds; {share})"
+    )
 
 
 def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
@@ -209,7 +311,12 @@ class Audit:
     @property
     def profitable(self) -> bool:
         """Whether a lie inside the model gains more than the tolerance, for sure."""
-        return any(each.regret_lower > self.tolerance for each in self.mechanisms)
+        return any(each.pays(self.tolerance) for each in self.mechanisms)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether a lie seems to pay under a mechanism of which none is known to, and is not confirmed."""
+        return any(each.seems() and not each.pays(self.tolerance) for each in self.mechanisms)
 
     def summary(self) -> pd.DataFrame:
         """Return one row per mechanism."""
@@ -227,12 +334,16 @@ class Audit:
         tables = {
             "tried": pd.DataFrame([row for each in self.mechanisms for row in each.tried()], columns=columns),
             "lies": pd.DataFrame([row for each in self.mechanisms for row in each.confirmed()], columns=CONFIRMED),
+            "fixed": pd.DataFrame([row for each in self.mechanisms for row in _fixed(each)], columns=FIXED),
+            "exact": pd.DataFrame([row for each in self.mechanisms for row in each.exact_gains()], columns=EXACT),
         }
         texts = {"scenario.yaml": self.scenario.to_yaml()}
         for each in self.mechanisms:
             label = file_name(each.label)
             if len(each.certificates):
                 tables[f"certificates-{label}"] = each.certificates
+            if each.exact is not None and each.scenario is not None:
+                texts[f"exact-{label}-{file_name(each.exact.owner.name)}.yaml"] = gain_text(each.scenario, each.exact)
             for one in each.searched:
                 if one.lie is not None:
                     texts[f"lie-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.lie)
@@ -241,31 +352,57 @@ class Audit:
         return Result("audit", tables, self.summary(), {**self.meta, "complete": self.complete}, texts)
 
 
+def _fixed(each: MechanismAudit) -> list[tuple[Any, ...]]:
+    """Return the fixed lies over owners and worlds: see `FIXED`."""
+    return [
+        (each.label, repr(p.lie), len(p.means), p.owners, p.gained, p.mean, p.error, p.low, p.confirmed, p.power())
+        for p in each.pooled
+    ]
+
+
 def _row(each: MechanismAudit) -> dict[str, Any]:
     job, words = each.worst
     widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
-    outside, best = each.outside, each.best
-    told = best is not None and best.lie is not None and best.job == job and best.lie.words == words
-    smallest = best.smallest if best is not None and told else None
+    outside, best, at_hand = each.outside, each.best, each.at_hand
+    named = best is not None and best.lie is not None and best.job == job and best.lie.words == words
+    named = named and each.headline is None
+    smallest = best.smallest if best is not None and named else None
+    told = sentence(job, best.lie, best.deviations.truthful) if best and best.lie and named else ""
+    power, weakest = each.power
+    luck = None if at_hand is None else at_hand.best_ex_post
     return {
         "mechanism": each.label,
         "audited": each.audited,
+        "promise": each.promise,
         "regret_lower": each.regret_lower,
         "regret_upper": each.regret_upper,
+        "kind": each.kind,
         "median_width": float(widths.median()) if widths is not None else np.nan,
         "largest_width": float(widths.max()) if widths is not None else np.nan,
         "certified_owners": len(each.certificates),
         "rests_on": each.rests_on,
         "certified_share": np.nan if each.certified_share is None else each.certified_share,
+        "screened_owners": 0 if at_hand is None else len(at_hand.owners),
+        "gained_ex_post": 0 if at_hand is None else at_hand.gainers,
+        "most_ex_post": 0.0 if luck is None else luck.gain,
         "searched_owners": len(each.searched),
         "worst_job": job,
         "lie": words,
-        "exact": bool(best.lie.exact) if best is not None and best.lie is not None and told else bool(words),
-        "sentence": sentence(job, best.lie, best.deviations.truthful) if best and best.lie and told else "",
+        "exact": bool(best.lie.exact) if best is not None and best.lie is not None and named else bool(words),
+        "sentence": told if each.headline is None else gain_sentence(each.headline),
         "smallest_lie": "" if smallest is None else smallest.words,
         "smallest_gain": np.nan if smallest is None else smallest.gain_low,
         "outside_model": outside[0].words if outside else "",
         "outside_gain": outside[0].gain_low if outside else (0.0 if each.audited else np.nan),
-        "plays": sum(one.deviations.plays for one in each.searched),
+        "plays": each.plays,
+        "fixed_lie": "" if each.fixed is None else pooled_words(each.fixed),
+        "seems_to_pay": "; ".join(each.seems()[:2]),
+        "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,
+        "power": power,
+        "power_of": weakest,
+        "power_worlds": max((len(p.means) for p in each.pooled), default=0),
+        "refused": 0 if at_hand is None else at_hand.refused,
+        "failed": 0 if at_hand is None else at_hand.failed,
+        "cut": ", ".join(each.cut),
         "errors": "; ".join(each.errors),
     }

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
 
 PROFITABLE = 3  # exit status: a lie pays
+UNDECIDED = 5  # exit status: a lie seems to pay, and is not confirmed
 NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was found of others
 
 
@@ -47,12 +48,11 @@ def audit(
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
     budget: Annotated[
-        float, typer.Option(help="Seconds of search per mechanism: what is found depends on the machine.")
-    ] = 60.0,
+        float, typer.Option(help="Most seconds of search per mechanism; what they cut off is said.")
+    ] = 120.0,
     plays: Annotated[
-        int | None,
-        typer.Option(help="Plays of search per mechanism, in place of seconds: the same on every machine.", min=100),
-    ] = None,
+        int, typer.Option(help="Plays of search per mechanism: the same finds on every machine.", min=100)
+    ] = 2000,
     menu_lies: Annotated[
         int, typer.Option(help="Menus at arrival: reports that are asked whether they move the menu they face.", min=1)
     ] = 24,
@@ -90,7 +90,7 @@ def audit(
     columns: ColumnsOption = None,
     strict: StrictOption = False,
 ) -> None:
-    """Certify owners and search for lies that pay; exit status 3 if one is confirmed, 4 if one is not audited."""
+    """Certify owners and search for lies that pay; exit status 3: one is found; 5: one seems to pay; 4: not audited."""
     with one_line_errors():
         mechanism = asked_mechanisms(mechanism)
         from marketsched.config.scenario import Scenario
@@ -144,6 +144,8 @@ def audit(
         raise typer.Exit(NOT_AUDITED)
     if found.profitable:
         raise typer.Exit(PROFITABLE)
+    if found.undecided:
+        raise typer.Exit(UNDECIDED)
 
 
 def _conduct(

@@ -42,7 +42,7 @@ from marketsched.truthfulness.certificates.arrival_certificate import best_entry
 from marketsched.truthfulness.certificates.menus import menu_of
 from marketsched.truthfulness.conduct.conducts import FAMILIES, statements_of
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
-from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round
+from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round, worth
 
 DELAYS = tuple(range(1, 13))  # rounds
 FACTORS = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the value of all jobs of an owner
@@ -228,7 +228,7 @@ class _Measured(TrueOwners):
         for family, words, conduct in statements_of(job, fate, self._public, self._families):
             attempt = Attempt(conduct, job.name, fate, job.owner)
             play(kept.copy(), _OneOwner(self._setup, self._born, place + 1, attempt), self._setup.horizon)
-            self._note(job, family, words, _value(job, attempt.completion, self._setup) - attempt.payment)
+            self._note(job, family, words, worth(job, attempt.completion, self._setup) - attempt.payment)
 
     def _play_delays(self, job: Job, market: GuardedMarket) -> None:
         """Play later arrivals, from the round of the arrival on."""
@@ -301,12 +301,5 @@ def _copied(market: GuardedMarket) -> Snapshot:
     return kept
 
 
-def _value(job: Job, completion: int | None, setup: MarketSetup) -> float:
-    """Return the true value of a completion, credits."""
-    if completion is None or completion >= job.truth.birth + setup.max_delay:
-        return 0.0
-    return float(job.truth.value(completion))
-
-
 def _utility(job: Job, event: Event, setup: MarketSetup) -> float:
-    return _value(job, event.completion if event.kind is EventKind.COMPLETE else None, setup) - event.payment
+    return worth(job, event.completion if event.kind is EventKind.COMPLETE else None, setup) - event.payment

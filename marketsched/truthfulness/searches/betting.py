@@ -10,6 +10,10 @@ same is true of the average over several fractions. Means that would have made t
 are ruled out; the capital falls in :math:`\mu`, so what is left lies above one number, the lower bound
 ([WSR24]_, Section 4, with constant bets). The upper bound is the lower one of -x.
 
+`lower_end` adds a gambler who learns: its stake follows the mean and the variance of the values so far, and it bets
+on the mean being above one number that is named beforehand ([WSR24]_, Section 4.3). One half of the capital is its own.
+For that number it needs fewer values; the order of the values then counts.
+
 Why not Student's interval: gains are often 0, or the same, in nearly every world, and rarely large.
 A rare loss that has not been seen yet makes Student's interval as narrow as it is wrong; this one
 knows what it cannot exclude, uses the variance where it is small, and lets the sample grow until
@@ -31,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 
+BOLDEST = 0.75  # of what may be lost at most: the largest adaptive stake
 FRACTIONS = 0.99 * 2.0 ** -np.arange(11)  # bold gamblers for tiny variances, timid ones for wide ones
 HALVINGS = 60
 
@@ -90,3 +95,92 @@ def _log_capital(values: NDArray[np.float64], counts: NDArray[np.int64], low: fl
     stakes = np.log1p(FRACTIONS[:, None] * ((values - mean) / (mean - low))[None, :]) @ counts
     most = float(stakes.max())
     return most + math.log(float(np.exp(stakes - most).mean()))
+
+
+def lower_end(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> float:
+    """Return what the mean exceeds with probability ``1 - failure``, by bets that aim at ``at``.
+
+    Parameters
+    ----------
+    x : array_like of float, shape (n,)
+        Independent values in the order in which they came; n may depend on the values seen before.
+    low : float
+        What no value can fall below.
+    failure : float
+        In (0, 1).
+    at : float
+        Above ``low``: for the question whether the mean exceeds this, the stakes are best.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a value is below ``low``, or a number out of range.
+
+    Examples
+    --------
+    Of thirty gains of 1, where a loss of 5 was possible each time, the mean is surely positive:
+
+    >>> lower_end([1.0] * 30, -5.0, 0.01) > 0
+    True
+    >>> lower_end([1.0] * 10, -5.0, 0.01) > 0
+    False
+    """
+    values = np.asarray(x, dtype=np.float64).ravel()
+    low, at = finite_parameter("low", low, "(-inf, inf)"), finite_parameter("at", at, "(-inf, inf)")
+    finite_parameter("failure", failure, "(0, 1)")
+    if values.size and values.min() < low:
+        raise InvalidParameterError(f"values from {values.min()} on: expected none below {low}")
+    if not values.size or at <= low:
+        return low
+    stakes = adaptive_stakes(values[None, :], low, at)[0]
+    bottom, top = low, float(values.mean())
+    if top <= low:
+        return low
+    for _ in range(HALVINGS):
+        middle = (bottom + top) / 2
+        if middle <= low or _grown(values, stakes, low, middle) >= math.log(1 / failure):
+            bottom = middle
+        else:
+            top = middle
+    return bottom
+
+
+def exceeds(x: NDArray[np.float64], low: float, failure: float, at: float = 0.0) -> NDArray[np.bool_]:
+    """Tell of each row whether its values have at any time shown that their mean exceeds ``at``; shape (n_rows,).
+
+    Parameters
+    ----------
+    x : ndarray of float, shape (n_rows, n)
+        Values in order, none below ``low``.
+    low, failure, at
+        As for `lower_end`, which is above ``at`` where the last values decide.
+    """
+    if not x.shape[1]:
+        return np.zeros(x.shape[0], dtype=bool)
+    own = np.cumsum(np.log1p(adaptive_stakes(x, low, at) * (x - at)), axis=1)
+    fixed = np.log1p(FRACTIONS[:, None, None] * ((x - at) / (at - low))[None])
+    fixed = np.logaddexp.reduce(np.cumsum(fixed, axis=2), axis=0) - math.log(FRACTIONS.size)
+    return np.asarray((np.logaddexp(own, fixed) - math.log(2)).max(axis=1) >= math.log(1 / failure))
+
+
+def adaptive_stakes(x: NDArray[np.float64], low: float, at: float) -> NDArray[np.float64]:
+    """Return what is staked on each value of each row, by the values before it alone; shape of ``x``.
+
+    The stake (m - at) / (s^2 + (m - at)^2), with mean m and variance s^2 so far, makes capital grow fastest for small
+    bets. Before the first value they are ``at``, and the square of a quarter of what may be lost.
+    """
+    n = np.arange(1, x.shape[1] + 1)
+    before = np.concatenate([np.zeros((x.shape[0], 1)), np.cumsum(x - at, axis=1)[:, :-1]], axis=1)
+    squares = np.concatenate([np.zeros((x.shape[0], 1)), np.cumsum((x - at) ** 2, axis=1)[:, :-1]], axis=1)
+    excess = before / n
+    second = (((at - low) / 4) ** 2 + squares) / n  # = s^2 + (m - at)^2
+    most = BOLDEST / (at - low + np.maximum(excess, 0.0))
+    return np.asarray(np.clip(excess / second, 0.0, most))
+
+
+def _grown(values: NDArray[np.float64], stakes: NDArray[np.float64], low: float, mean: float) -> float:
+    """Return the logarithm of the capital, half of it adaptive, if the mean is ``mean``."""
+    factors = 1 + stakes * (values - mean)
+    own = -math.inf if (factors <= 0).any() else float(np.log(factors).sum())
+    distinct, counts = np.unique(values, return_counts=True)
+    return float(np.logaddexp(own, _log_capital(distinct, counts, low, mean))) - math.log(2)

@@ -13,13 +13,15 @@ import math
 import time
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.conduct import Conduct, plain
-from marketsched.agents.lies import Combination, Misreport, Truthful
+from marketsched.agents.lies import Combination, Misreport, PublicInformation, Truthful
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.plays import Played, World
 from marketsched.truthfulness.situations.situation import Situation
@@ -251,12 +253,30 @@ class Evaluator:
         return played
 
 
-def prepared(situation: Situation, family: str, misreport: Misreport) -> Candidate | Failure | None:
+class Reporter(Protocol):
+    """An owner of whom a misreport is made: its true statement, what it is told, and which reports are legal."""
+
+    @property
+    def truth(self) -> StatementOfWork:
+        """Its true statement."""
+        ...
+
+    @property
+    def public(self) -> PublicInformation:
+        """Sizes, and the limits that the mechanism announces."""
+        ...
+
+    def check(self, report: StatementOfWork) -> None:
+        """Raise InvalidReportError if a report breaks what the mechanism announces."""
+        ...
+
+
+def prepared(situation: Reporter, family: str, misreport: Misreport) -> Candidate | Failure | None:
     """Return the candidate of a misreport, why it cannot be tried, or None if nobody may report so.
 
     Parameters
     ----------
-    situation : Situation
+    situation : Situation or OwnerAtHand
         Its truth and its limits.
     family : str
         Where the misreport comes from.
@@ -294,7 +314,7 @@ def inside_part(misreport: Misreport) -> Misreport | None:
     return parts[0] if len(parts) == 1 else Combination(parts)
 
 
-def _words(misreport: Misreport, situation: Situation) -> str:
+def _words(misreport: Misreport, situation: Reporter) -> str:
     try:
         return misreport.words(situation.truth)
     except Exception:  # a user's own words

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from scipy.special import stdtrit
 
 from marketsched.agents.lies import Misreport
 from marketsched.truthfulness.searches.evaluation import Failure
+
+SEEMS = 0.95  # of all findings together: what seems to pay, and is printed as no more than that
+FEW = 8  # worlds: of fewer nothing seems
+
+
+def seems_positive(mean: float, error: float, n: int, among: int) -> bool:
+    """Tell whether a mean seems to be positive, by Student's one-sided test, shared by ``among`` findings.
+
+    Parameters
+    ----------
+    mean, error : float
+        Of ``n`` values, and its standard error, > 0.
+    n, among : int
+        Values, and findings.
+    """
+    return bool(mean > error * stdtrit(n - 1, 1 - (1 - SEEMS) / among))
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,8 @@ class Deviation:
         ``gain_low > tolerance``.
     plays, seconds : int, float
         Of the whole search.
+    error : float
+        Standard error of ``gain_mean``; NaN: fewer than two fresh worlds, or none needed.
 
     Examples
     --------
@@ -80,6 +101,14 @@ class Deviation:
     confirmed: bool
     plays: int
     seconds: float
+    error: float = math.nan
+
+    @property
+    def seems(self) -> bool:
+        """Whether it seems to pay and is not confirmed: by Student's test, sure to `SEEMS` among all that share it."""
+        if self.confirmed or self.n_fresh < FEW or not self.error > 0:
+            return False
+        return seems_positive(self.gain_mean - self.tolerance, self.error, self.n_fresh, self.shared)
 
 
 @dataclass(frozen=True)

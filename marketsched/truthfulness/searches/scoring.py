@@ -7,14 +7,16 @@ says it is worth); if a larger one is seen, V_max takes its place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
 from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.truthfulness.searches.betting import mean_interval
+from marketsched.truthfulness.searches.betting import lower_end, mean_interval
 from marketsched.truthfulness.searches.evaluation import (
+    ROUNDING,
     Budget,
     BudgetSpent,
     Candidate,
@@ -104,7 +106,9 @@ class Scores:
         gains = self._gains[candidate.key]
         low, high, _ = self._range(candidate)
         each = 1 - (1 - self.confidence) / self.shared
-        return mean_interval(gains, min([low, *gains]), max([high, *gains]), each)
+        low = min([low, *gains])
+        _, highest = mean_interval(gains, low, max([high, *gains]), each)
+        return lower_end(gains, low, (1 - each) / 2, max(self.tolerance, low + ROUNDING)), highest
 
     def deviation(self, candidate: Candidate) -> Deviation:
         """Return what is known of a finalist."""
@@ -135,6 +139,9 @@ class Scores:
             low > self.tolerance,
             evaluator.budget.plays,
             evaluator.budget.seconds,
+            float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
+            if len(gains) > 1 and not evaluator.exact
+            else math.nan,
         )
 
     def deviations(self) -> list[Deviation]:

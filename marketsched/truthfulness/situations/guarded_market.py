@@ -77,6 +77,10 @@ class GuardedMarket(MarketLoop):
         self._rng.bit_generator.state = rng.bit_generator.state
         self._untouched = _stream_state(self._rng)
 
+    def watch(self) -> None:
+        """Have `drew` speak of what is drawn from now on; the stream goes on as it is."""
+        self._untouched = _stream_state(self._rng)
+
     def submit(
         self,
         name: Any,

@@ -136,7 +136,7 @@ class ShortPlays:
         stage = self._stage
         try:
             worlds = [world for world in map(stage.world, range(AMONG)) if world.owner.arrival is not None]
-            if not worlds or not _says_what_is_booked(stage.at_turn(worlds[0])):
+            if not worlds or not says_what_is_booked(stage.at_turn(worlds[0])):
                 return False
             pairs = [
                 (self._play(self._truth, world, settling=True), stage.play(self._truth, world))
@@ -247,6 +247,6 @@ class ShortPlays:
         return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
 
-def _says_what_is_booked(market: GuardedMarket) -> bool:
+def says_what_is_booked(market: GuardedMarket) -> bool:
     """Tell whether the class of the mechanism says so itself: one that builds on another may book otherwise."""
     return "booked" in vars(type(market.mechanism))

@@ -195,12 +195,7 @@ class Situation:
 
     def check(self, report: StatementOfWork) -> None:
         """Raise InvalidReportError if a report breaks what the mechanism announces (births are not looked at)."""
-        public = self.public
-        widest = public.widest
-        longest = self.horizon if public.max_duration is None else public.max_duration
-        highest = float("inf") if public.max_value is None else public.max_value
-        now = report.birth if isinstance(report, StatementOfWork) else 0
-        check_report(self.name, report, now, widest, longest, highest)
+        check_announced(self.name, report, self.public)
 
     def worth(self, completion: int | None) -> float:
         """Return the true value of a completion, credits; None, and from birth + S on: 0."""
@@ -228,6 +223,14 @@ class Situation:
     def mechanism_at_turn(self, seed: int = 0) -> Mechanism:
         """Return a copy of the mechanism at the owner's turn to submit; with a history, that of the history."""
         return self.stage.at_turn(self.stage.world(checked_seed(seed))).mechanism
+
+
+def check_announced(name: str, report: StatementOfWork, public: PublicInformation) -> None:
+    """Raise InvalidReportError if a report breaks what a mechanism announces (births are not looked at)."""
+    longest = public.horizon if public.max_duration is None else public.max_duration
+    highest = float("inf") if public.max_value is None else public.max_value
+    now = report.birth if isinstance(report, StatementOfWork) else 0
+    check_report(name, report, now, public.widest, longest, highest)
 
 
 def situation_of(
@@ -294,7 +297,7 @@ def situations_of(
     >>> [situation.truth.birth for situation in found]
     [1, 1]
     """
-    factory = _mechanism_of(scenario, checked_seed(seed), data)
+    factory = mechanism_of(scenario, checked_seed(seed), data)
     workload = factory.workload
     places = {job.name: i for i, job in enumerate(workload.jobs)}
     choice = scenario.mechanism
@@ -369,7 +372,7 @@ class ScenarioMechanism:
         return described | {name: getattr(self.workload, name) for name in SIZES if name not in described}
 
 
-def _mechanism_of(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> ScenarioMechanism:
+def mechanism_of(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> ScenarioMechanism:
     """Return what builds the mechanism of a run, and knows its workload."""
     rng = np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0]  # the first of three, as in `Scenario.setup`
     laws_rng = copy.deepcopy(rng)

@@ -13,6 +13,13 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.mechanism import Event, EventKind
 
 
+def worth(job: Job, completion: int | None, setup: MarketSetup) -> float:
+    """Return the true value of a completion, credits; None, and from birth + S on: 0."""
+    if completion is None or completion >= job.truth.birth + setup.max_delay:
+        return 0.0
+    return float(job.truth.value(completion))
+
+
 def born_by_round(jobs: Iterable[Job]) -> dict[int, list[Job]]:
     """Return the jobs born in each round, in order of submission."""
     found: defaultdict[int, list[Job]] = defaultdict(list)

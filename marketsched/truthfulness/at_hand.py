@@ -1,0 +1,76 @@
+"""What an audit plays in the market at hand, and in other worlds of the same jobs: many owners, few lies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marketsched.config.named_mechanisms import NamedMechanism
+from marketsched.mechanisms.errors import MarketschedError
+from marketsched.truthfulness.plan import Plan, Purse
+from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies, promoted
+from marketsched.truthfulness.searches.screening import Screened, Screening, first_of
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+
+SCREEN, OWN_LAW = 0.6, 0.85  # up to which share of the budget each phase goes on
+
+
+def screened_at_hand(
+    entrant: NamedMechanism, plan: Plan, purse: Purse, part: float, errors: list[str]
+) -> Screened | None:
+    """Play single lies of many owners in the market of the audit's seed; None, with the reason: it cannot be played.
+
+    ``part`` is the share of what is left that may be spent.
+    """
+    what = f"{entrant.label}: lies in the market at hand"
+    plan.tell(what, 0.0)
+    try:
+        market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data)
+        _ = market.outcomes
+    except MarketschedError as error:
+        errors.append(f"not played at hand: {error}")
+        return None
+    purse.start()
+    budget = purse.budget(part)
+    screening = Screening(market, budget, lambda share: plan.tell(what, share))
+    budget.allow(SCREEN)
+    try:
+        screening.screen(plan.seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
+        budget.allow(OWN_LAW)
+        screening.own_laws([*first_of(screening.found.paying), *screening.found.paying])
+    except MarketschedError as error:
+        errors.append(f"the screen ended early: {error}")
+    purse.stop()
+    purse.note("the screen", budget.plays, budget)
+    found = screening.found
+    for job, reason in list(found.truth_fails.items())[:1]:
+        errors.append(f"{len(found.truth_fails)} owners left out of the screen; {job}: {reason}")
+    return found
+
+
+def pooled_over_worlds(
+    entrant: NamedMechanism, screened: Screened | None, plan: Plan, purse: Purse, errors: list[str]
+) -> list[Pooled]:
+    """Play the fixed lies that did best at hand over owners and worlds, with all that is left of the purse."""
+    if screened is None or not screened.gains:
+        return []
+    what = f"{entrant.label}: fixed lies over worlds"
+    plan.tell(what, 0.0)
+    purse.start()
+    budget = purse.budget(1.0)
+    values = [owner.truth.value.highest for owner in screened.owners]
+    found: list[Pooled] = []
+    try:
+        found = pooled_lies(
+            screened.market,
+            promoted(screened),
+            budget,
+            confidence=plan.confidence,
+            tolerance=plan.tolerance / max(float(np.median(values)), 1e-9),
+            seed=plan.seed,
+            tell=lambda share: plan.tell(what, share),
+        )
+    except MarketschedError as error:
+        errors.append(f"fixed lies over worlds: {error}")
+    purse.stop()
+    purse.note("the fixed lies over worlds", budget.plays, budget)
+    return found

@@ -1,0 +1,92 @@
+"""What an audit is to do, and what each of its parts may spend."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from marketsched.truthfulness.searches.evaluation import Budget
+
+Progress = Callable[[str, float], None]  # what is being done, and how much of it is
+
+PLAYS = 2_000  # per mechanism, by default: what is found is then the same on every machine
+SECONDS = 120.0  # per mechanism, at most
+FEWEST_PLAYS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The settings of an audit, for one mechanism after the other."""
+
+    owners: int
+    confidence: float
+    tolerance: float
+    seconds: float | None
+    plays: int | None
+    seed: int
+    samples: int | None
+    menu_lies: int
+    data: str | PathLike[str] | None
+    tell: Progress
+
+
+@dataclass
+class Purse:
+    """What is left of the plays and seconds of one mechanism; its parts spend it one after the other.
+
+    ``cut`` notes the parts that seconds ended before their plays were made.
+    """
+
+    plays: int | None
+    seconds: float | None
+    spent: int = 0
+    cut: list[str] = field(default_factory=list)
+    _used: float = 0.0
+    _since: float | None = None
+
+    def start(self) -> None:
+        """Let the seconds run; the time until a market stands is not counted."""
+        self._since = time.perf_counter()
+
+    def stop(self) -> None:
+        """Stop the seconds."""
+        if self._since is not None:
+            self._used += time.perf_counter() - self._since
+            self._since = None
+
+    @property
+    def used(self) -> float:
+        """Seconds so far."""
+        return self._used + (0.0 if self._since is None else time.perf_counter() - self._since)
+
+    @property
+    def plays_left(self) -> int | None:
+        """Plays that are left; None: they are not counted."""
+        return None if self.plays is None else max(0, self.plays - self.spent)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that are left; None: they are not counted."""
+        return None if self.seconds is None else max(1e-3, self.seconds - self.used)
+
+    def share(self, part: float) -> dict[str, Any]:
+        """Return, as keywords of `search`, this part of what is left."""
+        plays, seconds = self.plays_left, self.seconds_left
+        return {
+            "max_plays": None if plays is None else max(1, int(plays * part)),
+            "budget_seconds": None if seconds is None else seconds * part,
+        }
+
+    def budget(self, part: float) -> Budget:
+        """Return a budget of this part of what is left."""
+        given = self.share(part)
+        return Budget(given["max_plays"], given["budget_seconds"])
+
+    def note(self, what: str, plays: int, budget: Budget | None = None) -> None:
+        """Count what was spent; note it if seconds ended a part."""
+        self.spent += plays
+        if budget is not None and budget.most_seconds is not None and budget.seconds >= budget.most_seconds:
+            self.cut.append(what)

@@ -1,0 +1,137 @@
+"""An exact gain in the market at hand, as one file: the scenario, and what it takes to play the lie again.
+
+The file is a scenario that ``marketsched run FILE --seed SEED`` plays with true reports; the owner, the lie, the seed
+and the gain stand in comment lines that begin with ``#|``, which `replay_gain` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from marketsched.agents.conduct import plain
+from marketsched.agents.lies import misreport_from
+from marketsched.config.scenario import Scenario
+from marketsched.config.strict_yaml import dump_yaml, parse_yaml
+from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.views import exact_amount, shown_whole
+from marketsched.truthfulness.searches.screening import Gain, over_law, settled
+from marketsched.truthfulness.searches.witness_file import MARK
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+
+KEYS = ("job", "misreport", "seed", "gain", "over_own_law")
+
+
+class ReplayedGain(NamedTuple):
+    """A file of an exact gain, played again: what the file says, and what the lie gains now, credits.
+
+    ``over_own_law`` is a pair of the two as well; None where the file has no such figure.
+    """
+
+    recorded: float
+    again: float
+    over_own_law: tuple[float, float] | None
+
+    @property
+    def same(self) -> bool:
+        """True if all figures are what the file says."""
+        return self.recorded == self.again and (self.over_own_law is None or len(set(self.over_own_law)) == 1)
+
+
+def gain_sentence(gain: Gain) -> str:
+    """Return what an owner would have done in the market at hand, and what that gains, exactly.
+
+    Parameters
+    ----------
+    gain : Gain
+        A lie that was played in the market at hand.
+    """
+    truth = gain.owner.truthful.utility
+    brings = "nothing" if abs(truth) <= 1e-9 * (1 + abs(gain.gain)) else f"{truth:.6g}"
+    name = f"in this market {gain.owner.name} {gain.words}"
+    luck = f"{_exactly(gain.gain)} credits"
+    if gain.own_law is None:
+        return f"{name} and gains {luck} (the truth brings it {brings}): all chance is fixed"
+    if gain.owner.certain:
+        return f"{name} and gains {luck} (the truth brings it {brings}): its law is certain, and all else is fixed"
+    stream = ", for one stream of the mechanism's draws" if gain.drew else ""
+    return (
+        f"{name} and gains {_exactly(gain.own_law)} credits on average over its own law, all else fixed{stream} "
+        f"({luck} with what really happens, where the truth brings it {brings})"
+    )
+
+
+def _exactly(x: float) -> str:
+    return f"{'exactly' if shown_whole(x) else 'at least'} {exact_amount(x)}"
+
+
+def gain_text(scenario: Scenario, gain: Gain) -> str:
+    """Return the file of a gain.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With the mechanism under which the lie gained.
+    gain : Gain
+        Of a market of this scenario.
+    """
+    record = {
+        "job": gain.owner.name,
+        "misreport": gain.misreport.data(),
+        "seed": gain.owner.market.seed,
+        "gain": gain.gain,
+        "over_own_law": gain.own_law,
+    }
+    head = [f"# {gain_sentence(gain)}.", "# The scenario below has all owners report truthfully.", "#"]
+    lines = [MARK + line for line in dump_yaml(record).splitlines()]
+    return "\n".join([*head, *lines, ""]) + scenario.to_yaml()
+
+
+def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None = None) -> ReplayedGain:
+    """Play the lie of a file again, in the same market.
+
+    Parameters
+    ----------
+    path : path
+        Of an ``exact-LABEL-JOB.yaml`` that an audit has saved.
+    data : path, optional
+        Folder of recorded traces.
+
+    Returns
+    -------
+    ReplayedGain
+
+    Raises
+    ------
+    InvalidParameterError
+        If the file is none of an exact gain, or the market has no such job.
+    MechanismFault
+        If the mechanism is at fault.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> replay_gain("runs/audit-1/exact-pay-as-bid-build-22.yaml").same  # doctest: +SKIP
+    True
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    marked = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
+    record = parse_yaml("\n".join(marked), str(path)) if marked else None
+    if not isinstance(record, Mapping) or set(record) != set(KEYS):
+        raise InvalidParameterError(f"{path}: expected lines that begin with {MARK!r} and say {', '.join(KEYS)}")
+    recorded = finite_parameter(f"{path}: gain", record["gain"], "(-inf, inf)")
+    market = MarketAtHand.of(Scenario.from_dict(parse_yaml(text, str(path)), source=str(path)), record["seed"], data)
+    owners = market.owners([record["job"]])
+    if not owners:
+        raise InvalidParameterError(place=f"{path}: job", value=record["job"], legal="a job that arrives")
+    (owner,) = owners
+    report = misreport_from(record["misreport"]).report(owner.truth, owner.public)
+    conduct = plain(report, owner.truth.concurrency)
+    again = settled(owner.play(conduct), owner.truthful)
+    law = record["over_own_law"]
+    mean = None if law is None else over_law(owner, conduct)[0]
+    return ReplayedGain(recorded, again, None if law is None or mean is None else (float(law), mean))

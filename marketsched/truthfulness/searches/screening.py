@@ -1,0 +1,333 @@
+"""The screen: a handful of lies for many owners, in the market at hand, where every gain is exact.
+
+Owners are drawn over the whole horizon, half of them among those who pay or lose under the truth: where nobody pays,
+hardly any lie does. They are played lie by lie, the most telling lie first, so that a small budget sees many owners
+under few lies and not few owners under many. What gains ex post is then gone through over the owner's own law, all
+else as it is (`OwnLaw`), which tells a lie that pays from luck where durations are hidden or arrivals uncertain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from marketsched.agents.conduct import Conduct
+from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
+from marketsched.truthfulness.situations.guarded_market import MechanismFault
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
+from marketsched.truthfulness.situations.plays import Played
+
+SCREENED: tuple[Misreport, ...] = (
+    ScaleValue(0.5),
+    ScaleValue(0.9),
+    ScaleValue(1.5),
+    ShiftDeadline(2),
+    ScaleDuration(1.5),
+    ScaleDuration(0.5),
+    ShiftDeadline(-1),
+    InflateConcurrency(1),
+    InflateConcurrency(-1),  # never completes: it pays for those only who are served at a loss
+)
+MOST_OWNERS = 400
+FEWEST_OWNERS = 4
+LIES_EACH = 4  # that the plays of a screen are to reach for every owner, where they are few
+MOST_POINTS = 60  # of an own law that is gone through
+CHANCE = 0.9  # for which `Screened.detectable_share` holds
+ENOUGH = 5  # owners with a gain over the own law, after which no other is gone through
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What one lie gained in the market at hand, credits.
+
+    ``own_law`` is the mean over the owner's own law, all else as it is; None: not gone through. ``drew``: the
+    mechanism has drawn from its stream meanwhile, so that both figures are those of one stream of its draws.
+    """
+
+    owner: OwnerAtHand = field(repr=False)
+    misreport: Misreport
+    conduct: Conduct = field(repr=False)
+    gain: float
+    drew: bool
+    own_law: float | None = None
+
+    @property
+    def counted(self) -> float:
+        """What breaks the mechanism's promise, credits: the gain ex post, or the one over the own law; 0: neither.
+
+        A gain over the own law counts where the mechanism drew nothing: else it is that of one stream of its draws.
+        """
+        if self.owner.promise == "ex post":
+            return max(self.gain, 0.0)
+        exact = self.owner.promise != "up to regret" and not self.drew and self.own_law is not None
+        return max(self.own_law or 0.0, 0.0) if exact else 0.0
+
+    @property
+    def words(self) -> str:
+        """What the owner does."""
+        return self.misreport.words(self.owner.truth)
+
+    @property
+    def size(self) -> float:
+        """Distance of the lie from the truth."""
+        return self.misreport.distance(self.owner.truth, self.owner.public)
+
+
+@dataclass
+class Screened:
+    """What was played in the market at hand.
+
+    ``gains`` has every lie that was compared. ``refused`` counts reports that the mechanism refused, ``failed`` those
+    under which it failed, with the first reason of each kind in ``failures``.
+    """
+
+    market: MarketAtHand
+    owners: list[OwnerAtHand] = field(default_factory=list)
+    gains: list[Gain] = field(default_factory=list)
+    refused: int = 0
+    failed: int = 0
+    plays: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    truth_fails: dict[str, str] = field(default_factory=dict)  # by job
+    checked: list[Gain] = field(default_factory=list)  # gone through over the own law
+    cut: str = ""  # what the budget cut off
+
+    @property
+    def paying(self) -> list[Gain]:
+        """Lies that gained, most first; of equal ones the smaller lie first."""
+        return sorted((g for g in self.gains if g.gain > 0), key=lambda g: (-g.gain, g.size))
+
+    @property
+    def best_ex_post(self) -> Gain | None:
+        """The lie that gained most; None: none did."""
+        return next(iter(self.paying), None)
+
+    @property
+    def best_counted(self) -> Gain | None:
+        """The lie that breaks the promise by most; None: none does."""
+        found = [g for g in (*self.checked, *self.gains) if g.counted > 0]
+        return max(found, key=lambda g: (g.counted, -g.size), default=None)
+
+    @property
+    def best_own_law(self) -> Gain | None:
+        """The lie with the largest gain over the own law, by a mechanism that drew nothing; None: none gains."""
+        found = [g for g in self.checked if g.own_law is not None and g.own_law > 0 and not g.drew]
+        return max(found, key=lambda g: (g.own_law or 0.0, -g.size), default=None)
+
+    @property
+    def gainers(self) -> int:
+        """How many owners gained ex post by some lie."""
+        return len({g.owner.name for g in self.gains if g.gain > 0})
+
+    @property
+    def detectable_share(self) -> float:
+        """The share of owners, as they are drawn, of whom one would have been found with `CHANCE`, if so many gain.
+
+        By a fixed lie that was played for all owners, by however little: gains are exact. NaN: no lie was.
+        """
+        played = [n for _, n, _, _ in self.by_lie()]
+        return 1 - (1 - CHANCE) ** (1 / max(played)) if played else float("nan")
+
+    def by_lie(self) -> list[tuple[str, int, int, float]]:
+        """Return per fixed lie: its name, how many owners were played, how many gained, and the mean gain, credits."""
+        gains: dict[str, list[float]] = {}
+        for g in self.gains:
+            if g.misreport in SCREENED:
+                gains.setdefault(repr(g.misreport), []).append(g.gain)
+        return [(name, len(x), sum(v > 0 for v in x), float(np.mean(x))) for name, x in gains.items()]
+
+
+class Screening:
+    """Plays in the market at hand, within a budget.
+
+    Parameters
+    ----------
+    market : MarketAtHand
+        Where.
+    budget : Budget
+        What is counted; all phases share it.
+    tell : function of float
+        Called with the share that is done.
+    """
+
+    def __init__(self, market: MarketAtHand, budget: Budget, tell: Callable[[float], None]) -> None:
+        self.found = Screened(market)
+        self.budget, self._tell = budget, tell
+
+    def screen(self, seed: int, plays: int | None) -> Screened:
+        """Play `SCREENED`, lie by lie, for owners that are drawn; return what is known so far."""
+        market = self.found.market
+        names = drawn_owners(market, owners_for(plays), seed)
+        found = market.owners(names)
+        order = {name: place for place, name in enumerate(names)}
+        self.found.owners = sorted(found, key=lambda owner: order[owner.name])
+        try:
+            self._truths()
+            for lie in SCREENED:
+                for owner in self.found.owners:
+                    self.try_lie(owner, lie)
+                    self._tell(self.budget.used)
+        except BudgetSpent:
+            self.found.cut = f"the screen ended before {lie!r} was played for all owners" if self.found.gains else ""
+        self.found.plays = self.budget.plays
+        return self.found
+
+    def _truths(self) -> None:
+        """Play the truth of every owner, and leave out those under whose truth the mechanism fails."""
+        left = []
+        for owner in self.found.owners:
+            self.budget.take()
+            try:
+                _ = owner.truthful
+            except (MechanismFault, InvalidReportError) as error:
+                self.found.truth_fails[owner.name] = str(error)
+                continue
+            left.append(owner)
+        self.found.owners = left
+
+    def try_lie(self, owner: OwnerAtHand, lie: Misreport) -> Gain | None:
+        """Play one lie; None: it is illegal, the truth, refused, or the mechanism fails. Raises `BudgetSpent`."""
+        made = prepared(owner, "screen", lie)
+        if not isinstance(made, Candidate) or made.conduct.key == owner.truth:
+            return None
+        played = self.play(owner, made.conduct, made)
+        if played is None:
+            return None
+        gain = Gain(owner, made.misreport, made.conduct, settled(played, owner.truthful), played.drew)
+        self.found.gains.append(gain)
+        return gain
+
+    def play(self, owner: OwnerAtHand, conduct: Conduct, candidate: Candidate) -> Played | None:
+        """Play a conduct; None: it is refused or fails, which is counted. Raises `BudgetSpent`."""
+        self.budget.take()
+        found = self.found
+        try:
+            return owner.play(conduct)
+        except InvalidReportError as error:
+            found.refused += 1
+            self._note("refused", owner, candidate, error)
+        except MechanismFault as error:
+            found.failed += 1
+            self._note("failed", owner, candidate, error)
+        return None
+
+    def _note(self, what: str, owner: OwnerAtHand, candidate: Candidate, error: Exception) -> None:
+        if not any(failure.words.startswith(what) for failure in self.found.failures):
+            words = f"{what}: {owner.name} {candidate.misreport.words(owner.truth)}"
+            self.found.failures.append(Failure(words, str(error)))
+
+    def own_laws(self, gains: Iterable[Gain]) -> None:
+        """Go through the own law of owners that gained, best first, until enough are found or the budget ends."""
+        truths: dict[str, list[Played]] = {}
+        done = Counter(g.owner.name for g in self.found.checked)
+        good = sum((g.own_law or 0.0) > 0 for g in self.found.checked)
+        try:
+            for g in sorted(gains, key=lambda g: (done[g.owner.name], -g.gain)):
+                if good >= ENOUGH:
+                    break
+                if len(g.owner.own_law) > MOST_POINTS or done[g.owner.name] >= 3:
+                    continue
+                done[g.owner.name] += 1
+                checked = self._gone_through(g, truths)
+                if checked is not None:
+                    self.found.checked.append(checked)
+                    good += (checked.own_law or 0.0) > 0
+                self._tell(self.budget.used)
+        except BudgetSpent:
+            pass
+        self.found.plays = self.budget.plays
+
+    def _gone_through(self, g: Gain, truths: dict[str, list[Played]]) -> Gain | None:
+        """Return a gain with its mean over the own law; None: the mechanism fails or refuses in one case."""
+        owner = g.owner
+        if owner.certain:
+            return replace(g, own_law=g.gain)
+        try:
+            if owner.name not in truths:
+                truths[owner.name] = list(over_cases(owner, plain_truth(owner), self.budget))
+            mean, drew = over_law(owner, g.conduct, truths[owner.name], self.budget)
+        except (MechanismFault, InvalidReportError):
+            return None
+        return replace(g, own_law=mean, drew=g.drew or drew)
+
+
+def over_cases(owner: OwnerAtHand, conduct: Conduct, budget: Budget | None = None) -> Iterator[Played]:
+    """Play a conduct in each case of the owner's own law, all else as it is; each counts in the budget."""
+    for fate, _ in owner.own_law:
+        if budget is not None:
+            budget.take()
+        yield owner.play(conduct, fate)
+
+
+def over_law(
+    owner: OwnerAtHand, conduct: Conduct, truths: Sequence[Played] | None = None, budget: Budget | None = None
+) -> tuple[float, bool]:
+    """Return the mean gain over the owner's own law, all else as it is, and whether the mechanism drew meanwhile.
+
+    Parameters
+    ----------
+    owner : OwnerAtHand
+        Whose.
+    conduct : Conduct
+        What it does.
+    truths : sequence of Played, optional
+        How the truth ends in each case; None: it is played.
+    budget : Budget, optional
+        In which the plays count.
+    """
+    known = list(over_cases(owner, plain_truth(owner), budget)) if truths is None else truths
+    lies = list(over_cases(owner, conduct, budget))
+    gains = np.array([lie.utility - truth.utility for lie, truth in zip(lies, known, strict=True)])
+    mean = float(gains @ np.array([p for _, p in owner.own_law]))
+    mean = mean if abs(mean) > ROUNDING * (1 + float(np.abs(gains).max())) else 0.0
+    return mean, any(played.drew for played in lies)
+
+
+def plain_truth(owner: OwnerAtHand) -> Conduct:
+    """Return the conduct of an owner that reports the truth."""
+    made = prepared(owner, "truth", ScaleValue(1.0))
+    assert isinstance(made, Candidate)
+    return made.conduct
+
+
+def settled(lie: Played, truth: Played) -> float:
+    """Return the gain; less than rounding counts as 0."""
+    gain = lie.utility - truth.utility
+    return gain if abs(gain) > ROUNDING * (1 + abs(truth.utility)) else 0.0
+
+
+def owners_for(plays: int | None) -> int:
+    """Return how many owners so many plays of a screen are spread over."""
+    return MOST_OWNERS if plays is None else int(np.clip(plays // (1 + LIES_EACH), FEWEST_OWNERS, MOST_OWNERS))
+
+
+def drawn_owners(market: MarketAtHand, most: int, seed: int) -> list[str]:
+    """Return jobs in the order in which they are played, drawn over the whole horizon.
+
+    Every other one is drawn among those that pay or lose under the truth, as long as there are any.
+    """
+    outcomes = market.outcomes
+    rng = np.random.default_rng([0x5C4EE, seed])
+    names = [job.name for job in market.setup.jobs if job.arrival is not None]
+    names = [names[i] for i in rng.permutation(len(names)).tolist()]
+    concerned = [name for name in names if outcomes[name].payment > 0 or outcomes[name].utility < 0]
+    others = [name for name in names if name not in set(concerned)]
+    chosen: list[str] = []
+    while len(chosen) < most and (concerned or others):
+        for pool in (concerned, others):
+            if pool and len(chosen) < most:
+                chosen.append(pool.pop(0))
+    return chosen
+
+
+def first_of(gains: Sequence[Gain]) -> list[Gain]:
+    """Return the best gain of each owner, best first."""
+    best: dict[str, Gain] = {}
+    for g in sorted(gains, key=lambda g: -g.gain):
+        best.setdefault(g.owner.name, g)
+    return list(best.values())

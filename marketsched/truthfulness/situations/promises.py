@@ -1,0 +1,19 @@
+"""What a mechanism promises about truth-telling: what has to be found before it can be called a lie that pays."""
+
+from __future__ import annotations
+
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.sow import StatementOfWork
+
+
+def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> str:
+    """Return what a mechanism promises to a job: one of "ex post", "in expectation", "up to regret", "none".
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Says so by ``truthful`` and, for jobs whose durations are hidden, ``truthful_hidden``.
+    truth : StatementOfWork
+        The true statement of the job.
+    """
+    return str(getattr(mechanism, "truthful" if truth.revealed else "truthful_hidden", "none"))
