@@ -142,6 +142,7 @@ def first_come(
     max_delay: Count,
     price: Amount | None = None,
     pricing: Annotated[Any, PriceKinds("posted")] = None,
+    stop_at_deadline: bool = True,
 ) -> FirstCome:
     """Build first-come-first-served at a flat price.
 
@@ -153,6 +154,8 @@ def first_come(
         Credits per node and round; 0 if neither this nor ``pricing`` says otherwise.
     pricing : mapping, optional
         ``{"kind": "posted", "prices": [p]}`` is the same as ``price=p``.
+    stop_at_deadline : bool
+        As for `FirstCome`.
 
     Raises
     ------
@@ -169,6 +172,7 @@ def first_come(
         max_duration=max_duration,
         max_value=max_value,
         max_delay=max_delay,
+        stop_at_deadline=stop_at_deadline,
     )
 
 

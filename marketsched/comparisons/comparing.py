@@ -30,11 +30,15 @@ from marketsched.results.result import Result
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 LOG_DEFAULT = (
+    "two-offers",
     "bid-price",
     "first-come",
-    "posted-price",
     "easy-backfill",
+    "easy-backfill:kill=false",
+    "conservative-backfill",
+    "conservative-backfill:kill=false",
     "fair-share",
+    "fair-share:kill=false",
     "largest-value-first",
 )  # of a log
 OPTIMUM_SECONDS = 10.0
@@ -73,8 +77,8 @@ def compare(
     seed : int
         The first one.
     loads : sequence of float, optional
-        Of a market: compare at each of these loads, which the number of nodes makes
-        (`marketsched.comparisons.loads`). None: on the nodes of the scenario alone.
+        Of a market: compare at each of these loads, which the number of nodes makes, or of a log, whose nodes
+        stay, the time between arrivals (`marketsched.comparisons.loads`). None: on the nodes of the scenario alone.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float, optional

@@ -1,7 +1,8 @@
-"""Mechanisms on the same jobs at several loads: the workload of a seed is built once, and the nodes vary.
+"""Mechanisms on the same jobs at several loads: nodes vary; of a log, whose machine is given, gaps between arrivals.
 
-The load is the work that jobs really need over the nodes there are until the last birth; the capacity of a
-seed is the whole number of nodes that comes closest (`Workload.capacity_at`). What each mechanism earns is a share of
+The load is the work that jobs really need over the nodes there are until the last birth. The capacity of a
+seed is the whole number of nodes that comes closest (`Workload.capacity_at`); of a log the nodes stay, and submissions
+come closer together or farther apart (``stretch``). What each mechanism earns is a share of
 the bound on the best schedule of that seed at that load; all differences are paired.
 """
 
@@ -49,6 +50,8 @@ class LoadContest:
     def play(self, seed: int, tell: Tell) -> Found:
         """Return one row per load and mechanism for the jobs of one seed; no figures where nodes are too few."""
         workload = self._base.workload_of(seed, self._data)
+        if "rule" in workload.notes:
+            return self._play_log(workload, seed, tell)
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
         rows: list[dict[str, Any]] = []
         waits: list[pd.DataFrame] = []
@@ -66,6 +69,19 @@ class LoadContest:
             rows += [{**about, **row} for row in found["runs"]]
             waits += [table.assign(load=load) for table in found.get("waits", [])]
         return {"runs": rows, "notes": [dict(workload.notes)], **({"waits": waits} if waits else {})}
+
+    def _play_log(self, once: Workload, seed: int, tell: Tell) -> Found:
+        """Return one row per load and mechanism on the nodes of a log, arrivals compressed in time."""
+        section, rows, waits = self._base.workload, list[dict[str, Any]](), list[pd.DataFrame]()
+        capacity = self._base.mechanism.capacity or once.capacity
+        for load in self._loads:
+            factor = section.stretch * once.load_at(capacity) / load
+            stretched = section.model_copy(update={"stretch": factor})
+            workload = self._base.model_copy(update={"workload": stretched}).workload_of(seed, self._data)
+            found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
+            rows += [{"load": load, "capacity": capacity, "refused": "", **row} for row in found["runs"]]
+            waits += [table.assign(load=load) for table in found.get("waits", [])]
+        return {"runs": rows, "notes": [dict(once.notes)], **({"waits": waits} if waits else {})}
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.

@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
-from marketsched.config.scenario_file import read_scenario, with_changes, without_none
+from marketsched.config.scenario_file import OF_LOGS, is_log, read_scenario, with_changes, without_none
 from marketsched.config.sections import RegisteredWorkload
 from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
 from marketsched.mechanisms.checks import whole_parameter
@@ -88,6 +88,8 @@ class Scenario(Strict):
                     raise InvalidParameterError(
                         f"{key}: unknown key in a scenario with a cluster: known there are name, description, cluster"
                     )
+        elif isinstance(data, Mapping) and "mechanism" not in data and is_log(data):
+            return {**data, "mechanism": {"name": OF_LOGS}}
         return data
 
     @model_validator(mode="after")

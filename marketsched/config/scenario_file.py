@@ -17,6 +17,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.mechanisms.registry import get, names
 from marketsched.worlds.logs import KINDS
 
+OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
+
 
 def built_in_names() -> tuple[str, ...]:
     """Return the names of the built-in scenarios, sorted."""
@@ -93,9 +95,8 @@ def _of_log(path: Path) -> dict[str, Any]:
     from marketsched.worlds.logs.formats import format_of
 
     name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
-    # The exact oracle is for small markets; parts that do not matter to a mechanism are left out by it.
-    prices = {"name": "posted-price", "oracle": {"kind": "monte-carlo", "refresh": 0.1}}
-    return {"name": name, "workload": {"kind": format_of(path), "path": str(path)}, "mechanism": prices}
+    workload = {"kind": format_of(path), "path": str(path)}
+    return {"name": name, "workload": workload, "mechanism": {"name": OF_LOGS}}
 
 
 def is_log(scenario: Mapping[str, Any]) -> bool:

@@ -141,6 +141,7 @@ def starts_of(scheduler: str, workload: Workload) -> dict[str, int]:
         max_delay=workload.max_delay,
         kill=True,
         drop_hopeless=False,
+        stop_at_deadline=False,
     )
     events = play(MarketLoop(market), _Once(jobs), last)
     return {str(event.job): event.round for event in events if event.kind is EventKind.START}

@@ -66,6 +66,8 @@ class ArrivalMarket(Rounds):
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
+    stop_at_deadline : bool
+        Whether a run is stopped once no completion could be worth anything by its report: its owner's own wish.
 
     Raises
     ------
@@ -108,8 +110,10 @@ class ArrivalMarket(Rounds):
         max_duration: int,
         max_value: float,
         max_delay: int,
+        stop_at_deadline: bool = False,
     ) -> None:
         super().__init__(MarketLimits(capacity, horizon, max_concurrency, max_duration, max_value, max_delay))
+        self.stop_at_deadline = stop_at_deadline
         self._jobs: dict[JobId, WaitingJob] = {}  # those still in the market, in order of submission
         self._arrived: list[WaitingJob] = []  # in the current round
         self._waiting: list[WaitingJob] = []  # ready and without a start, in order of (arrival, submission)
@@ -213,6 +217,7 @@ class ArrivalMarket(Rounds):
         overdue = [x for x in self._ending.pop(now, ()) if self._running.get(x.job) is x]
         for x in overdue:
             self._leave(x)  # its nodes are on offer
+            self.give_back(x)
         waiting = self._waiting + sorted(self._arrived, key=_order)
         dropped, self._waiting, self._arrived = [], [], []
         for x, start in zip(waiting, self.serve(waiting), strict=True):
@@ -229,7 +234,7 @@ class ArrivalMarket(Rounds):
         started = sorted(self._booked.pop(now, ()), key=_order)
         for x in started:
             self._running[x.job] = x
-            self._ending[max(x.start + x.limit, now + 1)].append(x)
+            self._ending[self._stop(x)].append(x)
         self._round, self._any_arrival = now + 1, False
         return [
             *(Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=_order)),
@@ -274,9 +279,19 @@ class ArrivalMarket(Rounds):
         x = self._jobs.get(job)
         if x is None or x.start == NOT_YET:
             return None
-        if not duration or duration > min(x.limit, self.horizon - x.start + 1):
+        if not duration or x.start + duration > min(self._stop(x), self.horizon + 1):
             return x.start, None
         return x.start, owed(x, duration)
+
+    def give_back(self, x: WaitingJob) -> None:
+        """Free what is booked for a run from this round on, which has ended; by default nothing is booked."""
+
+    def _stop(self, x: WaitingJob) -> int:
+        """Return the round in which the run of a job is stopped."""
+        end = x.start + x.limit
+        if self.stop_at_deadline:
+            end = min(end, self.limits.last_useful_completion(x.sow))
+        return max(end, x.start + 1)
 
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""

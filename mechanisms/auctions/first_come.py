@@ -40,6 +40,8 @@ class FirstCome(ArrivalMarket):
         The sizes of the market, as `MarketLimits`.
     price : float
         Credits per node and round, >= 0.
+    stop_at_deadline : bool
+        Whether a run is stopped once no completion could be worth anything by its report.
 
     Raises
     ------
@@ -69,9 +71,10 @@ class FirstCome(ArrivalMarket):
         max_duration: int,
         max_value: float,
         max_delay: int,
+        stop_at_deadline: bool = True,
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **sizes)
+        super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
         self.price = finite_parameter("price", price)
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
@@ -101,8 +104,12 @@ class FirstCome(ArrivalMarket):
 
     def charge(self, x: WaitingJob) -> float:
         """Free what was booked beyond the end, and charge the rounds used."""
-        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
+        self.give_back(x)
         return self._owed(x, self.round - x.start)
+
+    def give_back(self, x: WaitingJob) -> None:
+        """Free what was booked beyond the end."""
+        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""

@@ -140,6 +140,7 @@ class _MetJob(NamedTuple):
     booked: int
     width: int
     hidden: bool
+    latest: int
     mean: float
     worth: NDArray[np.float64]
     values: NDArray[np.float64]
@@ -162,7 +163,7 @@ class _Looking(FirstCome):
         n = min(values.size, last - duration - arrival + 1) if duration <= x.limit else 0  # else it is evicted
         if n > 0:
             values[:n] = sow.value.table(arrival + duration, n)
-        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, x.mean, x.worth, values)
+        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, last, x.mean, x.worth, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,6 +180,7 @@ class SignalledJobs:
     booked: NDArray[np.int64]  # (n,), rounds its nodes are kept for it
     widths: NDArray[np.int64]  # (n,), nodes
     hidden: NDArray[np.bool_]  # (n,), whether its duration is
+    latest: NDArray[np.int64]  # (n,), the last completion worth anything: its run is stopped then
     means: NDArray[np.float64]  # (n,), rounds it is expected to take
     offsets: NDArray[np.int64]  # (n + 1,)
     worth: NDArray[np.float64]  # (offsets[-1],), credits
@@ -215,6 +217,7 @@ class SignalledJobs:
             booked=column("booked"),
             widths=column("width"),
             hidden=column("hidden").astype(np.bool_),
+            latest=column("latest"),
             means=np.array([each.mean for each in seen], dtype=np.float64),
             offsets=offsets,
             worth=np.concatenate([*(each.worth for each in seen), np.zeros(0)]),
@@ -246,7 +249,7 @@ def first_come_served(jobs: SignalledJobs, capacity: int, price: float) -> First
     """
     capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.arrivals.size, dtype=np.int64)
-    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.means)
+    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.latest, jobs.means)
     found = _first_come_served_kernel(*columns, jobs.offsets, jobs.worth, jobs.values, price, free, starts)
     return FirstComeOutcome(price, float(found[0]), float(found[1]), starts)
 
@@ -300,12 +303,13 @@ def _first_come_welfare_kernel(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _first_come_served_kernel(  # type: ignore[no-untyped-def]
-    arrivals, durations, booked, widths, hidden, means, offsets, worth, values, price, free, starts
+    arrivals, durations, booked, widths, hidden, latest, means, offsets, worth, values, price, free, starts
 ):
     """Go through the rounds; fill ``starts``, draw ``free`` down in place. Returns welfare and revenue."""
     welfare, revenue, n, horizon = 0.0, 0.0, arrivals.size, free.size
     ending = np.full(horizon + 2, -1)  # by round: the last job whose nodes are free from it on
     before = np.full(n, -1)  # the one that ends with it
+    completes = np.zeros(n, dtype=np.bool_)
     waiting, n_waiting, coming = np.empty(n, dtype=np.int64), 0, 0
     for now in range(1, horizon + 1):
         j = ending[now]
@@ -339,13 +343,15 @@ def _first_come_served_kernel(  # type: ignore[no-untyped-def]
             if start > 0:
                 starts[j] = start
                 free[start - 1 : start + length - 1] -= width
+                stop = max(start + 1, min(start + length, latest[j]))
                 end = start + durations[j]
-                if durations[j] <= length and end <= horizon + 1:
+                completes[j] = end <= min(stop, horizon + 1)
+                if completes[j]:
                     welfare += values[offsets[j] + start - arrivals[j]]
                     revenue += price * width * durations[j]
+                end = min(end, stop)
+                if end <= horizon + 1:
                     before[j], ending[end] = ending[end], j
         n_waiting = still
-    for j in range(n):
-        if starts[j] > 0 and (durations[j] > booked[j] or starts[j] + durations[j] > horizon + 1):
-            starts[j] = 0
+    starts[~completes] = 0
     return welfare, revenue

@@ -101,6 +101,8 @@ class BidPrice(ArrivalMarket):
         See `Slack`.
     hidden_order : "strict" or "sealed"
         Of jobs whose durations are hidden: see `queue`.
+    stop_at_deadline : bool
+        Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
     keep_menus : bool
         Keep what each job faces when it is served, for `menu_at_arrival`.
     rng : Generator, int or None
@@ -156,11 +158,12 @@ class BidPrice(ArrivalMarket):
         slack_gain: Amount = 0.003,
         slack_ramp: Annotated[int, Whole(0)] = 8,
         hidden_order: Literal["strict", "sealed"] = "strict",
+        stop_at_deadline: bool = True,
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **sizes)
+        super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
         if (laws is None) != (forecast == "history"):
             raise InvalidParameterError(
                 f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
@@ -265,8 +268,12 @@ class BidPrice(ArrivalMarket):
 
     def charge(self, x: WaitingJob) -> float:
         """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
-        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
+        self.give_back(x)
         return self._owed(x, self.round - x.start)
+
+    def give_back(self, x: WaitingJob) -> None:
+        """Free what was booked beyond the end."""
+        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""

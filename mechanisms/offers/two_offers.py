@@ -314,12 +314,12 @@ class TwoOffers(BidPrice):
             x = self._in_row[row]
             x.start = now
             self._held[x.agreed.offer] += x.sow.concurrency
-            self._present.jobs["stop"][row] = self._stop(x)
+            self._present.jobs["stop"][row] = self._last_of(x)
             self._book(x, now, -1)
             events.append(Event(now, EventKind.START, x.job))
         return events
 
-    def _stop(self, x: WaitingJob) -> int:
+    def _last_of(self, x: WaitingJob) -> int:
         """Return the round in which the run of a job is stopped: no later completion would bring what it costs."""
         taken: Taken = x.agreed
         end = x.start + self.max_duration

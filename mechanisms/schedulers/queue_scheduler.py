@@ -32,6 +32,8 @@ class QueueScheduler(ArrivalMarket):
     drop_hopeless : bool
         True: a waiting job that could no longer end while it is worth anything, even if it took the shortest time
         announced, is dropped, as by Slurm's ``--deadline``. False: it waits until it starts.
+    stop_at_deadline : bool
+        True: a run is stopped once no completion could be worth anything. False: it goes on.
 
     Attributes
     ----------
@@ -47,9 +49,16 @@ class QueueScheduler(ArrivalMarket):
     @checked
     @inherits(ArrivalMarket)
     def __init__(
-        self, capacity: int, horizon: int, *, kill: bool = True, drop_hopeless: bool = True, **sizes: Any
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        kill: bool = True,
+        drop_hopeless: bool = True,
+        stop_at_deadline: bool = True,
+        **sizes: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **sizes)
+        super().__init__(capacity, horizon, stop_at_deadline=stop_at_deadline, **sizes)
         self.kill, self.drop_hopeless = kill, drop_hopeless
         self.reserved: dict[JobId, int] = {}
 

@@ -45,6 +45,7 @@ BUILT_IN = [
     "posted-price",
     "spot",
     "stochastic",
+    "two-offers",
     "vcg",
 ]  # a test below compares this with the table
 HORIZON = 10

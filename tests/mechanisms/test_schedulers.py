@@ -95,7 +95,7 @@ def test_easy_backfilling_is_the_best_legal_set_and_delays_no_reservation(part):
     passed = 0
     for seed in range(100 * part, 100 * part + 100):
         jobs = drawn_jobs(seed)
-        found = starts_of(events_of("easy-backfill", jobs, drop_hopeless=False))
+        found = starts_of(events_of("easy-backfill", jobs, drop_hopeless=False, stop_at_deadline=False))
         expected, reservations = by_brute_force(jobs)
         assert found == expected, seed
         for name, promised in reservations.items():
@@ -144,8 +144,10 @@ def test_a_job_is_killed_at_its_wall_time(name):
     kinds = {kill: [e.kind.value for e in events_of(name, jobs, kill=kill)] for kill in (True, False)}
     assert kinds == {True: ["start", "evict"], False: ["start", "complete"]}
     late = [job("A", 1, 5, 4), job("B", 1, 1, 3, deadline=6)]
-    found = {drop: [e.kind.value for e in events_of(name, late, drop_hopeless=drop)] for drop in (True, False)}
-    assert "drop" in found[True] and found[False].count("complete") == 2
+    rules = {"drop_hopeless": False, "stop_at_deadline": False}
+    found = {k: [e.kind.value for e in events_of(name, late, **dict(list(rules.items())[:k]))] for k in (0, 1, 2)}
+    assert "drop" in found[0] and found[2].count("complete") == 2
+    assert sorted(found[1]) == ["complete", "evict", "start", "start"]  # B is stopped when it is worth nothing
 
 
 def test_fair_share_by_hand():

@@ -237,3 +237,19 @@ def test_the_command(tmp_path, monkeypatch):
         assert done.exit_code == 2 and message in done.stderr
     done = CliRunner().invoke(app, ["compare", "cluster-default", "--loads", "1"])
     assert done.exit_code == 2 and "expected a scenario of jobs" in done.stderr
+
+
+def test_of_a_log_the_nodes_stay_and_arrivals_come_closer(tmp_path):
+    rng = np.random.default_rng(5)
+    rows = {"submit_s": np.cumsum(rng.exponential(400.0, 120)), "run_s": rng.uniform(60, 4000, 120)}
+    log = tmp_path / "runs.csv"
+    pd.DataFrame({**rows, "processors": rng.choice([1, 2, 8], 120)}).to_csv(log, index=False)
+    scenario = {"name": "log", "workload": {"kind": "csv", "path": str(log), "capacity": 8, "rule": {"slack": 2.0}}}
+    assert Scenario.from_dict(scenario).mechanism.name == "two-offers"  # none is named
+    found = compare(scenario, ["scenario", "first-come"], runs=1, loads=[0.6, 1.8])
+    assert (found.tables["runs"]["capacity"] == 8).all() and (found.tables["runs"]["jobs"] == 120).all()
+    share = found.summary[found.summary["mechanism"] == "first-come"].set_index("load")["share"]
+    assert share[0.6] > share[1.8]
+    at = {f: Scenario.from_dict(scenario | {"workload": scenario["workload"] | {"stretch": f}}) for f in (1.0, 0.5)}
+    births = {f: [job.truth.birth for job in base.workload_of(0).jobs] for f, base in at.items()}
+    assert births[0.5][-1] == pytest.approx(births[1.0][-1] / 2, abs=1)

@@ -61,7 +61,7 @@ def past_log(rng, capacity, rounds=10, hidden=False):
 def play(market, jobs, reports=None, hidden=False, until=None):
     """Play all rounds; return starts, payments and every event. A report replaces the truth of its job."""
     reports = reports or {}
-    starts, payments, events, ending, born, ready = {}, {}, [], {}, {}, {}
+    starts, payments, events, ending, born, ready, stopped = {}, {}, [], {}, {}, {}, set()
     for job in jobs:
         born.setdefault(job.truth.birth, []).append(job)
         ready.setdefault(job.arrival, []).append(job)
@@ -77,7 +77,9 @@ def play(market, jobs, reports=None, hidden=False, until=None):
                 job = jobs[event.job]
                 if reports.get(event.job, job.truth).concurrency >= job.truth.concurrency:  # else it never ends
                     ending.setdefault(now + job.duration - 1, []).append(event.job)
-        for name in sorted(ending.pop(now, ())):
+            elif event.kind is EventKind.EVICT:
+                stopped.add(event.job)
+        for name in sorted(set(ending.pop(now, ())) - stopped):
             payments[name] = market.complete(name).payment
     return starts, payments, events
 
@@ -168,7 +170,8 @@ def lies(truth, arrival, hidden=False):
 
 def market_and_rules(capacity, horizon, *, log=None, hidden=False, gain=0.02, ramp=4, **chosen):
     """Return the mechanism and its independent reference, with the same parameters."""
-    market = BidPrice(capacity, horizon, **SIZES, **RULES, slack_gain=gain, slack_ramp=ramp, history=log, **chosen)
+    kept = {"history": log, "stop_at_deadline": False}  # the reference stops no run
+    market = BidPrice(capacity, horizon, **SIZES, **RULES, slack_gain=gain, slack_ramp=ramp, **kept, **chosen)
     given = {"lags": RULES["lags"], "ahead": 9, "steps": 6, "step": 0.3, "slack": 0.1, "gain": gain, "ramp": ramp}
     if "hidden_order" in chosen:
         given["order"] = chosen["hidden_order"]

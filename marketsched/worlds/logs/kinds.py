@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import Rng
-from marketsched.mechanisms.ranges import Count, Finite, Maybe, Whole, check_fields
+from marketsched.mechanisms.ranges import Count, Finite, Maybe, Positive, Whole, check_fields
 from marketsched.worlds.logs.columns import AnyColumns
 from marketsched.worlds.logs.formats import FORMATS, find_log, read_log
 from marketsched.worlds.logs.market import Window, market_of
@@ -29,7 +29,7 @@ class LogFile:
     ----------
     path : str
         The file, or its name in the data folder; empty: the usual name of the trace of this kind.
-    days, first_day, most_jobs, max_concurrency, capacity, load
+    days, first_day, most_jobs, max_concurrency, capacity, load, stretch
         As of `marketsched.worlds.logs.market.Window`.
     columns : mapping of str to str
         Of a table of text: columns of the log by those of the file, as in ``{user: User}`` (`csv_log`).
@@ -54,6 +54,7 @@ class LogFile:
     max_concurrency: MaybeCount = None
     capacity: MaybeCount = None
     load: MaybePositive = None
+    stretch: Positive = 1.0
     columns: Annotated[Any, Maybe(AnyColumns())] = None
     strict: bool = False
     rule: Annotated[Any, Maybe(AnyRule())] = None
@@ -69,7 +70,9 @@ class LogFile:
     def build(self, rng: Rng, data: Source) -> Workload:
         """Return the workload; see `marketsched.worlds.logs.market.market_of`."""
         path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
-        window = Window(self.days, self.first_day, self.most_jobs, self.max_concurrency, self.capacity, self.load)
+        window = Window(
+            self.days, self.first_day, self.most_jobs, self.max_concurrency, self.capacity, self.load, self.stretch
+        )
         log = read_log(path, self.kind, self.columns, self.strict)
         return market_of(log, window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
 

@@ -45,6 +45,8 @@ class Window:
         C, nodes; runs that are wider are left out and counted. None: those of ``load``.
     load : float, optional
         Work over what the nodes can do. None, and no ``capacity``: the machine of the log, where it says one; else 1.2.
+    stretch : float
+        Submissions are so many times as far apart as they were: below 1 the same work comes in less time.
     """
 
     days: float | None = None
@@ -53,6 +55,7 @@ class Window:
     max_concurrency: int | None = None
     capacity: int | None = None
     load: float | None = None
+    stretch: float = 1.0
 
 
 def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str = "log") -> Workload:
@@ -92,6 +95,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     first, last, origin, cut = _bounds(known, window)
     require(last > first, f"no run is in the window: the log has {len(known):,} usable runs")
     counted[f"runs of the window beyond most_jobs = {window.most_jobs}"] = cut
+    if window.stretch != 1:
+        known, origin = _stretched(known, window.stretch), origin * window.stretch
     runs = known.iloc[first:last]
     length, law = rule.length_for(runs), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
     notes: dict[str, str | int | float] = {"source": log.source, "rule": rule.said(), "round, seconds": length}
@@ -110,6 +115,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         notes |= more
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
+    if window.stretch != 1:
+        notes["gaps between submissions, times"] = round(window.stretch, 4)
     return _workload(name, jobs, window, log.nodes, length, rule.max_duration, notes)
 
 
@@ -141,6 +148,12 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int]:
     if first == last:
         return first, last, begin, 0
     return first, last, float(submits[first]) if cut or begin == -math.inf else begin, cut
+
+
+def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
+    """Return runs whose submissions are so many times as far apart; deadlines move with them."""
+    submits = known["submit_s"]
+    return known.assign(submit_s=factor * submits, deadline_s=known["deadline_s"] + (factor - 1) * submits)
 
 
 class _Announced(NamedTuple):

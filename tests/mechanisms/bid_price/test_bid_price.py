@@ -24,7 +24,7 @@ from marketsched.mechanisms.bid_price.queue import serve_queue
 def test_no_round_is_oversold_and_nobody_pays_more_than_it_gains(seed, hidden):
     rng = np.random.default_rng(100 + seed)
     jobs = random_market(rng, 60, 3.0, hidden)
-    market = BidPrice(4, 60, **SIZES, **RULES)
+    market = BidPrice(4, 60, **SIZES, **RULES, stop_at_deadline=False)
     starts, payments, events = play(market, jobs, hidden=hidden)
     assert loads(jobs, starts, 60).max() <= 4
     assert not any(e.kind in (EventKind.EVICT, EventKind.CANCEL) for e in events)

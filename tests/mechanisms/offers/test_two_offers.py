@@ -153,7 +153,7 @@ def test_paying_for_runs_that_are_stopped_would_be_caught():
     """Where stopping costs and being evicted does not, running on pays: hence payment on completion alone."""
 
     class StopsLate(Chosen):
-        def _stop(self, x):
+        def _last_of(self, x):
             return x.start + self.max_duration
 
     def gains(job, jobs):

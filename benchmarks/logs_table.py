@@ -1,0 +1,189 @@
+"""Mechanisms on six logs at several loads: arrivals compressed in time, nodes those of the machine.
+
+    python benchmarks/logs_table.py --out table.csv [--logs hpc2n nasa] [--loads 0.7 1 1.5] [--seeds 400 401]
+                                    [--window 1] [--mechanisms two-offers easy-backfill:kill=false]
+
+Every row of the CSV file is a log, load, seed and mechanism: its welfare as a share of the dual bound (29), which knows
+durations. Rows that the file has are not played again. The table that is printed holds means over seeds, and the
+differences between the first mechanism and the others, paired, with Student's 95 % interval. ``--window 1`` takes the
+jobs before the last ones (of ``lublin``: another draw). Logs are read from the folder MARKETSCHED_DATA names;
+``lublin`` is drawn by the model of U. Lublin and D. Feitelson, JPDC 63 (2003), batch jobs, without its daily cycle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.mechanisms import EventKind, get_mechanism
+from marketsched.mechanisms.legal import parameters_of
+from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.mechanisms.registry import get
+from marketsched.relaxed_lp.duality import dual_bound
+from marketsched.results.paired_statistics import spread
+from marketsched.worlds.logs.formats import find_log, format_of, read_log
+from marketsched.worlds.logs.job_log import JobLog
+from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.rule import LogRule
+from marketsched.worlds.workload import Workload
+
+LOGS = {  # file, nodes, jobs
+    "hpc2n": ("hpc2n_2002_excerpt.swf", 240, 3145),
+    "nasa": ("nasa_ipsc_1993.swf.gz", 128, 4000),
+    "philly": ("philly2017_jobs.csv.gz", 256, 4000),
+    "openb": ("openb2023_pods.csv", 16, 4000),
+    "lublin": ("", 256, 3000),
+    "google29": ("google2011_jobs_29d.csv.gz", 133, 4000),
+}
+CONTESTANTS = (
+    "two-offers",
+    "easy-backfill",
+    "easy-backfill:kill=false",
+    "conservative-backfill",
+    "conservative-backfill:kill=false",
+    "fair-share",
+    "fair-share:kill=false",
+    "first-come",
+    "bid-price",
+    "largest-value-first",
+)
+COLUMNS = ("log", "window", "load", "seed", "mechanism", "share", "completed", "lost", "seconds", "statistics")
+
+
+def lublin(seed: int, n: int = 6000, nodes: int = 256) -> JobLog:
+    """Draw a log of the model of Lublin and Feitelson."""
+    rng = np.random.default_rng(seed)
+    high = math.log2(nodes)
+    serial = rng.random(n) < 0.244
+    u = np.where(rng.random(n) < 0.86, rng.uniform(0.8, high - 2.5, n), rng.uniform(high - 2.5, high, n))
+    powers = np.where(rng.random(n) < 0.576, 2.0 ** np.rint(u), np.rint(2.0**u))
+    size = np.where(serial, 1, powers).clip(1, nodes).astype(int)
+    short = rng.random(n) < (-0.0054 * size + 0.78).clip(0, 1)
+    run = np.exp(np.where(short, rng.gamma(4.2, 0.94, n), rng.gamma(312, 0.03, n)))
+    submit = np.cumsum(2.0 ** rng.gamma(10.23, 0.4871, n))
+    return JobLog.of(
+        pd.DataFrame({"submit_s": submit, "run_s": np.ceil(run).clip(1, 3e5), "processors": size}), "lublin", nodes
+    )
+
+
+def log_of(name: str, window: int) -> JobLog:
+    """Return a log without the jobs of ``window`` later windows."""
+    file, nodes, n_jobs = LOGS[name]
+    if not file:
+        return lublin(11 + window)
+    path = find_log(file)
+    log = read_log(path, format_of(path))
+    table = log.table[log.table["processors"] <= nodes]
+    return JobLog(table.iloc[: len(table) - window * n_jobs], log.source, log.nodes)
+
+
+def market_at(log: JobLog, name: str, load: float, seed: int) -> Workload:
+    """Return the market of a log at a load."""
+    _, nodes, n_jobs = LOGS[name]
+    window = Window(most_jobs=n_jobs, capacity=nodes)
+    stretch = market_of(log, window, LogRule(), rng=seed).load / load
+    return market_of(log, replace(window, stretch=stretch), LogRule(), rng=seed)
+
+
+def bound_of(workload: Workload) -> float:
+    """Return the dual bound, credits."""
+    rows = [(job.truth, job.arrival, job.duration) for job in workload.jobs]
+    jobs = RealisedJobs.build(rows, horizon=workload.horizon, max_delay=workload.max_delay)
+    return float(dual_bound(jobs, workload.capacity, workload.horizon, steps=300).value)
+
+
+def made(label: str, workload: Workload) -> Any:
+    """Return the mechanism that ``name:parameter=value:...`` stands for."""
+    name, *rules = label.split(":")
+    given: dict[str, Any] = {}
+    for rule in rules:
+        key, value = rule.split("=")
+        given[key] = {"true": True, "false": False}.get(value, value)
+    sizes = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
+    given |= {size: getattr(workload, size) for size in sizes}
+    if "round_seconds" in parameters_of(get("mechanism", name)):
+        given["round_seconds"] = workload.round_seconds
+    return get_mechanism(name, **given)
+
+
+def played(label: str, workload: Workload) -> dict[str, Any]:
+    """Play a market; return welfare, credits, and what else a row holds."""
+    mechanism, began = made(label, workload), time.process_time()
+    events = play(MarketLoop(mechanism), TruthfulOwners(workload.jobs), workload.horizon)
+    seconds = time.process_time() - began
+    truth = {job.name: job.truth for job in workload.jobs}
+    done = [e for e in events if e.kind is EventKind.COMPLETE]
+    welfare = sum(float(truth[e.job].value(e.completion)) for e in done)
+    figures = {key: round(float(x), 4) for key, x in mechanism.statistics().items()}
+    lost = figures.get("node_rounds_lost", 0.0)
+    return {"welfare": welfare, "completed": len(done), "lost": lost, "seconds": seconds, "statistics": figures}
+
+
+def rows_of(arguments: argparse.Namespace, known: set[tuple[str, ...]]) -> Iterator[dict[str, Any]]:
+    """Play what is not known yet."""
+    for name in arguments.logs:
+        log = log_of(name, arguments.window)
+        for load in arguments.loads:
+            for seed in arguments.seeds:
+                cell = {"log": name, "window": arguments.window, "load": load, "seed": seed}
+                asked = [m for m in arguments.mechanisms if (*map(str, cell.values()), m) not in known]
+                if not asked:
+                    continue
+                workload = market_at(log, name, load, seed)
+                bound = bound_of(workload)
+                for label in asked:
+                    found = played(label, workload)
+                    yield {**cell, "mechanism": label, "share": 100 * found.pop("welfare") / bound, **found}
+
+
+def shown(rows: pd.DataFrame, first: str) -> str:
+    """Return means and paired differences as text."""
+    lines = []
+    cells = rows.groupby(["log", "load", "mechanism"])["share"].mean().unstack(["log", "load"])
+    lines.append(cells.assign(mean=cells.mean(axis=1)).round(1).to_string())
+    paired = rows.pivot_table(index=["log", "load", "seed"], columns="mechanism", values="share")
+    for other in (name for name in paired if name != first):
+        lines.append(f"{first} less {other}")
+        for cell, part in (paired[first] - paired[other]).dropna().groupby(level=[0, 1]):
+            each = spread(part.to_numpy(), 0.95)
+            lines.append(f"  {cell[0]} {cell[1]:g}: {each.mean:+.1f} ± {each.high - each.mean:.1f} ({len(part)} seeds)")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Play, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--logs", nargs="+", default=list(LOGS), choices=list(LOGS))
+    parser.add_argument("--loads", nargs="+", type=float, default=[0.7, 1.0, 1.5])
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(400, 405)))
+    parser.add_argument("--window", type=int, default=0)
+    parser.add_argument("--mechanisms", nargs="+", default=list(CONTESTANTS))
+    arguments = parser.parse_args()
+    known = set()
+    if arguments.out.exists():
+        known = {tuple(row[name] for name in COLUMNS[:5]) for row in csv.DictReader(arguments.out.open())}
+    with arguments.out.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        if not known:
+            writer.writeheader()
+        for row in rows_of(arguments, known):
+            writer.writerow(row)
+            file.flush()
+    rows = pd.read_csv(arguments.out)
+    rows = rows[(rows["window"] == arguments.window) & rows["mechanism"].isin(arguments.mechanisms)]
+    print(shown(rows, arguments.mechanisms[0]))
+
+
+if __name__ == "__main__":
+    main()
