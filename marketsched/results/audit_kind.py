@@ -75,7 +75,7 @@ class AuditKind(Kind):
 
     def data(self, result: Result) -> dict[str, Any]:
         pays = result.summary["regret_lower"] > result.meta["tolerance"]
-        profitable = bool(pays.any() or any(row.get("fixed_lie") for row in result.records()))
+        profitable = bool(pays.any() or any(row.get("fixed_lie") or row.get("tiny_breaks") for row in result.records()))
         undecided = [row["mechanism"] for row in result.records() if row.get("seems_to_pay")]
         unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
         return {**super().data(result), "profitable": profitable, "not_audited": unknown, "seems_to_pay": undecided}
@@ -106,11 +106,19 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
             notes.append(f"{name}: the smallest that still pays: {row['smallest_lie']} gains at least {least}")
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for what each owner faced, and rest on {row['rests_on']}")
+    if row.get("tiny_domains"):
+        broken = f", although it promises {PROMISES['in expectation']}" if row["tiny_breaks"] else ""
+        notes.append(f"{name}: {row['tiny_domains']}{broken}")
     if row.get("fixed_lie"):
         notes.append(f"{name}: a fixed lie pays: {row['fixed_lie']}")
     if row.get("seems_to_pay"):
         notes.append(f"{name}: seems to pay, not confirmed: {row['seems_to_pay']}")
-    clean = row.get("audited", True) and not row["regret_lower"] > tolerance and not row.get("fixed_lie")
+    clean = (
+        row.get("audited", True)
+        and not row["regret_lower"] > tolerance
+        and not row.get("fixed_lie")
+        and not row.get("tiny_breaks")
+    )
     if clean and row.get("screened_owners"):
         notes.append(f"{name}: {_could_have_found(row)}")
     if row.get("gained_ex_post"):

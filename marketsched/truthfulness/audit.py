@@ -44,7 +44,9 @@ from marketsched.truthfulness.owner_searches import search_some
 from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse
 from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Screened
+from marketsched.truthfulness.tiny_first import in_tiny_domains
 
+TINY_SECONDS = 20.0  # after which no further tiny domain is begun
 AT_HAND, SEARCHES = 0.55, 0.6  # shares of what is left that go into the market at hand, then into searches of owners
 
 
@@ -166,6 +168,11 @@ class _Stopped(Exception):
 
 def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     errors: list[str] = []
+    plan.tell(f"{entrant.label}: tiny domains", 0.0)
+    try:
+        tiny = in_tiny_domains(entrant.scenario, plan.tolerance, TINY_SECONDS)
+    except KeyboardInterrupt:
+        raise _Stopped(None) from None
     named: dict[str, StatementOfWork] = {}
     try:
         table = _certified(entrant, plan, named, errors)
@@ -193,7 +200,7 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     if wrong:
         errors.append(wrong)
         table, share = pd.DataFrame(), None
-    more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario)
+    more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario, tiny)
     found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors), *more)
     if interrupted:
         raise _Stopped(found)

@@ -20,6 +20,7 @@ from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Gain, Screened, first_of
 from marketsched.truthfulness.searches.witness_file import witness_text
 from marketsched.truthfulness.situations.situation import Situation
+from marketsched.truthfulness.tiny_first import TinyFound
 
 # Columns of the table of confirmed lies.
 CONFIRMED = [
@@ -93,6 +94,7 @@ class MechanismAudit:
     cut: tuple[str, ...] = ()  # parts that seconds ended before their plays were made
     plays: int = 0
     scenario: Scenario | None = None  # with this mechanism
+    tiny: TinyFound = field(default_factory=TinyFound)
 
     def __repr__(self) -> str:
         """Return the figures of the summary."""
@@ -155,7 +157,7 @@ class MechanismAudit:
 
     def pays(self, tolerance: float) -> bool:
         """Tell whether a lie is known to gain more than so many credits, of the kind that the promise excludes."""
-        return self.regret_lower > tolerance or self.fixed is not None
+        return self.regret_lower > tolerance or self.fixed is not None or self.tiny.breaks
 
     @property
     def power(self) -> tuple[float, str]:
@@ -395,6 +397,8 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "outside_model": outside[0].words if outside else "",
         "outside_gain": outside[0].gain_low if outside else (0.0 if each.audited else np.nan),
         "plays": each.plays,
+        "tiny_domains": each.tiny.words,
+        "tiny_breaks": each.tiny.breaks,
         "fixed_lie": "" if each.fixed is None else pooled_words(each.fixed),
         "seems_to_pay": "; ".join(each.seems()[:2]),
         "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,

@@ -20,6 +20,8 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, TableValue
 from marketsched.truthfulness.checks.check_markets import CheckMarket, play
 
+ROUNDING = 1e-9  # credits
+
 Factory = Callable[..., Mechanism]
 WeightedFate = tuple[float, int | None, int]  # probability, round of arrival (None: never), duration
 Got = tuple[tuple[int | None, float], ...]  # by owner: completion and payment
@@ -115,6 +117,54 @@ class TinyPlays:
     def _watched(self, *, rng: np.random.Generator, **sizes: Any) -> Mechanism:
         self._rng, self._fresh = rng, rng.bit_generator.state
         return self._build(**sizes, rng=rng)
+
+
+@dataclass(frozen=True)
+class TinyGain:
+    """The lie of a domain that gains most, and by how much over the truth, credits, on average over all fates."""
+
+    domain: TinyDomain = field(repr=False)
+    owner: int
+    profile: tuple[int, ...]
+    lie: int
+    gain: float
+    honest: float
+
+    @property
+    def truth(self) -> StatementOfWork:
+        """What the owner's true statement is."""
+        return self.domain.owners[self.owner].reports[self.profile[self.owner]]
+
+    @property
+    def report(self) -> StatementOfWork:
+        """What it reports."""
+        return self.domain.owners[self.owner].reports[self.lie]
+
+
+def largest_gain(plays: TinyPlays, tolerance: float = 0.0) -> tuple[TinyGain | None, int]:
+    """Return the lie that gains most in a domain (None: none gains more than the tolerance), and how many were played.
+
+    Parameters
+    ----------
+    plays : TinyPlays
+        Of a mechanism in a domain.
+    tolerance : float
+        Credits; gains up to it, and rounding, do not count.
+    """
+    domain, asked = plays.domain, 0
+    best: TinyGain | None = None
+    for profile in domain.profiles():
+        for i, owner in enumerate(domain.owners):
+            needed = owner.reports[profile[i]].concurrency
+            honest = plays.utility(i, profile[i], profile)
+            for lie, report in enumerate(owner.reports):
+                if lie == profile[i] or report.concurrency < needed:  # with too few nodes nothing completes
+                    continue
+                asked += 1
+                gain = plays.utility(i, profile[i], (*profile[:i], lie, *profile[i + 1 :])) - honest
+                if gain > (tolerance + ROUNDING if best is None else best.gain):
+                    best = TinyGain(domain, i, profile, lie, gain, honest)
+    return best, asked
 
 
 def _worth(truth: StatementOfWork, got: tuple[int | None, float]) -> float:

@@ -30,14 +30,13 @@ from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.checks.check_markets import SIZES, CheckMarket, check_market, contested_market
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
-from marketsched.truthfulness.checks.tiny_domains import Factory, TinyPlays, tiny_domains
+from marketsched.truthfulness.checks.tiny_domains import ROUNDING, Factory, TinyPlays, largest_gain, tiny_domains
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.scoring import score
 from marketsched.truthfulness.searches.searching import search
 from marketsched.truthfulness.searches.shrinking import shrink
 from marketsched.truthfulness.situations.situation import Other, Situation
 
-ROUNDING = 1e-9  # credits
 DRAWN = "truthful in drawn markets"
 OTHERS = 1  # owners beside the one who lies in a contested market
 PER_DOMAIN = ("truthful", "participation", "individually rational", "no deficit")
@@ -175,26 +174,14 @@ def _result(name: str, ask: Callable[[], tuple[str, int]], call_seconds: float) 
 
 def _no_lie_pays(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
     """The largest gain of all lies of all owners in all profiles."""
-    domain, asked = plays.domain, 0
-    best, worst = tolerance + ROUNDING, ""
-    for profile in domain.profiles():
-        for i, owner in enumerate(domain.owners):
-            truth = owner.reports[profile[i]]
-            honest = plays.utility(i, profile[i], profile)
-            for lie, report in enumerate(owner.reports):
-                if lie == profile[i] or report.concurrency < truth.concurrency:  # with too few nodes nothing completes
-                    continue
-                asked += 1
-                gain = plays.utility(i, profile[i], (*profile[:i], lie, *profile[i + 1 :])) - honest
-                if gain > best:
-                    best = gain
-                    worst = (
-                        f"owner {i} gains {exact_amount(gain)} credits ({honest + gain:.10g} instead of "
-                        f"{honest:.10g}): its truth is {truth!r}, its lie {report!r}; "
-                        f"replay_tiny(build, {domain.name!r}, {i}, {profile}, {lie})"
-                    )
-    if worst:
-        raise Broken(worst)
+    domain = plays.domain
+    best, asked = largest_gain(plays, tolerance)
+    if best is not None:
+        raise Broken(
+            f"owner {best.owner} gains {exact_amount(best.gain)} credits ({best.honest + best.gain:.10g} instead of "
+            f"{best.honest:.10g}): its truth is {best.truth!r}, its lie {best.report!r}; "
+            f"replay_tiny(build, {domain.name!r}, {best.owner}, {best.profile}, {best.lie})"
+        )
     if plays.drew:
         return f"no lie of {asked:,} pays for one stream of the mechanism's draws: no proof", asked
     return f"no lie of {asked:,} pays, in {domain.n_profiles:,} profiles: a proof for this domain", asked

@@ -167,28 +167,27 @@ class Screening:
         order = {name: place for place, name in enumerate(names)}
         self.found.owners = sorted(found, key=lambda owner: order[owner.name])
         try:
-            self._truths()
             for lie in SCREENED:
-                for owner in self.found.owners:
-                    self.try_lie(owner, lie)
+                for owner in list(self.found.owners):
+                    if self._truth_holds(owner):
+                        self.try_lie(owner, lie)
                     self._tell(self.budget.used)
         except BudgetSpent:
             self.found.cut = f"the screen ended before {lie!r} was played for all owners" if self.found.gains else ""
         self.found.plays = self.budget.plays
         return self.found
 
-    def _truths(self) -> None:
-        """Play the truth of every owner, and leave out those under whose truth the mechanism fails."""
-        left = []
-        for owner in self.found.owners:
+    def _truth_holds(self, owner: OwnerAtHand) -> bool:
+        """Play the truth of an owner before its first lie; one under whose truth the mechanism fails is left out."""
+        if "truthful" not in vars(owner):
             self.budget.take()
-            try:
-                _ = owner.truthful
-            except (MechanismFault, InvalidReportError) as error:
-                self.found.truth_fails[owner.name] = str(error)
-                continue
-            left.append(owner)
-        self.found.owners = left
+        try:
+            _ = owner.truthful
+        except (MechanismFault, InvalidReportError) as error:
+            self.found.truth_fails[owner.name] = str(error)
+            self.found.owners.remove(owner)
+            return False
+        return True
 
     def try_lie(self, owner: OwnerAtHand, lie: Misreport) -> Gain | None:
         """Play one lie; None: it is illegal, the truth, refused, or the mechanism fails. Raises `BudgetSpent`."""

@@ -1,0 +1,91 @@
+"""The tiny domains of `check_truthful`, for the mechanism of a scenario: an audit begins with them.
+
+Every report of every owner is played against every profile of the others, with the parameters of the scenario's
+mechanism and the sizes of the domain. What gains there is exact, on average over all fates. It is a counterexample for
+a mechanism that promises truth ex post or in expectation; of one that promises less it is only said.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.results.views import exact_amount
+from marketsched.truthfulness.checks.tiny_domains import TinyGain, TinyPlays, largest_gain, tiny_domains
+
+PROMISING = ("ex post", "in expectation")
+
+
+@dataclass(frozen=True, slots=True)
+class TinyFound:
+    """What the tiny domains showed.
+
+    ``asked`` counts lies, ``domains`` those gone through; ``left_out`` says why others were not, ``breaks`` whether the
+    gain breaks a promise.
+    """
+
+    gain: TinyGain | None = None
+    asked: int = 0
+    domains: int = 0
+    left_out: str = ""
+    breaks: bool = False
+
+    @property
+    def words(self) -> str:
+        """What was found, in a sentence; empty: no domain could be played."""
+        if self.gain is not None:
+            g = self.gain
+            return (
+                f"in the tiny domain {g.domain.name!r}, of which all reports were played, owner {g.owner} gains "
+                f"{exact_amount(g.gain)} credits ({g.honest + g.gain:.6g} instead of {g.honest:.6g}): its truth is "
+                f"{g.truth!r}, its lie {g.report!r}"
+            )
+        if not self.domains:
+            return ""
+        return f"in {self.domains} tiny domains, all of whose reports were played, no lie of {self.asked:,} pays"
+
+
+def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None) -> TinyFound:
+    """Play the mechanism of a scenario in all tiny domains.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its mechanism's parameters are kept, its sizes are those of each domain.
+    tolerance : float
+        Credits; gains up to it do not count.
+    seconds : float or None
+        After which no further domain is begun.
+    """
+    best: TinyGain | None = None
+    asked = domains = 0
+    reasons: dict[str, None] = {}
+    promise, began = "none", time.perf_counter()
+
+    def build(*, rng: np.random.Generator, **sizes: Any) -> Mechanism:
+        nonlocal promise
+        choice = scenario.mechanism.model_copy(update=sizes)
+        made = choice.build(SimpleNamespace(round_seconds=None), rng)  # type: ignore[arg-type]  # has all sizes
+        promise = made.truthful
+        return made
+
+    for name, domain in tiny_domains().items():
+        if seconds is not None and time.perf_counter() - began > seconds:
+            reasons["the seconds ended"] = None
+            break
+        plays = TinyPlays(build, domain)
+        try:
+            gain, n = largest_gain(plays, tolerance)
+        except Exception as error:  # a mechanism may raise anything: sizes may not suit it
+            reasons[f"{name}: {error}"] = None
+            continue
+        asked, domains = asked + n, domains + 1
+        if gain is not None and not plays.drew and (best is None or gain.gain > best.gain):
+            best = gain
+    return TinyFound(best, asked, domains, "; ".join(reasons), best is not None and promise in PROMISING)
