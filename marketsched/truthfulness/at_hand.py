@@ -8,10 +8,11 @@ from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.truthfulness.plan import Plan, Purse
 from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies, promoted
+from marketsched.truthfulness.searches.reading import Reading
 from marketsched.truthfulness.searches.screening import Screened, Screening, first_of
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
-SCREEN, OWN_LAW = 0.6, 0.85  # up to which share of the budget each phase goes on
+SCREEN, OWN_LAW, READING = 0.45, 0.6, 1.0  # up to which share of the budget each phase goes on
 
 
 def screened_at_hand(
@@ -37,6 +38,9 @@ def screened_at_hand(
         screening.screen(plan.seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
         budget.allow(OWN_LAW)
         screening.own_laws([*first_of(screening.found.paying), *screening.found.paying])
+        budget.allow(READING)
+        if screening.found.best_counted is None:
+            Reading(screening, plan.seed).run()
     except MarketschedError as error:
         errors.append(f"the screen ended early: {error}")
     purse.stop()
