@@ -23,8 +23,8 @@ from marketsched.live.calls import MOST_ON_PAGE, PAGE, PRICED_ROUNDS, Principal
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
 from marketsched.live.guard import Guard
-from marketsched.live.journal import Row
 from marketsched.live.problems import problem, problem_of
+from marketsched.live.rows import Row
 from marketsched.live.service import LiveService, Repeatable
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import MarketschedError

@@ -14,7 +14,7 @@ from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.job import GONE, OUTCOMES, WITHDRAWN, LiveJob
-from marketsched.live.journal import Row
+from marketsched.live.rows import Row
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, UnknownNameError

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -18,6 +19,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 
 URL = "http://127.0.0.1:8765"
 AGAIN = (429, 502, 503, 504)  # statuses after which a call is repeated
+LONGEST_TOKEN = 300  # bytes
 LEFT_OUT: Any = object()
 
 
@@ -251,7 +253,7 @@ class LiveClient:
         end, wait = time.monotonic() + self._patience, 0.05
         while True:
             try:
-                answer = self._http.request(method, path, **what)
+                answer = self._sent(method, path, **what)
                 reason = f"HTTP status {answer.status_code}"
                 if answer.status_code not in AGAIN:
                     if answer.status_code >= 400:
@@ -265,6 +267,25 @@ class LiveClient:
                 raise LiveUnavailableError(f"{self.url}: {reason}", legal="a service that answers")
             time.sleep(wait)
             wait = min(1.0, 2 * wait)
+
+    def _sent(self, method: str, path: str, **what: Any) -> httpx.Response:
+        """Send one request.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it cannot be written down: NaN in a body, a line break in a name.
+        """
+        if "json" in what:
+            try:
+                text = json.dumps(what.pop("json"), allow_nan=False).encode()
+            except (ValueError, TypeError, RecursionError) as error:
+                raise InvalidParameterError(f"what is sent: {error}", legal="plain data, its numbers finite") from None
+            what = {**what, "content": text, "headers": {"Content-Type": "application/json", **what["headers"]}}
+        try:
+            return self._http.request(method, quote(path, safe="/"), **what)
+        except (httpx.InvalidURL, httpx.LocalProtocolError, UnicodeError) as error:
+            raise InvalidParameterError(f"a name or key: {error}", legal="letters and digits of ASCII") from None
 
 
 def _refusal(answer: httpx.Response) -> LiveError:
@@ -283,8 +304,25 @@ def _said(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def token_in(file: str | Path) -> str:
+    """Return the token that a file holds.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it holds something else.
+    OSError
+        If it cannot be read.
+    """
+    with open(file, "rb") as found:
+        text = found.read(LONGEST_TOKEN + 1).decode("ascii", "replace").strip()
+    if not text.isascii() or not text.isprintable() or not 0 < len(text) < LONGEST_TOKEN or " " in text:
+        raise InvalidParameterError(str(file), legal="a file with one token, as `marketsched live owner` prints it")
+    return text
+
+
 def _token_of_environment() -> str:
     file = os.environ.get("MARKETSCHED_TOKEN_FILE")
     if "MARKETSCHED_TOKEN" not in os.environ and file:
-        return Path(file).read_text(encoding="utf-8").strip()
+        return token_in(file)
     return os.environ.get("MARKETSCHED_TOKEN", "")

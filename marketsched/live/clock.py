@@ -69,7 +69,10 @@ class Clock:
         """Return when a round ends; None with a manual clock."""
         if self.round_seconds is None:
             return None
-        return self._first + timedelta(seconds=self.round_seconds * round_)
+        try:
+            return self._first + timedelta(seconds=self.round_seconds * round_)
+        except OverflowError:
+            return datetime.max.replace(tzinfo=UTC)
 
     def overdue(self, round_: int) -> float | None:
         """Return for how many seconds a round is over; negative: it lasts that much longer; None: nobody knows."""

@@ -227,9 +227,9 @@ def live_errors() -> Iterator[None]:
 
 def live_client(url: str | None, token_file: Path | None) -> LiveClient:
     """Return a client with the token in a file, or that of the environment."""
-    from marketsched.live.client import LiveClient
+    from marketsched.live.client import LiveClient, token_in
 
-    token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+    token = None if token_file is None else token_in(token_file)
     return LiveClient(url, token, patience=10.0)
 
 
@@ -248,7 +248,7 @@ def _signal(text: str) -> Any:
     """Read a signal: JSON, or a plain word."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -16,6 +16,8 @@ from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.ranges import Count, Positive, parameters_of
 from marketsched.mechanisms.registry import get
 
+SHORTEST_ROUND, LONGEST_ROUND = 0.01, 1e8  # seconds: what a service keeps up with; about three years
+YEARS = (2000, 2200)  # in which a market may begin
 HIGHEST_VALUE = 1e9  # credits: charges are kept as whole millionths in 64 bits
 MAY_CHANGE = ("requests_per_second",)  # of a market that is there: what no decision depends on
 BEFORE_FEES = {"no_show_fee": 0.0}  # what markets have that were made before these keys were known
@@ -31,7 +33,7 @@ class WallClock(Strict):
     """Round n ends at ``first_round`` + n ``round_seconds``; without ``first_round`` when the market is made."""
 
     kind: Literal["wall"]
-    round_seconds: Positive
+    round_seconds: Annotated[float, Field(ge=SHORTEST_ROUND, le=LONGEST_ROUND)]
     first_round: str | None = None
 
     @field_validator("first_round")
@@ -122,10 +124,13 @@ def moment(text: str) -> datetime:
     """
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
-        legal = "a moment such as 2026-11-22T06:00:00Z"
-        raise InvalidParameterError(place="first_round", value=text, legal=legal) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        if YEARS[0] <= found.year < YEARS[1]:
+            return found
+    except (ValueError, OverflowError):
+        pass
+    legal = f"a moment such as 2026-11-22T06:00:00Z, from {YEARS[0]} to {YEARS[1] - 1}"
+    raise InvalidParameterError(place="first_round", value=text, legal=legal)
 
 
 def utc_text(when: datetime) -> str:

@@ -7,7 +7,7 @@ otherwise, or a lost row stops the start and is named.
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +16,9 @@ from typing import Any, Literal
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.live.accounts import DEPOSITS, MARKET
 from marketsched.live.configuration import LiveConfig, stored_config
-from marketsched.live.journal import Journal, JournalError, Row
+from marketsched.live.journal import Journal, JournalError
 from marketsched.live.machine import LiveMarket
+from marketsched.live.rows import Row
 from marketsched.mechanisms.errors import MarketschedError, shown
 
 
@@ -48,6 +49,7 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
         If a row does not follow from those before it; the message names the first one.
     """
     market, seq, digest = LiveMarket(config), 0, ""
+    seen: Counter[str] = Counter()
     for row in journal.rows():
         if row.seq != seq + 1:
             raise JournalError(f"journal row {seq + 1} is missing: the next one is {row.seq}")
@@ -58,12 +60,18 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
         if row.decisions != applied.decisions:
             _compare(row, "decision", row.decisions, json.loads(json.dumps(applied.decisions)))
         _compare(row, "posting", row.postings, applied.postings)
-        if row.sealed(digest) != row.digest:
+        if journal.seal(row, digest) != row.digest:
             raise JournalError(f"journal row {row.seq} ({row.event}) is not what was written: its digest differs")
         seq, digest = row.seq, row.digest
+        parts = {"decisions": row.decisions, "ledger": row.postings}
+        seen.update({name: len(part) for name, part in parts.items()})
+        seen.update({"tokens": len(row.beside["made"]), "idempotency": len(row.beside["answers"])})
         if recent is not None:
             recent.append(row)
     _check_balances(market, journal)
+    for name, count in journal.counts().items():
+        if name != "accounts" and count != seen[name]:
+            raise JournalError(f"{name} has {count} rows, and the journal made {seen[name]}")
     return Played(market, seq, digest)
 
 
@@ -104,6 +112,12 @@ def _check_balances(market: LiveMarket, journal: Journal) -> None:
     for name in {*sums, *expected}:
         if sums.get(name, 0) != expected.get(name, 0):
             raise JournalError(f"ledger: {name} has {sums.get(name, 0)} millionths, played {expected.get(name, 0)}")
+    written = journal.accounts()
+    played = {name: (each.role, each.limit, each.balance) for name, each in accounts.known.items()}
+    for name in {*written, *played}:
+        if written.get(name) != played.get(name):
+            place = f"accounts, {name}"
+            raise JournalError(f"{place}: written is {shown(written.get(name))}, played is {shown(played.get(name))}")
 
 
 def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ request sees is in it, too.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 import os
@@ -26,14 +27,16 @@ from typing import Any
 from marketsched import __version__
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
-from marketsched.live.journal import Batch, Journal, JournalError, Row
+from marketsched.live.journal import Journal, JournalError
 from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import play_journal, rehearse
+from marketsched.live.rows import Batch, Row
 from marketsched.live.turn import Turn, Work, token_digest
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
 
 MOST_TOGETHER = 256  # requests answered by one transaction
 RECENT = 5000  # rows kept in memory, for streams
+SLICE_SECONDS = 0.05  # for which rounds are cleared, or one owner is served, before others have their turn
 FEW = 100  # rows: playing so short a journal may have compiled nothing
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 OPERATOR = "operator"  # the account that a new market begins with
@@ -106,7 +109,7 @@ class LiveService:
         asked = None if config is None else live_config(config)
         self.journal.open()
         try:
-            new = self._enter(asked, make_clock)
+            new = self._enter(asked, make_clock, operator_token_file)
             self._load()
             self.clock.check_plausible(self.market.round)
             if new and operator_token_file is not None:
@@ -187,7 +190,7 @@ class LiveService:
             row = turn.record({"event": "token", "owner": OPERATOR, "action": "new"}, OPERATOR)
             token = turn.new_token(OPERATOR, row.seq)
             file.write(token + "\n")
-            self.journal.write(batch)
+            self._seal_and_write(batch)
             self._publish(batch)
 
     # -- the thread ---------------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ class LiveService:
             overdue = self.clock.overdue(self.market.round)
             wait = None if overdue is None else max(0.0, min(-overdue, 60.0))
         try:
-            found.append(self._queue.get(timeout=wait))
+            found.append(self._queue.get(timeout=wait) if wait != 0 else self._queue.get_nowait())
             while len(found) < MOST_TOGETHER:
                 found.append(self._queue.get_nowait())
         except queue.Empty:
@@ -222,22 +225,21 @@ class LiveService:
         return found
 
     def _end_rounds(self) -> None:
-        """Clear every round whose end has passed, one by one."""
-        while not self.market.over:
-            batch = Batch()
-            while len(batch.rows) < MOST_TOGETHER and not self.market.over:
-                overdue = self.clock.overdue(self.market.round)
-                if overdue is None or overdue < 0:
-                    break
-                late = {"late_seconds": round(overdue, 3)} if self.clock.late(overdue) else {}
-                try:
-                    Turn(self, batch).clear_round(CLOCK, **late)
-                except Exception:  # a fault of the mechanism: the journal does not hold the round, so it is tried again
-                    log.exception("round %d cannot be cleared", self.market.round)
-                    self._fall("a round cannot be cleared: see the log")
-                    return
-            if not batch.rows or not self._write(batch):
+        """Clear rounds whose end has passed, one by one, for a short while: requests are looked at in between."""
+        batch, until = Batch(), time.monotonic() + SLICE_SECONDS
+        while not self.market.over and time.monotonic() < until:
+            overdue = self.clock.overdue(self.market.round)
+            if overdue is None or overdue < 0:
+                break
+            late = {"late_seconds": round(overdue, 3)} if self.clock.late(overdue) else {}
+            try:
+                Turn(self, batch).clear_round(CLOCK, **late)
+            except Exception:  # a fault of the mechanism: the journal does not hold the round, so it is tried again
+                log.exception("round %d cannot be cleared", self.market.round)
+                self._fall("a round cannot be cleared: see the log")
                 return
+        if batch.rows:
+            self._write(batch)
 
     def _serve(self, requests: list[_Request]) -> None:
         batch, answers = Batch(), []
@@ -291,12 +293,18 @@ class LiveService:
     def _write(self, batch: Batch) -> bool:
         """Write a batch; return False, and take nothing more, if that fails."""
         try:
-            self.journal.write(batch)
+            self._seal_and_write(batch)
         except JournalError as error:
             self._fall(str(error))
             return False
         self._publish(batch)
         return True
+
+    def _seal_and_write(self, batch: Batch) -> None:
+        batch.put_beside()
+        for row in batch.rows:
+            self.last_digest = row.digest = self.journal.seal(row, self.last_digest)
+        self.journal.write(batch)
 
     def _publish(self, batch: Batch) -> None:
         self.recent.extend(batch.rows)
@@ -328,14 +336,19 @@ class LiveService:
 
     # -- the journal --------------------------------------------------------------------------------------
 
-    def _enter(self, config: LiveConfig | None, make_clock: Callable[[LiveConfig, str], Clock]) -> bool:
+    def _enter(
+        self, config: LiveConfig | None, make_clock: Callable[[LiveConfig, str], Clock], token_file: str | Path | None
+    ) -> bool:
         """Find the market of the database, or make it; return True if it is new."""
         known = self.journal.market()
         if known is None:
             if config is None:
                 raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
             LiveMarket(config)  # what its mechanism refuses is said before anything is written
-            made = utc_text(make_clock(config, utc_text_now()).now())
+            clock = make_clock(config, utc_text_now())
+            clock.check_plausible(1)
+            made = utc_text(clock.now())
+            _check_new_file(token_file)
             self.journal.make_market(config.name, config.stored(), made, __version__)
             self.config, self.created = config, made
         else:
@@ -363,6 +376,18 @@ class _Fault:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
+
+
+def _check_new_file(path: str | Path | None) -> None:
+    """Raise OSError unless a file can be made there: a market without its first token would have no operator."""
+    if path is None:
+        return
+    if os.path.lexists(path):
+        raise FileExistsError(
+            errno.EEXIST, "the first operator's token needs a new file", str(path)
+        )
+    if not os.access(Path(path).absolute().parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "the operator's token cannot be written there", str(path))
 
 
 def utc_text_now() -> str:

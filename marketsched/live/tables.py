@@ -4,7 +4,8 @@
 table                   one row is
 ======================  =======================================================================================
 ``market``              the market (one row): configuration, when it was made, and with which version
-``journal``             an accepted event: who, when (UTC), in which round, and what; ``digest`` chains the rows
+``journal``             an accepted event: who, when (UTC), in which round, and what; ``digest`` chains the rows, with
+                        their decisions and postings, the tokens they made and revoked, and what was answered
 ``decisions``           a decision that follows from the event ``seq``, as `replay` prints it
 ``ledger``              one side of a booking, in millionths of a credit; those of one ``seq`` add up to 0
 ``accounts``            somebody who is known, with the balance that follows from the ledger
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Column, Index, Integer, MetaData, String, Table
 
-FORMAT = 1  # of these tables; a service refuses a database of another one
+FORMAT = 2  # of these tables; a service brings a database of format 1 to it, and refuses any other
 
 metadata = MetaData()
 
@@ -30,7 +31,9 @@ market = Table(
     Column("created", String(27), nullable=False),
     Column("version", String(32), nullable=False),
     Column("format", Integer, nullable=False),
-    Column("checked", BigInteger, nullable=False),  # how often a service found the database writable again
+    Column("checked", BigInteger, nullable=False),  # how often it was written
+    Column("writer", String(32)),  # who writes: a service that finds another one here writes nothing
+    Column("sealed_from", BigInteger),  # the first row whose digest covers tokens and answers, too
 )
 journal = Table(
     "journal",
@@ -90,4 +93,5 @@ idempotency = Table(
     Column("request", String(64), nullable=False),  # SHA-256 of method, path and body
     Column("answer", JSON, nullable=False),
     Column("seq", BigInteger, nullable=False),
+    Index("idempotency_by_seq", "seq"),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import utc_text
 from marketsched.live.job import LiveJob
-from marketsched.live.journal import Batch, Row
+from marketsched.live.rows import Batch, Row
 
 if TYPE_CHECKING:
     from marketsched.live.service import LiveService
@@ -39,8 +39,7 @@ class Turn:
         body = {key: value for key, value in event.items() if key not in ("event", "owner", "job")}
         row = Row(seq, now, opened, event["event"], by, event.get("owner"), event.get("job"), body)
         row.decisions, row.postings = applied.decisions, list(applied.postings)
-        row.digest = row.sealed(service.last_digest)
-        service.last_seq, service.last_digest = seq, row.digest
+        service.last_seq = seq  # its digest follows when all that stands beside it is known
         self._batch.rows.append(row)
         for account, *_ in applied.postings:
             if account in self.market.accounts.known:
@@ -96,8 +95,8 @@ class Turn:
 
     def revoke_tokens(self, account: str, seq: int) -> None:
         """Let no token of an account be good any more, by event ``seq``."""
-        self._batch.revoked.append((account, seq))
         kept = {digest: who for digest, who in self._service.tokens.items() if who != account}
+        self._batch.revoked += [(digest, seq) for digest in self._service.tokens if digest not in kept]
         self._service.tokens = kept
 
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 
 from marketsched.live.configuration import live_config
-from marketsched.live.journal import Journal, Row
+from marketsched.live.journal import Journal
 from marketsched.live.playing import exported
+from marketsched.live.rows import Row
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.play.replaying import replay
 

@@ -1,0 +1,213 @@
+"""The connection of a market's database: who may write, what is locked, and how older tables become today's.
+
+One service writes at a time: a lock on the SQLite file itself, or an advisory lock held by the very connection that
+writes; both end with their holder, whatever ended it. Where a file system keeps no locks the table ``market`` still
+says who writes: a service that finds another name there writes nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select, text, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from marketsched.live import tables
+from marketsched.live.configuration import BEFORE_FEES
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+
+LOCK_SECONDS = 2.0  # how long a predecessor that was killed may take to be noticed
+_ADVISORY = 0x6D61726B65747331  # "markets1": the number of the lock in a PostgreSQL database
+
+
+class JournalError(MarketschedError, OSError):
+    """The database cannot be used: it is away, full, locked by another service, or not what was written."""
+
+
+class Database:
+    """One connection to a database, which one service at a time may write by.
+
+    Parameters
+    ----------
+    url : str
+        An SQLAlchemy URL (``sqlite:///market.db``, ``postgresql://user@host/name``), or the path of an SQLite file.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the URL is none.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = database_url(url)
+        self._connection: Connection | None = None
+        self._lock: int | None = None  # a descriptor of the database's file
+        self._writer = ""  # what this service writes its name with
+        self._engine = self._make_engine()
+
+    def open(self, *, writing: bool = True) -> None:
+        """Connect, and to write take the lock and make tables that are not there.
+
+        Raises
+        ------
+        JournalError
+            If the database cannot be reached, or another service writes to it.
+        """
+        self.close()
+        with self._errors("the database cannot be opened"):
+            try:
+                if writing:
+                    self._lock_file()
+                elif self.url.get_backend_name() == "sqlite" and not Path(self.url.database).is_file():
+                    raise JournalError(f"{self.url.database} is not there", legal="the database of a market")
+                self._connection = self._engine.connect()
+                if writing:
+                    self._advisory_lock(self._connection)
+                    tables.metadata.create_all(self._connection)
+                    self._connection.commit()
+                    self._migrate(self._connection)
+                    self._take_over(self._connection)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Let go of the database, and of its lock."""
+        if self._connection is not None:
+            try:
+                self._connection.close()
+            except SQLAlchemyError:
+                self._connection.invalidate()
+            self._connection = None
+        self._engine.dispose()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def connection(self) -> Connection:
+        """The one connection that writes."""
+        if self._connection is None:
+            raise JournalError("the database is not open")
+        return self._connection
+
+    def _pass_fence(self) -> None:
+        """Raise JournalError if another service has taken the market over; in a transaction."""
+        market = tables.market
+        mine = update(market).where(market.c.writer == self._writer).values(checked=market.c.checked + 1)
+        if self.connection.execute(mine).rowcount != 1:
+            raise JournalError("another service has taken this market over", legal="one at a time")
+
+    def _take_over(self, connection: Connection) -> None:
+        """Write who writes; a service that was there before, and finds another one now, is refused."""
+        found = connection.execute(select(tables.market.c.writer)).scalar()
+        if self._writer and found not in (None, self._writer):
+            connection.rollback()
+            raise JournalError("another service has taken this market over", legal="one at a time")
+        self._writer = self._writer or secrets.token_hex(16)
+        connection.execute(update(tables.market).values(writer=self._writer))
+        connection.commit()
+
+    def _migrate(self, connection: Connection) -> None:
+        """Bring tables of format 1 to today's; what breaks off half-way is taken up again."""
+        market = tables.market
+        if connection.execute(select(market.c.format)).scalar() != 1:
+            connection.rollback()
+            return
+        there = {column["name"] for column in inspect(connection).get_columns("market")}
+        for name, kind in (("writer", "VARCHAR(32)"), ("sealed_from", "BIGINT")):
+            if name not in there:
+                connection.execute(text(f"ALTER TABLE market ADD COLUMN {name} {kind}"))
+        connection.execute(text("CREATE INDEX IF NOT EXISTS idempotency_by_seq ON idempotency (seq)"))
+        configuration = {**BEFORE_FEES, **connection.execute(select(market.c.configuration)).scalar_one()}
+        last = connection.execute(select(func.max(tables.journal.c.seq))).scalar() or 0
+        changes = {"configuration": configuration, "sealed_from": last + 1, "format": tables.FORMAT}
+        connection.execute(update(market).values(**changes))
+        connection.commit()
+
+    # -- connections and locks ----------------------------------------------------------------------------
+
+    def _make_engine(self) -> Engine:
+        # One connection, used by one thread at a time; it is made anew when it is lost.
+        options: dict[str, Any] = {"pool_size": 1, "max_overflow": 0}
+        if self.url.get_backend_name() == "sqlite":
+            engine = create_engine(self.url, connect_args={"check_same_thread": False, "timeout": 10}, **options)
+            event.listen(engine, "connect", _durable)
+            return engine
+        return create_engine(self.url, connect_args={"connect_timeout": 5}, **options)
+
+    def _lock_file(self) -> None:
+        """Lock the file itself, by whatever name it is reached; the lock ends with its holder."""
+        if self.url.get_backend_name() != "sqlite":
+            return
+        # A new file is readable by its owner alone: reports and names are nobody else's.
+        lock = os.open(self.url.database, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise JournalError(f"{self.url.database}: another service writes to it", legal="one at a time") from None
+        self._lock = lock
+
+    def _advisory_lock(self, connection: Connection) -> None:
+        if self.url.get_backend_name() != "postgresql":
+            return
+        end = time.monotonic() + LOCK_SECONDS
+        while not connection.execute(text("SELECT pg_try_advisory_lock(:n)"), {"n": _ADVISORY}).scalar_one():
+            if time.monotonic() > end:
+                connection.rollback()
+                raise JournalError("another service writes to this market", legal="one at a time")
+            time.sleep(0.1)
+        connection.execute(text("SET synchronous_commit = on"))
+        connection.commit()
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Turn what a database driver raises into one error of the package."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError, OverflowError, ValueError, TypeError) as error:
+            if isinstance(error, MarketschedError):
+                raise
+            reason = str(getattr(error, "orig", None) or error).strip().splitlines()
+            raise JournalError(f"{what}: {reason[0] if reason else type(error).__name__}") from error
+
+
+def database_url(text_: str) -> Any:
+    """Return the URL of a database; a path stands for an SQLite file.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is neither, or of a database that is not SQLite or PostgreSQL.
+    """
+    try:
+        url = make_url(text_ if "://" in text_ else f"sqlite:///{text_}")
+    except (ArgumentError, ValueError):
+        legal = "a file, or a URL such as postgresql://user@host/name"
+        raise InvalidParameterError(place="db", value=text_, legal=legal) from None
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InvalidParameterError(place="db", value=url.get_backend_name(), legal="sqlite or postgresql")
+    if url.get_backend_name() == "sqlite":
+        file = url.database or ""
+        if file in ("", ":memory:") or file.startswith("file:") or "\0" in file or Path(file).is_dir():
+            raise InvalidParameterError(place="db", value=text_, legal="a file on a disk, such as market.db")
+    return url
+
+
+def _durable(connection: Any, _: object) -> None:
+    """Make every commit of an SQLite connection reach the disk."""
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()

@@ -1,0 +1,230 @@
+"""One writer, a chain over everything that is answered, older databases, and nothing written before all is checked."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from live_tools import PLAIN, check_journal, refused, sow, state
+from marketsched.live import calls
+from marketsched.live.calls import Principal
+from marketsched.live.journal import Journal, JournalError
+from marketsched.live.service import LiveService, Repeatable
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+
+OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
+KEYS = ("first", "second")
+
+
+def ask(service, work, key=None):
+    return service.ask(work, None if key is None else Repeatable("ann", key, "r" * 64)).result(20)
+
+
+def populated(path):
+    """Make a market with owners, tokens made and revoked, answers that are kept, charges and decisions."""
+    service = LiveService(str(path), PLAIN, operator_token_file=path.with_suffix(".token"))
+    service.start()
+    for name in ("ann", "ben"):
+        ask(service, calls.create_owner(OPERATOR, {"owner": name, "deposit": 10, "limit": 3}))
+    ask(service, calls.renew(OPERATOR, "ben"))
+    for n, key in enumerate(KEYS, start=1):
+        ask(service, calls.submit(ANN, {"sow": sow(n, 1)}), key)
+        ask(service, calls.arrive(ANN, f"ann.{n}", {"signal": 1}))
+        ask(service, calls.advance(OPERATOR, {}))
+    ask(service, calls.complete(OPERATOR, "ann.2", {"exit_code": 0}))
+    return service
+
+
+def answers(path):
+    """Return all that a service on this database answers; None if it is refused, by an error that is ours."""
+    try:
+        service = LiveService(str(path))
+    except MarketschedError as error:
+        assert str(error) and "\n" not in str(error)
+        return None
+    service.start()
+    try:
+        again = [ask(service, calls.submit(ANN, {"sow": sow(1, 1)}), key) for key in KEYS]
+        jobs = [ask(service, calls.job(OPERATOR, name)) for name in service.market.jobs]
+        market = {**ask(service, calls.market(OPERATOR, 5)), "clock": None}
+        accounts, ledger = ask(service, calls.owners(OPERATOR)), ask(service, calls.ledger(OPERATOR, None, 0, 99))
+        return json.dumps([again, jobs, market, accounts, ledger, state(service.market), dict(service.tokens)])
+    except MarketschedError:
+        return None
+    finally:
+        service.stop()
+
+
+def changed(path, rng):
+    """Change one character of one field of the database; return what was changed."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        tables = ("journal", "decisions", "ledger", "accounts", "tokens", "idempotency", "market")
+        table = str(rng.choice(tables))
+        columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
+        column = str(rng.choice([each for each in columns if each not in ("checked", "writer", "id")]))
+        found = connection.execute(f"select rowid, {column} from {table} order by rowid").fetchall()
+        rowid, old = found[int(rng.integers(len(found)))]
+        if old is None:
+            new = "1"
+        else:
+            at = int(rng.integers(len(str(old))))
+            letter = str(rng.choice(list("0123456789abcx{}\"'-.")))
+            new = str(old)[:at] + letter + str(old)[at + 1 :]
+        try:
+            connection.execute(f"update {table} set {column} = ? where rowid = ?", (new, rowid))
+        except sqlite3.IntegrityError:  # the number of another row
+            return ""
+    return f"{table}.{column} of row {rowid}: {old!r} to {new!r}" if new != str(old) else ""
+
+
+def one_byte_changes(tmp_path, count, seed):
+    path = tmp_path / "m.db"
+    populated(path).stop()
+    before, rng, refusals = answers(path), np.random.default_rng(seed), 0
+    whole = path.read_bytes()  # closed: all of it is in this file
+    for _ in range(count):
+        path.write_bytes(whole)
+        what = changed(path, rng)
+        found = answers(path)
+        refusals += found is None
+        assert found in (None, before), what
+    return refusals
+
+
+def test_a_changed_character_is_refused_or_changes_no_answer(tmp_path):
+    assert one_byte_changes(tmp_path, 60, 1) > 40
+
+
+@pytest.mark.slow
+def test_five_hundred_changed_characters(tmp_path):
+    assert one_byte_changes(tmp_path, 500, 2) > 350
+
+
+DAMAGE = {
+    "a kept answer": ("update idempotency set answer = replace(answer, 'ann.1', 'ann.9')", "row 8 (submit)"),
+    "whose answer": ("update idempotency set account = 'ben' where key = 'second'", "row 11 (submit)"),
+    "a token": ("update tokens set digest = 'x' || substr(digest, 2) where account = 'ann'", "row"),
+    "whose token": ("update tokens set account = 'operator' where account = 'ann'", "row"),
+    "a revoked token": ("update tokens set revoked = null where revoked is not null", "row"),
+    "one more token": ("insert into tokens values ('x', 'operator', 999, null)", "tokens has 5 rows"),
+    "a role": ("update accounts set role = 'operator' where name = 'ann'", "accounts, ann"),
+    "a balance": ("update accounts set balance_micro = 7 where name = 'ben'", "accounts, ben"),
+    "a column": (
+        "update decisions set job = 'ben.1' where event = 'start' and seq = 10",
+        "row 10 (advance), decision 1",
+    ),
+    "the market": ("update market set name = 'another'", "row 1"),
+    "no JSON": ("update journal set body = '{' || body where seq = 7", "row 7"),
+    "no JSON in a decision": ("update decisions set body = 'x' || body where seq = 8", "row 8"),
+    "no JSON in an answer": ("update idempotency set answer = 'x' where seq = 11", "row 11"),
+    "no configuration": ("update market set configuration = '[]'", "configuration is damaged"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_beside_the_journal_is_named(case, tmp_path):
+    populated(tmp_path / "m.db").stop()
+    change, words = DAMAGE[case]
+    with closing(sqlite3.connect(tmp_path / "m.db")) as connection, connection:
+        assert connection.execute(change).rowcount
+    assert words in str(refused(JournalError, LiveService, f"{tmp_path}/m.db"))
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_file_has_one_writer_under_all_its_names(link, tmp_path):
+    first = populated(tmp_path / "m.db")
+    link(tmp_path / "m.db", tmp_path / "other.db")
+    assert "another service" in str(refused(JournalError, LiveService, f"{tmp_path}/other.db"))
+    ask(first, calls.submit(ANN, {"sow": sow(3, 1)}))
+    first.stop()
+    check_journal(f"{tmp_path}/m.db")
+
+
+def test_where_locks_do_not_hold_the_first_writes_nothing_more(tmp_path, monkeypatch):
+    first = populated(tmp_path / "m.db")
+    monkeypatch.setattr(Journal, "_lock_file", lambda self: None)
+    second = LiveService(f"{tmp_path}/m.db")
+    second.start()
+    refused(MarketschedError, ask, first, calls.submit(ANN, {"sow": sow(3, 1), "name": "lost"}))
+    assert ask(second, calls.submit(ANN, {"sow": sow(3, 1), "name": "kept"}))["job"] == "ann.kept"
+    assert "another service" in str(refused(MarketschedError, ask, first, calls.submit(ANN, {"sow": sow(3, 1)})))
+    first.stop()
+    second.stop()
+    assert [row.job for row in check_journal(f"{tmp_path}/m.db")][-1] == "ann.kept"
+
+
+def as_format_1(path):
+    """Turn a database into one of the tables before this one: what stood beside the rows was in no digest."""
+    journal = Journal(str(path))
+    journal.open()
+    journal.market()
+    rows, digests, before = list(journal.rows()), {}, ""
+    for row in rows:
+        before = digests[row.seq] = row.sealed(before, whole=False)
+    journal.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for seq, digest in digests.items():
+            connection.execute("update journal set digest = ? where seq = ?", (digest, seq))
+        configuration = json.loads(connection.execute("select configuration from market").fetchone()[0])
+        del configuration["no_show_fee"]
+        connection.execute("update market set format = 1, configuration = ?", (json.dumps(configuration),))
+        connection.execute("alter table market drop column writer")
+        connection.execute("alter table market drop column sealed_from")
+        connection.execute("drop index idempotency_by_seq")
+
+
+def test_a_market_of_older_tables_goes_on(tmp_path):
+    path = tmp_path / "m.db"
+    before = populated(path)
+    known = state(before.market)
+    before.stop()
+    as_format_1(path)
+    reader = Journal(str(path))
+    reader.open(writing=False)
+    assert "format 1" in str(refused(JournalError, reader.market))
+    reader.close()
+    again = LiveService(str(path), PLAIN)  # with the same file of configuration, too
+    again.start()
+    assert state(again.market) == known and again.config.no_show_fee == 0.0
+    last = again.last_seq
+    assert ask(again, calls.submit(ANN, {"sow": sow(1, 1)}), KEYS[0])["job"] == "ann.1" and again.last_seq == last
+    ask(again, calls.submit(ANN, {"sow": sow(3, 1)}), "third")
+    again.stop()
+    LiveService(str(path)).stop()
+    check_journal(str(path))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update idempotency set answer = replace(answer, 'ann.3', 'ann.9') where key = 'third'")
+    assert f"row {last + 1} (submit)" in str(refused(JournalError, LiveService, str(path)))
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        {"kind": "wall", "round_seconds": 1e-6},
+        {"kind": "wall", "round_seconds": 1e300},
+        {"kind": "wall", "round_seconds": 60, "first_round": "9999-12-31T23:59:59Z"},
+        {"kind": "wall", "round_seconds": 60, "first_round": "0001-01-01T00:00:00+14:00"},
+        {"kind": "wall", "round_seconds": 1, "first_round": "2001-01-01T00:00:00Z"},
+    ],
+)
+def test_a_clock_that_cannot_be_kept_is_refused_before_anything_is_written(clock, tmp_path):
+    refused(InvalidParameterError, LiveService, f"{tmp_path}/m.db", {**PLAIN, "clock": clock})
+    LiveService(f"{tmp_path}/m.db", {**PLAIN, "clock": {"kind": "wall", "round_seconds": 60}}).stop()
+
+
+def test_a_market_is_not_made_where_its_operator_would_have_no_token(tmp_path):
+    token = tmp_path / "operator.token"
+    token.write_text("mine")
+    with pytest.raises(FileExistsError):
+        LiveService(f"{tmp_path}/m.db", PLAIN, operator_token_file=token)
+    token.unlink()
+    LiveService(f"{tmp_path}/m.db", PLAIN, operator_token_file=token).stop()
+    assert len(token.read_text().strip()) == 43 and oct(token.stat().st_mode)[-3:] == "600"
+
+
+@pytest.mark.parametrize("db", ["", ".", ":memory:", "sqlite://", "sqlite:///:memory:", "a\0b"])
+def test_what_is_no_file_is_no_database(db):
+    assert refused(InvalidParameterError, Journal, db).place == "db"
