@@ -41,8 +41,8 @@ class Journal(Database):
                 legal = f"format {tables.FORMAT}" + (", which `live serve` brings it to" if found == 1 else "")
                 raise JournalError(f"the database has tables of format {found}", legal=legal)
             row = dict(self.connection.execute(select(tables.market)).mappings().one())
-            if not isinstance(row["configuration"], dict):
-                raise JournalError("the market's configuration is damaged", legal="an object")
+            if not isinstance(row["configuration"], dict) or not isinstance(row["sealed_from"], int):
+                raise JournalError("the market's configuration is damaged", legal="what a service wrote")
         self._sealed_from, self._base = row["sealed_from"], _base(row)
         return row
 
