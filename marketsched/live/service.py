@@ -383,9 +383,7 @@ def _check_new_file(path: str | Path | None) -> None:
     if path is None:
         return
     if os.path.lexists(path):
-        raise FileExistsError(
-            errno.EEXIST, "the first operator's token needs a new file", str(path)
-        )
+        raise FileExistsError(errno.EEXIST, "the first operator's token needs a new file", str(path))
     if not os.access(Path(path).absolute().parent, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "the operator's token cannot be written there", str(path))
 
