@@ -7,7 +7,7 @@ from typing import Any
 
 from marketsched.live import calls
 from marketsched.live.calls import Principal, Said, given, only
-from marketsched.live.journal import JournalError
+from marketsched.live.database import JournalError
 from marketsched.live.problems import details_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError

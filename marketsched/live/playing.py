@@ -16,7 +16,8 @@ from typing import Any, Literal
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.live.accounts import DEPOSITS, MARKET
 from marketsched.live.configuration import LiveConfig, stored_config
-from marketsched.live.journal import Journal, JournalError
+from marketsched.live.database import JournalError
+from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.rows import Row
 from marketsched.mechanisms.errors import MarketschedError, shown
@@ -63,8 +64,7 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
         if journal.seal(row, digest) != row.digest:
             raise JournalError(f"journal row {row.seq} ({row.event}) is not what was written: its digest differs")
         seq, digest = row.seq, row.digest
-        parts = {"decisions": row.decisions, "ledger": row.postings}
-        seen.update({name: len(part) for name, part in parts.items()})
+        seen.update({"decisions": len(row.decisions), "ledger": len(row.postings)})
         seen.update({"tokens": len(row.beside["made"]), "idempotency": len(row.beside["answers"])})
         if recent is not None:
             recent.append(row)

@@ -27,7 +27,8 @@ from typing import Any
 from marketsched import __version__
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
-from marketsched.live.journal import Journal, JournalError
+from marketsched.live.database import JournalError
+from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import play_journal, rehearse
 from marketsched.live.rows import Batch, Row

@@ -14,7 +14,7 @@ from marketsched.live import calls
 from marketsched.live.calls import Principal
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
-from marketsched.live.journal import JournalError
+from marketsched.live.database import JournalError
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 
