@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,17 +19,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from marketsched import __version__
 from marketsched.live import calls
 from marketsched.live.batches import batch
-from marketsched.live.calls import MOST_ON_PAGE, PAGE, PRICED_ROUNDS, Principal
+from marketsched.live.calls import MOST_ON_PAGE, PAGE, Principal
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
 from marketsched.live.guard import Guard
+from marketsched.live.market_view import PRICED_ROUNDS, shown_at
 from marketsched.live.problems import problem, problem_of
 from marketsched.live.rows import Row
-from marketsched.live.service import LiveService, Repeatable
+from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import MarketschedError
 
-ROWS_AT_ONCE = 500  # of a stream
+ROWS_AT_ONCE = 100  # of a stream, before others have their turn
 KEEP_ALIVE = 15.0  # seconds
 MOST_STREAMS = 20  # of one account
 LAST_SEQ = 2**53
@@ -50,7 +51,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         docs_url=None,  # its pages load scripts from other sites
         redoc_url=None,
         openapi_url="/openapi.json",
-        responses=problems(400, 401, 403, 409, 413, 415, 421, 422, 429, 503),
+        responses=problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 503),
     )
     guard, figures = Guard(service, hosts), Figures(service)
     streams = _Streams(service)
@@ -72,7 +73,8 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
 
     async def done(request: Request, work: Work, status: int = 200) -> Response:
-        answer = await asyncio.wrap_future(service.ask(work, _repeatable(request)))
+        asked = service.ask(work, _repeatable(request), account=request.state.who.name)
+        answer = await asyncio.wrap_future(asked)
         return JSONResponse(answer, status)
 
     # -- owners ---------------------------------------------------------------------------------------------
@@ -80,7 +82,9 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     @app.get("/v1/market")
     async def market(request: Request, rounds: Annotated[int, Query(ge=0, le=PRICED_ROUNDS)] = 100) -> Response:
         """Round, clock, limits, capacity, and prices of the coming rounds."""
-        return await done(request, calls.market(request.state.who, rounds))
+        if service.down:
+            raise UnavailableError(f"unavailable: {service.down}")
+        return JSONResponse(shown_at(service.view, service.clock, rounds))  # it waits for nothing
 
     @app.post("/v1/quotes", openapi_extra=body("Submission"))
     async def quote(request: Request) -> Response:
@@ -198,7 +202,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     async def metrics(request: Request) -> Response:
         """Figures for Prometheus; for operators and readers."""
         request.state.who.must_be("operator", "reader")
-        text = await asyncio.wrap_future(service.ask(lambda _: figures.text()))
+        text = await asyncio.wrap_future(service.ask(lambda _: figures.text(), account=request.state.who.name))
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     app.state.streams = streams
@@ -238,6 +242,21 @@ class _Guarded:
         await (self._app if refused is None else refused)(scope, receive, timed)
 
 
+class _Counted(StreamingResponse):
+    """A stream that says when it has ended, also where it never began."""
+
+    def __init__(self, content: AsyncIterator[str], ended: Callable[[], None], **options: Any) -> None:
+        super().__init__(content, **options)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+
+
 class _Streams:
     """Server-sent events: every stream waits for the next row, and reads from where it is."""
 
@@ -253,9 +272,13 @@ class _Streams:
         if self._open.get(who.name, 0) >= MOST_STREAMS:
             return problem(429, "too many streams of this account", headers={"Retry-After": "10"})
         self._loop = asyncio.get_running_loop()
+        self._open[who.name] = self._open.get(who.name, 0) + 1
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         lines = self._lines(request, who, after, follow)
-        return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+        return _Counted(lines, lambda: self._ended(who.name), media_type="text/event-stream", headers=headers)
+
+    def _ended(self, name: str) -> None:
+        self._open[name] -= 1
 
     def stop(self) -> None:
         """End all streams; from any thread."""
@@ -264,29 +287,25 @@ class _Streams:
 
     async def _lines(self, request: Request, who: Principal, after: int, follow: bool) -> AsyncIterator[str]:
         token = request.headers["authorization"]
-        self._open[who.name] = self._open.get(who.name, 0) + 1
-        try:
-            while not self.closing and self._still_good(token, who):
-                self._pulse = self._pulse or asyncio.Event()
-                pulse = self._pulse
-                try:
-                    rows = await asyncio.wrap_future(self._service.ask(partial(self._rows, after)))
-                except MarketschedError:  # it is being made anew
-                    rows = []
-                for row in rows:
-                    after, shown = row.seq, calls.seen(who, row)
-                    if shown is not None:
-                        yield f"id: {row.seq}\nevent: {row.event}\ndata: {json.dumps(shown)}\n\n"
-                if rows:
-                    continue
-                if not follow:
-                    return
-                try:
-                    await asyncio.wait_for(pulse.wait(), KEEP_ALIVE)
-                except TimeoutError:
-                    yield ": keep-alive\n\n"
-        finally:
-            self._open[who.name] -= 1
+        while not self.closing and self._still_good(token, who):
+            self._pulse = self._pulse or asyncio.Event()
+            pulse = self._pulse
+            try:
+                rows = await asyncio.wrap_future(self._service.ask(partial(self._rows, after), account=who.name))
+            except MarketschedError:  # it is being made anew
+                rows = []
+            for row in rows:
+                after, shown = row.seq, calls.seen(who, row)
+                if shown is not None:
+                    yield f"id: {row.seq}\nevent: {row.event}\ndata: {json.dumps(shown)}\n\n"
+            if rows:
+                continue
+            if not follow:
+                return
+            try:
+                await asyncio.wait_for(pulse.wait(), KEEP_ALIVE)
+            except TimeoutError:
+                yield ": keep-alive\n\n"
 
     def _still_good(self, authorization: str, who: Principal) -> bool:
         return self._service.account_of(authorization.partition(" ")[2].strip()) == who.name

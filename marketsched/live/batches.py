@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from marketsched.live import calls
-from marketsched.live.calls import Principal, Said, given, only
+from marketsched.live.calls import MOST_ROUNDS, Principal, Said, given, only
 from marketsched.live.database import JournalError
 from marketsched.live.problems import details_of
 from marketsched.live.turn import Turn, Work
@@ -26,10 +26,21 @@ def batch(who: Principal, said: Said) -> Work:
     if not isinstance(asked, (list, tuple)) or not 0 < len(asked) <= MOST_CALLS:
         raise InvalidParameterError(place="calls", value=asked, legal=f"a list of 1 to {MOST_CALLS} calls")
 
+    rounds = sum(_rounds(each) for each in asked)
+    if rounds > MOST_ROUNDS:
+        raise InvalidParameterError(place="calls", value=f"{rounds} rounds", legal=f"at most {MOST_ROUNDS} in all")
+
     def work(turn: Turn) -> dict[str, Any]:
         return {"answers": [_answered(turn, who, each) for each in asked]}
 
     return work
+
+
+def _rounds(asked: object) -> int:
+    """Return how many rounds a call would clear; 0 where it is no such call, or will be refused."""
+    said = asked.get("body", {}) if isinstance(asked, Mapping) and asked.get("call") == "advance" else None
+    rounds = said.get("rounds", 1) if isinstance(said, Mapping) else 0
+    return rounds if isinstance(rounds, int) and rounds > 0 else 0
 
 
 def _answered(turn: Turn, who: Principal, asked: object) -> dict[str, Any]:

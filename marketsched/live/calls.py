@@ -14,6 +14,7 @@ from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.job import GONE, OUTCOMES, WITHDRAWN, LiveJob
+from marketsched.live.market_view import market_view, shown_at
 from marketsched.live.rows import Row
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.checks import whole_number
@@ -21,7 +22,6 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Mar
 from marketsched.mechanisms.limits import LARGEST_CAPACITY
 from marketsched.mechanisms.mechanism import Offer
 
-PRICED_ROUNDS = 500  # the most whose prices are shown at once
 MOST_ROUNDS = 1000  # cleared by one request
 PAGE = 200  # jobs or entries in one answer
 MOST_ON_PAGE = 1000
@@ -211,30 +211,7 @@ def market(who: Principal, rounds: int) -> Work:
     """Show the round, the limits, and the prices of the coming rounds."""
 
     def work(turn: Turn) -> dict[str, Any]:
-        here, config = turn.market, turn.market.config
-        clock = turn.clock
-        end = clock.end_of(here.round)
-        sizes = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay", "horizon")
-        return {
-            "name": config.name,
-            "mechanism": config.mechanism,
-            "round": here.round,
-            "over": here.over,
-            "clock": {
-                "kind": clock.kind,
-                "round_seconds": clock.round_seconds,
-                "now": clock.now().isoformat(),
-                "round_ends": None if end is None else end.isoformat(),
-            },
-            "limits": {size: getattr(config, size) for size in sizes},
-            "no_show_fee": config.no_show_fee,
-            "announced_nodes": config.announced_nodes,
-            "load": here.load,
-            "usable_nodes": here.usable,
-            "rounds_short_of_nodes": here.short_rounds,
-            "prices": here.prices(rounds),
-            "last_event": turn.last_seq,
-        }
+        return shown_at(market_view(turn.market, turn.last_seq), turn.clock, rounds)
 
     return work
 

@@ -99,6 +99,7 @@ _MEANINGS = {
     401: "No good token",
     403: "Not for this role",
     404: "Unknown, or somebody else's",
+    408: "The body took too long",
     409: "Does not fit the state of the market",
     413: "Body too large",
     415: "Not JSON",

@@ -6,16 +6,18 @@ deep.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from marketsched.config.json_lines import parse_line
 from marketsched.live.calls import Principal
+from marketsched.live.connections import BODY_SECONDS
 from marketsched.live.problems import problem
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError
@@ -101,10 +103,16 @@ class Guard:
         if not (length.isascii() and length.isdigit()) or int(length[:12]) > MOST_BYTES:
             return _too_large()
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_BYTES:
-                return _too_large()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > MOST_BYTES:
+                        return _too_large()
+        except TimeoutError:
+            return problem(408, f"the body: expected within {BODY_SECONDS:g} s", headers={"Connection": "close"})
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody is there to read it
         request.state.raw, request.state.said = bytes(body), {}
         if not body:
             return None

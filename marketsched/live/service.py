@@ -13,7 +13,6 @@ import errno
 import hmac
 import logging
 import os
-import queue
 import threading
 import time
 from collections import deque
@@ -28,8 +27,10 @@ from marketsched import __version__
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
 from marketsched.live.database import JournalError
+from marketsched.live.fairness import FairQueue
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
+from marketsched.live.market_view import market_view
 from marketsched.live.playing import play_journal, rehearse
 from marketsched.live.rows import Batch, Row
 from marketsched.live.turn import Turn, Work, token_digest
@@ -37,7 +38,9 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Mar
 
 MOST_TOGETHER = 256  # requests answered by one transaction
 RECENT = 5000  # rows kept in memory, for streams
-SLICE_SECONDS = 0.05  # for which rounds are cleared, or one owner is served, before others have their turn
+SLICE_SECONDS = 0.05  # for which rounds are cleared before requests have their turn
+TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
+NOBODY = ""  # the account of what no account asked for
 FEW = 100  # rows: playing so short a journal may have compiled nothing
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 OPERATOR = "operator"  # the account that a new market begins with
@@ -103,7 +106,7 @@ class LiveService:
         self.published = 0  # the last row that is written, for streams
         self.on_rows: Callable[[], None] = lambda: None  # called by the thread of the service
         self.restarts = 0  # how often the market was made anew since the start
-        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._queue: FairQueue[_Request | None] = FairQueue()
         self._thread: threading.Thread | None = None
         self._down = ""  # why nothing is taken; empty: it is
         self._last_try = 0.0
@@ -131,19 +134,21 @@ class LiveService:
     def stop(self) -> None:
         """Answer what has come in, and let go of the database."""
         if self._thread is not None:
-            self._queue.put(None)
+            self._queue.put(NOBODY, None)
             self._thread.join()
             self._thread = None
         self.journal.close()
 
-    def ask(self, work: Work, repeatable: Repeatable | None = None) -> Future[Any]:
+    def ask(self, work: Work, repeatable: Repeatable | None = None, *, account: str = NOBODY) -> Future[Any]:
         """Let the thread of the service do something; return what will hold its answer.
+
+        Accounts take turns: each that waits has the same share of the thread (`FairQueue`).
 
         Work that records events is answered once they are in the journal. It raises a `MarketschedError` before it
         changes anything, or not at all.
         """
         future: Future[Any] = Future()
-        self._queue.put(_Request(work, future, repeatable))
+        self._queue.put(account, _Request(work, future, repeatable))
         return future
 
     @property
@@ -197,33 +202,22 @@ class LiveService:
     # -- the thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            requests = self._collect()
+        stopping = False
+        while not stopping:
+            first = self._queue.get(self._patience())
             if self._down:
                 self._recover()
             if not self._down:
                 self._end_rounds()
-            stopping = None in requests
-            asked = [request for request in requests if request is not None]
-            if asked:
-                self._serve(asked)
-            if stopping:
-                return
+            if first is not None:
+                stopping = self._serve(*first)
 
-    def _collect(self) -> list[_Request | None]:
-        """Wait for a request, or for the end of the round; return what has come in."""
-        found: list[_Request | None] = []
-        wait = RETRY_SECONDS if self._down else None
-        if wait is None and not self.market.over:
-            overdue = self.clock.overdue(self.market.round)
-            wait = None if overdue is None else max(0.0, min(-overdue, 60.0))
-        try:
-            found.append(self._queue.get(timeout=wait) if wait != 0 else self._queue.get_nowait())
-            while len(found) < MOST_TOGETHER:
-                found.append(self._queue.get_nowait())
-        except queue.Empty:
-            pass
-        return found
+    def _patience(self) -> float | None:
+        """Return for how many seconds nothing is to be done but what is asked for; None: for ever."""
+        if self._down:
+            return RETRY_SECONDS
+        overdue = None if self.market.over else self.clock.overdue(self.market.round)
+        return None if overdue is None else max(0.0, min(-overdue, 60.0))
 
     def _end_rounds(self) -> None:
         """Clear rounds whose end has passed, one by one, for a short while: requests are looked at in between."""
@@ -242,26 +236,32 @@ class LiveService:
         if batch.rows:
             self._write(batch)
 
-    def _serve(self, requests: list[_Request]) -> None:
-        batch, answers = Batch(), []
-        for request in requests:
-            if not request.future.set_running_or_notify_cancel():
-                continue  # who asked has gone before it was looked at: nothing happens
-            if self._down:
-                answers.append((request, UnavailableError(f"unavailable: {self._down}")))
-                continue
-            answers.append((request, self._answer(request, batch)))
+    def _serve(self, account: str, request: _Request | None) -> bool:
+        """Answer a request, and those that come with it for a short while; return True if the last one says stop."""
+        batch, answers, until = Batch(), list[tuple[_Request, Any]](), time.monotonic() + TOGETHER_SECONDS
+        while request is not None:
+            began = time.monotonic()
+            if request.future.set_running_or_notify_cancel():  # else who asked has gone: nothing happens
+                down = UnavailableError(f"unavailable: {self._down}") if self._down else None
+                answers.append((request, down or self._answer(request, batch)))
+            now = time.monotonic()
+            self._queue.spent(account, now - began)
+            found = None if now > until or len(answers) >= MOST_TOGETHER else self._queue.get(0.0)
+            if found is None:
+                break
+            account, request = found
         if batch.rows and not self._down:
             self._write(batch)
-        for request, answer in answers:
+        for each, answer in answers:
             if self._down and not isinstance(answer, _Fault):
                 answer = UnavailableError(f"unavailable: {self._down}")
             if isinstance(answer, _Fault):
-                request.future.set_exception(answer.error)
+                each.future.set_exception(answer.error)
             elif isinstance(answer, MarketschedError):
-                request.future.set_exception(answer)
+                each.future.set_exception(answer)
             else:
-                request.future.set_result(answer)
+                each.future.set_result(answer)
+        return request is None
 
     def _answer(self, request: _Request, batch: Batch) -> Any:
         """Return the answer to a request, or the error that is its answer."""
@@ -310,6 +310,7 @@ class LiveService:
     def _publish(self, batch: Batch) -> None:
         self.recent.extend(batch.rows)
         self.published = self.last_seq
+        self.view = market_view(self.market, self.last_seq)
         self.on_rows()
 
     def _fall(self, why: str) -> None:
@@ -370,6 +371,7 @@ class LiveService:
         self.last_seq, self.last_digest = played.seq, played.digest
         self.tokens = self.journal.tokens()
         self.published = self.last_seq
+        self.view = market_view(self.market, self.last_seq)
 
 
 class _Fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,10 +17,12 @@ import uvicorn
 
 from marketsched.live.api import make_app
 from marketsched.live.configuration import LiveConfig
+from marketsched.live.connections import Pool, connections_of
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import InvalidParameterError
 
 PORT = 8765
+SWITCH_SECONDS = 0.0005  # after which the market's thread lets the one of the connections go on
 GRACE = 3  # seconds that answers under way may take at the end
 
 
@@ -70,7 +73,7 @@ class LiveServer:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,
-            limit_concurrency=1000,
+            http=connections_of(Pool()),
             h11_max_incomplete_event_size=16 * 1024,
             ws="none",
             lifespan="off",
@@ -80,6 +83,7 @@ class LiveServer:
     def run(self) -> None:
         """Serve until the process is asked to end, or `stop` is called."""
         self._service.start()
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -171,7 +175,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
-        found.listen(512)
+        found.listen(2048)
     except BaseException:
         found.close()
         raise
