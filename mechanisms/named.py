@@ -94,7 +94,7 @@ def posted_price(
     InvalidParameterError
         If a parameter, or a key of a mapping, is unknown or out of range.
     """
-    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism  # scenarios are checked without numba
 
     if seed is not None and rng is not None:
         raise InvalidParameterError("seed and rng are both given: expected one of them")
@@ -162,7 +162,7 @@ def first_come(
     InvalidParameterError
         If a parameter is unknown or out of range, or the prices are not one flat price.
     """
-    from marketsched.mechanisms.auctions.first_come import FirstCome
+    from marketsched.mechanisms.auctions.first_come import FirstCome  # scenarios are checked without numba
 
     return FirstCome(
         capacity,

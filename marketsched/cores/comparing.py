@@ -20,15 +20,15 @@ import pandas as pd
 
 from marketsched.comparisons.contest import Found, Tell
 from marketsched.config.scenario import Scenario
-from marketsched.cores.playing import Played, jobs_table, play, policy_rows, slots_table
-from marketsched.cores.sections.labels import Column
+from marketsched.cores.playing import PlayedPolicy, jobs_table, play, policy_rows, slots_table
+from marketsched.cores.sections.labels import FigureColumn
 from marketsched.cores.worlds.world import Reference
 from marketsched.mechanisms.allocation.regret import fitted_growth
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord
 from marketsched.results.paired_statistics import CONFIDENCE, Spread, ratio_of_means, spread
 
 if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import World
+    from marketsched.cores.worlds.world import CoreWorld
 
 
 _OF_MEANS = ("ratio_of_means", "ratio_of_means_low", "ratio_of_means_high")
@@ -94,7 +94,7 @@ class PolicyContest:
 
 
 def policies_table(
-    runs: pd.DataFrame, policies: Sequence[str], exponents: pd.DataFrame, columns: Sequence[Column]
+    runs: pd.DataFrame, policies: Sequence[str], exponents: pd.DataFrame, columns: Sequence[FigureColumn]
 ) -> pd.DataFrame:
     """Return one row per policy over all seeds.
 
@@ -124,7 +124,7 @@ def policies_table(
     return table.merge(exponents, on="policy", how="left")
 
 
-def _row(runs: pd.DataFrame, columns: Sequence[Column], leading: str) -> dict[str, Any]:
+def _row(runs: pd.DataFrame, columns: Sequence[FigureColumn], leading: str) -> dict[str, Any]:
     first = runs.iloc[0]
     row: dict[str, Any] = {name: first[name] for name in ("policy", "observes", "rules")}
     row["runs"] = len(runs)
@@ -186,7 +186,7 @@ def horizons_of(slots: int) -> list[int]:
 
 
 def _regret_rows(
-    world: World, seed: int, played: Sequence[Played], references: Mapping[int, Reference]
+    world: CoreWorld, seed: int, played: Sequence[PlayedPolicy], references: Mapping[int, Reference]
 ) -> list[dict[str, Any]]:
     """Return the regret of every policy at every horizon of one world.
 

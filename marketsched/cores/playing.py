@@ -17,7 +17,7 @@ import pandas as pd
 
 from marketsched.config.scenario import Scenario
 from marketsched.cores.sections.policies import PolicyChoice
-from marketsched.cores.worlds.world import Outcome, Reference, World
+from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
 from marketsched.play.running import Progress, versions
 from marketsched.results.paired_statistics import ratio
@@ -25,13 +25,13 @@ from marketsched.results.result import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedPolicy:
     """One policy's record, what else its core tells of it, and how long it took."""
 
     choice: PolicyChoice
     record: SlotRecord
     seconds: float
-    outcome: Outcome
+    outcome: PolicyOutcome
 
 
 def run_policies(
@@ -58,7 +58,7 @@ def run_policies(
     world = core.world(seed, data=data)
     total = len(choices) * world.slots
     tell = progress or (lambda done, of, what: None)
-    played: list[Played] = []
+    played: list[PlayedPolicy] = []
     best, complete = Reference(), True
     try:
         for choice in choices:
@@ -91,17 +91,17 @@ def run_policies(
     return Result("cluster", tables, summary, {**meta, "complete": complete}, {"scenario.yaml": scenario.to_yaml()})
 
 
-def play(world: World, choice: PolicyChoice, slots: int, tell: Callable[[int], None] | None = None) -> Played:
+def play(world: CoreWorld, choice: PolicyChoice, slots: int, tell: Callable[[int], None] | None = None) -> PlayedPolicy:
     """Play one policy for ``slots`` slots from the first; the time is without that of compiling its kernels."""
     play_slots(world.policy(choice, 1), world.environment(), 1)
     began = time.perf_counter()
     policy, environment = world.policy(choice, slots), world.environment()
     record = play_slots(policy, environment, slots, tell)
     seconds = time.perf_counter() - began
-    return Played(choice, record, seconds, world.outcome(policy, environment, slots))
+    return PlayedPolicy(choice, record, seconds, world.outcome(policy, environment, slots))
 
 
-def jobs_table(played: Sequence[Played]) -> pd.DataFrame:
+def jobs_table(played: Sequence[PlayedPolicy]) -> pd.DataFrame:
     """Return one row per policy and job, of a core that tells jobs apart; else an empty table."""
     tables = [each.outcome.jobs.assign(policy=each.choice.label) for each in played if each.outcome.jobs is not None]
     if not tables:
@@ -122,7 +122,9 @@ def slots_table(label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
     return pd.DataFrame({**about, **measures, "cumulative_reward": total, "average_reward": total / slots})
 
 
-def policy_rows(world: World, played: Sequence[Played], best: Reference, *, baseline: str = "") -> list[dict[str, Any]]:
+def policy_rows(
+    world: CoreWorld, played: Sequence[PlayedPolicy], best: Reference, *, baseline: str = ""
+) -> list[dict[str, Any]]:
     """Return one row per policy of one world: totals, ratios, and regret against the best there could be.
 
     Parameters

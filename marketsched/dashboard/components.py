@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from marketsched.dashboard.view import TRUTHFUL, View, view_of
+from marketsched.dashboard.view import TRUTHFUL, MarketView, view_of
 from marketsched.mechanisms.errors import MarketschedError, UnknownNameError
 from marketsched.play.hindsight import load_asked
 
@@ -23,7 +23,7 @@ PARTS = {
 }
 """Names of the parts, and their titles."""
 
-_SEEN: WeakKeyDictionary[Market, View] = WeakKeyDictionary()  # of the round a market is in: parts share it
+_SEEN: WeakKeyDictionary[Market, MarketView] = WeakKeyDictionary()  # of the round a market is in: parts share it
 
 
 def market_components(*names: str) -> list[Component]:
@@ -85,7 +85,7 @@ def _component(name: str) -> Component:
     return part
 
 
-def seen(market: Market) -> View:
+def seen(market: Market) -> MarketView:
     """Return what there is to see of a market now; it is computed once a round."""
     found = _SEEN.get(market)
     if found is None or found.round != market.round:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from marketsched.dashboard.player import Frame
 from marketsched.dashboard.session import Story
-from marketsched.dashboard.view import View
+from marketsched.dashboard.view import MarketView
 
 MOST_ROWS = 120  # of the table of starts
 
@@ -37,7 +37,7 @@ MEANINGS = {
 }
 
 
-class Number(NamedTuple):
+class StripFigure(NamedTuple):
     """One figure of the strip: what it is called, what it is, what it is measured against, and what it means."""
 
     key: str
@@ -47,7 +47,7 @@ class Number(NamedTuple):
     meaning: str = ""
 
 
-def numbers(view: View) -> tuple[Number, ...]:
+def numbers(view: MarketView) -> tuple[StripFigure, ...]:
     """Return the figures of a market, so far."""
     load = int(view.load[-1]) if view.round else 0
     welfare = float(view.welfare[-1]) if view.round else 0.0
@@ -70,7 +70,7 @@ def numbers(view: View) -> tuple[Number, ...]:
         ("revenue", "revenue", amount(revenue), of_welfare),
         ("price", "price, next round", price, per),
     )
-    return tuple(Number(*figure, MEANINGS[figure[0]]) for figure in figures)
+    return tuple(StripFigure(*figure, MEANINGS[figure[0]]) for figure in figures)
 
 
 def state(frame: Frame) -> str:
@@ -88,7 +88,7 @@ def state(frame: Frame) -> str:
     return f"paused after round {view.round:,} of {view.horizon:,}{pending}"
 
 
-def bound_rows(view: View) -> list[tuple[str, ...]]:
+def bound_rows(view: MarketView) -> list[tuple[str, ...]]:
     """Return welfare, the bound and the share by now, and the bound at the end."""
     welfare = float(view.welfare[-1]) if view.round else 0.0
     share = view.share_of_bound
@@ -101,7 +101,7 @@ def bound_rows(view: View) -> list[tuple[str, ...]]:
     return rows
 
 
-def group_rows(view: View) -> list[tuple[str, ...]]:
+def group_rows(view: MarketView) -> list[tuple[str, ...]]:
     """Return strategy, owners, jobs, completed, and mean utility with its interval."""
     return [
         (
@@ -155,7 +155,7 @@ def amount(credits: float) -> str:
     return f"{credits:,.0f}" if abs(credits) >= 1000 else f"{credits:.2f}"
 
 
-def _price_now(view: View) -> str:
+def _price_now(view: MarketView) -> str:
     if math.isnan(view.price):
         return "none"
     return "sold out" if math.isinf(view.price) else amount(view.price)

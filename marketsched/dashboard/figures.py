@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 from numpy.typing import NDArray
 
 from marketsched.dashboard.session import Story
-from marketsched.dashboard.view import View
+from marketsched.dashboard.view import MarketView
 
 INK, PAGE_INK = "#010203", "currentColor"  # stands for the page's text colour; nothing else is of that colour
 # Hue is never alone: what the colour-blind may confuse also differs in its line or mark.
@@ -71,7 +71,7 @@ class Pictures:
     story: str = ""
 
 
-def pictures(view: View | None, story: Story | None) -> Pictures:
+def pictures(view: MarketView | None, story: Story | None) -> Pictures:
     """Draw all figures of a market and of the job that is looked at."""
     if view is None:
         return Pictures()
@@ -79,13 +79,13 @@ def pictures(view: View | None, story: Story | None) -> Pictures:
     return Pictures(*market, "" if story is None else _story_figure(story))
 
 
-def figure(view: View, name: str) -> str:
+def figure(view: MarketView, name: str) -> str:
     """Draw one figure of a market, by its name in `Pictures`."""
     draw = {"load": _load_figure, "prices": _price_figure, "welfare": _welfare_figure, "utilities": utility_figure}
     return draw[name](view)
 
 
-def _load_figure(view: View) -> str:
+def _load_figure(view: MarketView) -> str:
     """Draw load against capacity, what is promised for the rounds to come, and every removal."""
 
     def draw(axes: Axes) -> None:
@@ -114,7 +114,7 @@ def _load_figure(view: View) -> str:
     return _svg("load", draw)
 
 
-def _price_figure(view: View) -> str:
+def _price_figure(view: MarketView) -> str:
     """Draw the price of a node-round: round of asking across, rounds ahead up; '' without prices."""
     surface = _coloured(view.surface)
     if surface is None:
@@ -143,7 +143,7 @@ def _price_figure(view: View) -> str:
     return _svg("prices", draw)
 
 
-def _welfare_figure(view: View) -> str:
+def _welfare_figure(view: MarketView) -> str:
     """Draw welfare and revenue so far under the bound on every schedule."""
 
     def draw(axes: Axes) -> None:
@@ -161,7 +161,7 @@ def _welfare_figure(view: View) -> str:
     return _svg("welfare", draw)
 
 
-def utility_figure(view: View) -> str:
+def utility_figure(view: MarketView) -> str:
     """Draw the utility of an average owner of each strategy, with 95 % intervals at the last round."""
 
     def draw(axes: Axes) -> None:
@@ -260,7 +260,7 @@ def _from_zero(values: Any) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.asarray(values, dtype=np.float64)])
 
 
-def rounds_across(view: View) -> int:
+def rounds_across(view: MarketView) -> int:
     """Return how many rounds a figure shows: half as many again and again, while all that happened fits in."""
     shown = float(view.horizon)
     while shown / 2.0 >= max(FEWEST_ROUNDS, 1.2 * view.round):
@@ -268,7 +268,7 @@ def rounds_across(view: View) -> int:
     return math.ceil(shown)
 
 
-def _time_axis(axes: Axes, view: View, label: str) -> None:
+def _time_axis(axes: Axes, view: MarketView, label: str) -> None:
     shown = rounds_across(view)
     axes.set_xlim(0, shown)
     axes.set_xlabel("round" if shown == view.horizon else f"round (of {view.horizon:,})")

@@ -30,7 +30,7 @@ MOST_TYPED = 200  # characters
 
 
 @dataclass
-class Served:
+class Serving:
     """What is served: set once, before the first visitor."""
 
     scenario: Scenario | None = None
@@ -39,14 +39,14 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownFrame:
     """A frame, and its figures."""
 
     frame: Frame = field(default_factory=Frame)
     figures: Pictures = field(default_factory=Pictures)
 
 
-SERVED = Served()
+SERVED = Serving()
 STYLE = (Path(__file__).parent / "assets" / "page.css").read_text(encoding="utf-8")
 PLAYERS: WeakSet[Player] = WeakSet()  # of all visitors, for whoever ends the server
 
@@ -58,7 +58,7 @@ def Page() -> None:
     assert scenario is not None, "SERVED.scenario is set before the server starts"
     first = solara.use_memo(lambda: first_form(scenario, SERVED.seed), [])
     form, set_form = solara.use_state(first)
-    shown, set_shown = solara.use_state(Shown())
+    shown, set_shown = solara.use_state(ShownFrame())
     wanted_job, set_wanted_job = solara.use_state("")
     player = solara.use_ref(None)
 
@@ -71,7 +71,7 @@ def Page() -> None:
         visit = get_current_context().lock
 
         def show(frame: Frame) -> None:
-            fresh = Shown(frame, pictures(frame.view, frame.story))
+            fresh = ShownFrame(frame, pictures(frame.view, frame.story))
             with visit:
                 set_shown(fresh)
 
@@ -200,7 +200,7 @@ def Trouble(error: str) -> None:
 
 
 @solara.component
-def Market(shown: Shown) -> None:
+def Market(shown: ShownFrame) -> None:
     """Show the figures of the market."""
     view = shown.frame.view
     if view is None:
@@ -243,7 +243,7 @@ def Panel(title: str, name: str, figure: str, otherwise: str = "") -> None:
 
 
 @solara.component
-def Explanation(shown: Shown, wanted: str, choose: Callable[[object], None]) -> None:
+def Explanation(shown: ShownFrame, wanted: str, choose: Callable[[object], None]) -> None:
     """Say why a job was placed where it was."""
     frame, story = shown.frame, shown.frame.story
     if frame.view is None:

@@ -18,7 +18,7 @@ from os import PathLike
 from marketsched.config.scenario import Scenario
 from marketsched.dashboard.session import Session, Story
 from marketsched.dashboard.settings import Settings
-from marketsched.dashboard.view import View
+from marketsched.dashboard.view import MarketView
 from marketsched.mechanisms.errors import MarketschedError
 
 FRAME_SECONDS = 0.15  # between two pictures while playing, so that a browser keeps up
@@ -53,7 +53,7 @@ class Frame:
         Of the market that is looked at.
     """
 
-    view: View | None = None
+    view: MarketView | None = None
     building: bool = False
     bounding: bool = False
     playing: bool = False
@@ -269,7 +269,7 @@ class Player:
         self._show(Frame(view, building, bounding, playing, error, story, missing, session.settings, stepping))
 
 
-def _newest_story(session: Session, view: View) -> Story | None:
+def _newest_story(session: Session, view: MarketView) -> Story | None:
     """Return the newest story there is most to tell of: a start was chosen, in the case that came about."""
     best, told = None, -1
     for name, _ in view.recent:

@@ -21,7 +21,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.dashboard.bound import bound_by_round
 from marketsched.dashboard.reasons import Reason, WatchedMechanism
 from marketsched.dashboard.settings import Settings, apply, check_rounds
-from marketsched.dashboard.view import TRUTHFUL, View, view_of
+from marketsched.dashboard.view import TRUTHFUL, MarketView, view_of
 from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.hindsight import load_asked
@@ -99,7 +99,7 @@ class Session:
         prices = dual_bound(jobs, setup.capacity, setup.horizon).prices
         self._bound = bound_by_round(jobs, setup.capacity, prices)
 
-    def view(self) -> View:
+    def view(self) -> MarketView:
         """Return what there is to see now."""
         return view_of(
             self.market,

@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class MarketView:
     """A market at the end of a round. Arrays over rounds have shape (n_rounds,), round 1 first.
 
     Attributes
@@ -118,7 +118,7 @@ def view_of(
     asked: float,
     strategies: Mapping[str, str],
     bound: NDArray[np.float64] | None,
-) -> View:
+) -> MarketView:
     """Return what there is to see of ``market``.
 
     Parameters
@@ -130,15 +130,15 @@ def view_of(
     mechanism : str
         What it is called.
     asked : float
-        See `View`.
+        See `MarketView`.
     strategies : mapping of str
         Owner: what its strategy is called.
     bound : ndarray of float, shape (horizon,), or None
-        See `View`.
+        See `MarketView`.
     """
     rounds, now = result.rounds, market.round
     money = _money_by_round(result.events, now)
-    return View(
+    return MarketView(
         mechanism=mechanism,
         round=now,
         horizon=market.setup.horizon,

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.paired_statistics import ratio_of_means, spread
 
-Kind = Literal["number", "above", "below", "at most", "at least"]
+ClaimKind = Literal["number", "above", "below", "at most", "at least"]
 Verdict = Literal["reproduced", "same direction", "not decided", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
@@ -61,7 +61,7 @@ class Claim:
 
     quantity: str
     source: str
-    kind: Kind
+    kind: ClaimKind
     value: float
     neutral: float
     rounding: float = 0.0
@@ -81,7 +81,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckedClaim:
     """One claim and what came out."""
 
     claim: Claim
@@ -111,7 +111,7 @@ class Row:
 
 
 def verdict(
-    kind: Kind, paper: float, low: float, high: float, *, neutral: float = 1.0, rounding: float = 0.0
+    kind: ClaimKind, paper: float, low: float, high: float, *, neutral: float = 1.0, rounding: float = 0.0
 ) -> Verdict:
     """Return the verdict on one claim.
 
@@ -173,7 +173,7 @@ def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:
     return f"the effect is {size} here; {single}"
 
 
-def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> Row:
+def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> CheckedClaim:
     """Return the row of a ratio of means over paired seeds, with its interval.
 
     Parameters
@@ -186,25 +186,25 @@ def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> Row:
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     found = ratio_of_means(a, b, confidence=CONFIDENCE)
     if not (b > 0).all():  # resamples might have no ratio
-        return Row(claim, Measured(found.value, math.nan, math.nan, math.nan, math.nan, b.size))
+        return CheckedClaim(claim, Measured(found.value, math.nan, math.nan, math.nan, math.nan, b.size))
     single = a / b
-    return Row(claim, Measured(*found, float(single.min()), float(single.max()), b.size))
+    return CheckedClaim(claim, Measured(*found, float(single.min()), float(single.max()), b.size))
 
 
-def mean_row(claim: Claim, values: ArrayLike) -> Row:
+def mean_row(claim: Claim, values: ArrayLike) -> CheckedClaim:
     """Return the row of a mean over seeds, with Student's interval."""
     x = np.asarray(values, dtype=np.float64)
     if not np.isfinite(x).all():
         raise InvalidParameterError(f"{claim.quantity}: {x.tolist()}: expected finite numbers")
     found = spread(x, CONFIDENCE)
-    return Row(claim, Measured(found.mean, found.low, found.high, found.least, found.most, x.size))
+    return CheckedClaim(claim, Measured(found.mean, found.low, found.high, found.least, found.most, x.size))
 
 
-def exact_row(claim: Claim, value: float, cases: int = 1) -> Row:
+def exact_row(claim: Claim, value: float, cases: int = 1) -> CheckedClaim:
     """Return the row of a figure that is known without sampling: its interval is a point."""
-    return Row(claim, Measured(value, value, value, value, value, cases))
+    return CheckedClaim(claim, Measured(value, value, value, value, value, cases))
 
 
-def interval_row(claim: Claim, value: float, low: float, high: float, cases: int) -> Row:
+def interval_row(claim: Claim, value: float, low: float, high: float, cases: int) -> CheckedClaim:
     """Return the row of a figure whose interval was found otherwise."""
-    return Row(claim, Measured(value, low, high, math.nan, math.nan, cases))
+    return CheckedClaim(claim, Measured(value, low, high, math.nan, math.nan, cases))

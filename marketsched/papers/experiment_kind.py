@@ -14,10 +14,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.kinds import Chapters, Kind
+from marketsched.results.kinds import Chapters, ResultKind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result, load
-from marketsched.results.views import Shown, told
+from marketsched.results.views import ShownTable, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ SIGNS = {"number": "", "above": "> ", "below": "< ", "at most": "<= ", "at least
 MARKERS = {"number": "D", "above": ">", "at least": ">", "below": "<", "at most": "<"}
 
 
-class ExperimentKind(Kind):
+class ExperimentKind(ResultKind):
     """Tables ``table``, one row per claim, ``lines``, what is drawn, and ``runs`` behind them."""
 
     title = "experiment of a paper"
@@ -52,7 +52,7 @@ class ExperimentKind(Kind):
         return {"All columns": result.table.drop(columns="experiment"), **every}
 
 
-class ReproducedKind(Kind):
+class ReproducedKind(ResultKind):
     """Several experiments: ``table`` has the claims of all; ``meta["headlines"]`` says how each was run."""
 
     title = "reproduction of papers"
@@ -191,7 +191,7 @@ def _claims_drawn(ax: Axes, claims: pd.DataFrame) -> None:
     ax.set_title("claims")
 
 
-def _overview(experiments: Sequence[Result]) -> list[Shown]:
+def _overview(experiments: Sequence[Result]) -> list[ShownTable]:
     """Return the counts of verdicts: of every paper and of all, then of every experiment."""
     papers: dict[str, list[int]] = {}
     lines = []
@@ -209,8 +209,8 @@ def _overview(experiments: Sequence[Result]) -> list[Shown]:
     words = ("claims", *COLOURS)
     above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
     return [
-        Shown("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
-        Shown(
+        ShownTable("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
+        ShownTable(
             "Experiments",
             ("", "shows", "sizes", "seeds", *words),
             (*[False] * 3, *[True] * (1 + len(words))),

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from marketsched.papers.claims import CONFIDENCE, Claim, Row, exact_row, interval_row, mean_row
+from marketsched.papers.claims import CONFIDENCE, CheckedClaim, Claim, exact_row, interval_row, mean_row
 from marketsched.papers.markets import (
     HORIZON,
     best_reservations,
@@ -57,7 +57,7 @@ def _truthfulness(bench: Bench) -> Found:
     return Found(rows, [Panel("gain from lying", "seed", "credits", lines)], text, table[kept])
 
 
-def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> Row:
+def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> CheckedClaim:
     claim = Claim(text, "Theorem 3.2", kind, 0.0, 0.0, why="a short search may find nothing")
     return exact_row(claim, float(table[column].to_numpy().max()), len(table))  # NaN, where one was not audited
 
@@ -69,7 +69,7 @@ def _ratio(bench: Bench) -> Found:
     """E[OPT] / E[welfare] against what the theorems allow."""
     from marketsched.comparisons.comparing import compare
 
-    rows: list[Row] = []
+    rows: list[CheckedClaim] = []
     tables = []
     cases = (
         ("arrivals certain", True, ("exponential",), "Theorem 5.1"),
@@ -114,7 +114,7 @@ def _lemma_43(bench: Bench) -> Found:
     from marketsched.mechanisms.posted.guarantees import failure_tail, overload_probability
 
     capacity, delay, delta = (400, 20, 0.05) if bench.full else (100, 10, 0.2)
-    rows: list[Row] = []
+    rows: list[CheckedClaim] = []
     tables, lines = [], []
     for epsilon, capped in ((0.3, True), (0.4, False)):
         found = []
@@ -141,7 +141,7 @@ def _lemma_43(bench: Bench) -> Found:
     return Found(rows, [panel], f"{capacity} nodes, {HORIZON} rounds", pd.concat(tables, ignore_index=True))
 
 
-def _share_row(claim: Claim, shares: NDArray[np.float64]) -> Row:
+def _share_row(claim: Claim, shares: NDArray[np.float64]) -> CheckedClaim:
     """Return the row of a mean share; its interval holds for rare events, too, which Student's does not."""
     from marketsched.truthfulness.searches.betting import mean_interval
 
@@ -155,7 +155,7 @@ def _sampling(bench: Bench) -> Found:
     from marketsched.mechanisms.posted.guarantees import sample_size
 
     eta, markets = 0.1, 40 if bench.full else 10
-    rows: list[Row] = []
+    rows: list[CheckedClaim] = []
     points = []
     for gamma in (0.1, 0.05):
         samples = sample_size(gamma, eta, max_delay=4, max_duration=2)

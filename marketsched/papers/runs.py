@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.papers.claims import Claim, Row, ratio_row
+from marketsched.papers.claims import CheckedClaim, Claim, ratio_row
 from marketsched.results.paired_statistics import spread
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Panel:
 class Found:
     """What an experiment hands back: claims with what came out, panels, and what was run in one line."""
 
-    rows: list[Row]
+    rows: list[CheckedClaim]
     panels: list[Panel]
     sizes: str
     runs: pd.DataFrame
@@ -164,7 +164,9 @@ def best_of(found: Comparison, policies: Sequence[str]) -> Array:
     return np.asarray(np.max([totals(found, policy) for policy in policies], axis=0), dtype=np.float64)
 
 
-def leads(quantity: str, source: str, found: Comparison, lead: str, others: Sequence[str], why: str = "") -> Row:
+def leads(
+    quantity: str, source: str, found: Comparison, lead: str, others: Sequence[str], why: str = ""
+) -> CheckedClaim:
     """Return the row of "performs best": the best other policy of each seed over the leading one is below 1."""
     claim = Claim(quantity, source, "below", 1.0, 1.0, why=why)
     return ratio_row(claim, best_of(found, others), totals(found, lead))
@@ -172,7 +174,7 @@ def leads(quantity: str, source: str, found: Comparison, lead: str, others: Sequ
 
 def rises(
     quantity: str, source: str, before: Array, after: Array, scale: Array, *, falls: bool = False, why: str = ""
-) -> Row:
+) -> CheckedClaim:
     """Return the row of "increases" (or "decreases"): the change in shares of ``scale``, seed by seed."""
     claim = Claim(quantity, source, "below" if falls else "above", 0.0, 0.0, why=why)
     return ratio_row(claim, after - before, scale)

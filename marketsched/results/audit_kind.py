@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from rich.console import Group
 from rich.text import Text
 
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount, plain_table
@@ -40,7 +40,7 @@ PROMISES = {
 }
 
 
-class AuditKind(Kind):
+class AuditKind(ResultKind):
     """Tables ``tried``, ``lies`` and ``certificates-LABEL``; one row of the summary per mechanism."""
 
     title = "audit of truthfulness"

@@ -7,7 +7,7 @@ import math
 from rich.console import Group
 from rich.text import Text
 
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table
 
@@ -23,7 +23,7 @@ WORDS = {
 }
 
 
-class ConductKind(Kind):
+class ConductKind(ResultKind):
     """Table ``gains``; one row of the summary per mechanism and conduct."""
 
     title = "gains of conduct outside the model"

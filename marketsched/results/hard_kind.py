@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
 from marketsched.results.views import amount, flat, plain_table, ratio_text
@@ -21,7 +21,7 @@ def instance_file(label: str) -> str:
     return f"hard-{file_name(label)}.yaml"
 
 
-class HardKind(Kind):
+class HardKind(ResultKind):
     """No tables; of each mechanism its figures in the summary, and its instance among the texts."""
 
     title = "search for hard instances"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from html import escape
 
 from marketsched.results.result import Result
-from marketsched.results.views import Shown, frame_table, parts_of_view
+from marketsched.results.views import ShownTable, frame_table, parts_of_view
 
 DPI = 60  # of a figure 12 inches wide: 720 pixels
 MOST_ROWS = 12  # of a table that no view shows
@@ -29,7 +29,7 @@ def notebook_html(result: Result, drawn: bool) -> str:
     return "<div>" + "\n".join(found) + picture + "</div>"
 
 
-def _table(table: Shown) -> str:
+def _table(table: ShownTable) -> str:
     def line(cells: Iterable[str], tag: str) -> str:
         sides = ("right" if numeric else "left" for numeric in table.numeric)
         told = (f'<{tag} style="text-align:{side}">{escape(x)}</{tag}>' for side, x in zip(sides, cells, strict=True))

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from marketsched.mechanisms.registry import get, names
 from marketsched.results.html import notebook_html
 from marketsched.results.result import Result
-from marketsched.results.views import Shown
+from marketsched.results.views import ShownTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Group
 
 
-class Kind:
+class ResultKind:
     """A kind of results nothing is known of; the base of all others.
 
     Attributes
@@ -109,7 +109,7 @@ class Chapters:
     """
 
     head: str
-    tables: Sequence[Shown]
+    tables: Sequence[ShownTable]
     notes: Sequence[str]
     parts: Sequence[tuple[str, str, Result]]
 
@@ -119,7 +119,7 @@ def kind_names() -> tuple[str, ...]:
     return names("result")
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> ResultKind:
     """Return the look of a kind; of one that is not known, the plain one.
 
     Examples
@@ -127,10 +127,10 @@ def kind_of(name: str) -> Kind:
     >>> from marketsched.mechanisms.registry import register
     >>> from marketsched.results.result import Result
     >>> @register("result", "survey")
-    ... class Survey(Kind):
+    ... class Survey(ResultKind):
     ...     title = "survey of owners"
     >>> kind_of("survey").name(Result("survey"))
     'survey of owners'
     """
-    kind: type[Kind] = get("result", name if name in names("result") else "results")
+    kind: type[ResultKind] = get("result", name if name in names("result") else "results")
     return kind()

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from rich.console import Group
 from rich.text import Text
 
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import plain_table
@@ -30,7 +30,7 @@ COLUMNS = {
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))  # one per rule
 
 
-class LearningKind(Kind):
+class LearningKind(ResultKind):
     """Tables ``curves`` and ``runs``; one row of the summary per mechanism, rule and figure."""
 
     title = "market of learning owners"

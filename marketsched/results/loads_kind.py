@@ -14,7 +14,7 @@ from rich.console import Group
 from rich.text import Text
 
 from marketsched.results.answers import answer_of
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text, share_difference
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
@@ -34,7 +34,7 @@ def _flat_look(name: str) -> dict[str, Any]:
     return {"color": MUTED, "linewidth": 1.6, "linestyle": FLAT[name][1]}
 
 
-class LoadsKind(Kind):
+class LoadsKind(ResultKind):
     """Table ``runs``, one row per seed, load and mechanism; one row of the summary per load and mechanism."""
 
     title = "comparison of mechanisms by load"

@@ -38,7 +38,7 @@ MOST_COLUMNS = 4096  # across a figure, more than there are pixels
 MOST_BARS = 160  # bars across the figure; more would be thinner than a line
 
 
-class _Market(Protocol):
+class _MarketTables(Protocol):
     """What is drawn: a `Result` of kind ``market``, or the tables of a market that has been played."""
 
     @property
@@ -52,7 +52,11 @@ class _Market(Protocol):
 
 
 def run_figure(
-    result: _Market, prices: NDArray[np.floating] | None = None, *, round_seconds: float | None = None, title: str = ""
+    result: _MarketTables,
+    prices: NDArray[np.floating] | None = None,
+    *,
+    round_seconds: float | None = None,
+    title: str = "",
 ) -> Figure:
     """Draw a run: load against capacity, removals, and prices hours ahead.
 
@@ -79,7 +83,7 @@ def run_figure(
     Figure
         12 x 6.75 inches, the shape of a slide.
     """
-    clock = Clock(len(result.rounds), round_seconds)
+    clock = TimeAxis(len(result.rounds), round_seconds)
     removals = int(result.rounds[["cancelled", "evicted"]].to_numpy().sum())
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12, 6.75), facecolor="white")
@@ -109,7 +113,7 @@ def run_figure(
     return figure
 
 
-class Clock:
+class TimeAxis:
     """Rounds as minutes, hours or days, or as rounds where a round has no length."""
 
     def __init__(self, n_rounds: int, round_seconds: float | None) -> None:
@@ -154,7 +158,7 @@ class Clock:
         return MultipleLocator(next(hours for hours in (1, 2, 3, 6, 12, 24) if self.edges[-1] <= 15 * hours))
 
 
-def _draw_load(axes: Axes, result: _Market, capacity: int, clock: Clock) -> None:
+def _draw_load(axes: Axes, result: _MarketTables, capacity: int, clock: TimeAxis) -> None:
     """Stack the busy nodes by band, under the lines for capacity, promises and demand."""
     rounds = result.rounds
     handles: list[Artist] = []
@@ -199,7 +203,7 @@ def _draw_load(axes: Axes, result: _Market, capacity: int, clock: Clock) -> None
     )
 
 
-def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: Clock) -> None:
+def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: TimeAxis) -> None:
     """Hang bars of cancelled and evicted jobs from the axis above, on a log scale."""
     width = max(1, -(-clock.n_rounds // MOST_BARS))
     starts = np.arange(0, clock.n_rounds, width)
@@ -230,7 +234,7 @@ def _draw_removals(axes: Axes, rounds: pd.DataFrame, clock: Clock) -> None:
     _label_outside(axes, 0.5, "evicted", EVICTED)
 
 
-def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: Clock) -> None:
+def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: TimeAxis) -> None:
     """Draw the price of a slot by the time at which it is asked for (across) and its distance (up)."""
     legal = surface[np.isfinite(surface) & (surface > 0)]
     highest = float(legal.max())
@@ -255,7 +259,7 @@ def _draw_prices(axes: Axes, bar: Axes, surface: NDArray[np.floating], clock: Cl
     bar.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
 
 
-def _share_time(panels: Sequence[Axes], clock: Clock) -> None:
+def _share_time(panels: Sequence[Axes], clock: TimeAxis) -> None:
     """Label the time axis once, at the bottom."""
     end = float(clock.edges[-1]) if clock.n_rounds else clock.step
     panels[0].set_xlim(0, end)

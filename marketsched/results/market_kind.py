@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.tables import columns_of
 from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
 
@@ -26,7 +26,7 @@ Show = Callable[[float], str]
 ROUNDING = 1e-9  # of a welfare that is a sum in another order
 
 
-class MarketKind(Kind):
+class MarketKind(ResultKind):
     """A market: tables ``events``, ``jobs``, ``rounds``, and ``prices`` where prices moved."""
 
     title = "market run"
@@ -46,7 +46,7 @@ class MarketKind(Kind):
 
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
-        drawn = _Drawn(columns_of(result.tables, "jobs", DRAWN), result.rounds, result.summary)
+        drawn = _DrawnTables(columns_of(result.tables, "jobs", DRAWN), result.rounds, result.summary)
         return {"figure": run_figure(drawn, prices, round_seconds=result.meta.get("round_seconds"), title=title)}
 
     def details(self, result: Result) -> Mapping[str, Any]:
@@ -63,7 +63,7 @@ def _users(result: Result) -> list[Any]:
     return users_view(waits_table(result.jobs, length), length)
 
 
-class _Drawn(NamedTuple):
+class _DrawnTables(NamedTuple):
     """What the figure shows of a result."""
 
     jobs: pd.DataFrame

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.answers import answer_of
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
@@ -34,7 +34,7 @@ BOUNDS = {
 FAR = 3.0  # a promised constant more than so many times the largest ratio is told in words, not drawn
 
 
-class MechanismsKind(Kind):
+class MechanismsKind(ResultKind):
     """Table ``runs``, one row per seed and mechanism; one row of the summary per mechanism."""
 
     title = "comparison of mechanisms"

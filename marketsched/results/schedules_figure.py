@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from marketsched.results.market_figure import BLUES, Clock
+from marketsched.results.market_figure import BLUES, TimeAxis
 from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look, short
 from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
 
@@ -44,7 +44,7 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
     """
     names = list(dict.fromkeys(schedules["mechanism"]))
     rounds = min(int(about["rounds"]), int(about["last_birth"]) + WINDOW)
-    clock = Clock(rounds, about["round_seconds"])
+    clock = TimeAxis(rounds, about["round_seconds"])
     width = -(-rounds // MOST_POINTS)
     with matplotlib.rc_context(STYLE):
         lines = -(-len(names) // 4)
@@ -104,7 +104,7 @@ def gantt_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: str) 
     names = list(dict.fromkeys(schedules["mechanism"]))
     length = min(WINDOW, int(about["rounds"]))
     first = busiest_window(schedules, length, int(about["rounds"]))
-    clock = Clock(int(about["rounds"]), about["round_seconds"])
+    clock = TimeAxis(int(about["rounds"]), about["round_seconds"])
     rows = -(-len(names) // ACROSS)
     with matplotlib.rc_context(STYLE):
         height = 1.55 + 2.3 * rows

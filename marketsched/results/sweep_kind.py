@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marketsched.config.strict_yaml import dump_yaml
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
 from marketsched.results.views import cell, plain_table, told
@@ -36,7 +36,7 @@ MOST_MEASURES, MOST_GROUPS, MOST_DRAWN, MOST_DOCUMENTS = 5, 200, 30, 12
 FIXED = ("case", "scenario", "seed", "run", "status", "error", "policy", "observes", "rules")
 
 
-class SweepKind(Kind):
+class SweepKind(ResultKind):
     """Table ``results``, one row for every run (and policy), as soon as the sweep has ended."""
 
     title = "sweep"

@@ -124,7 +124,7 @@ def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Ta
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTable:
     """A table of words for a page or a notebook. ``numeric``: per column, whether it is aligned to the right."""
 
     title: str
@@ -167,7 +167,7 @@ def cell(name: str, value: Any) -> str:
     return str(value) if whole and name in {"seed", "case", "value"} else told(value)
 
 
-def frame_table(title: str, frame: pd.DataFrame) -> Shown:
+def frame_table(title: str, frame: pd.DataFrame) -> ShownTable:
     """Return the first rows of a data frame; its note says how many there are if not all are shown."""
     shown = frame.head(MOST_ROWS)
     names = [str(name) for name in frame.columns]
@@ -175,20 +175,20 @@ def frame_table(title: str, frame: pd.DataFrame) -> Shown:
     rows = tuple(tuple(cell(name, x) for name, x in zip(names, row, strict=True)) for row in zip(*values, strict=True))
     numeric = tuple(frame[name].dtype.kind in "iufb" for name in frame.columns)
     note = f"the first {MOST_ROWS:,} of {len(frame):,} rows" if len(frame) > MOST_ROWS else ""
-    return Shown(title, tuple(names), numeric, rows, note)
+    return ShownTable(title, tuple(names), numeric, rows, note)
 
 
-def _turned_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
+def _turned_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> ShownTable:
     """Return a data frame of few rows with a line for each of its columns; ``by`` names the rows."""
     heads = tuple(", ".join(cell(name, row[name]) for name in by) for row in frame[list(by)].to_dict(orient="records"))
     lines = []
     for name in frame.columns:
         if name not in by and frame[name].notna().any():
             lines.append((str(name), *(cell(str(name), value) for value in frame[name].tolist())))
-    return Shown(title, ("", *heads), (False, *(True for _ in heads)), tuple(lines))
+    return ShownTable(title, ("", *heads), (False, *(True for _ in heads)), tuple(lines))
 
 
-def summary_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
+def summary_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> ShownTable:
     """Return all figures of a summary, turned on its side if it has many columns and few rows."""
     by = [name for name in by if name in frame]
     if by and len(frame) <= ACROSS < len(frame.columns):
@@ -196,10 +196,10 @@ def summary_table(title: str, frame: pd.DataFrame, by: Sequence[str]) -> Shown:
     return frame_table(title, frame)
 
 
-def pairs_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Shown:
+def pairs_table(title: str, pairs: Iterable[tuple[str, Any]]) -> ShownTable:
     """Return names and values, one pair a line."""
     rows = tuple((name, cell(name, value)) for name, value in pairs)
-    return Shown(title, ("", ""), (False, True), rows)
+    return ShownTable(title, ("", ""), (False, True), rows)
 
 
 def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
@@ -210,7 +210,7 @@ def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
     return leaves
 
 
-def parts_of_view(view: Any) -> tuple[str, list[Shown], list[str]]:
+def parts_of_view(view: Any) -> tuple[str, list[ShownTable], list[str]]:
     """Return headline, tables and remarks of what a command prints; columns without a word are left out.
 
     A page and a notebook then say what the terminal said: the same rows, the same roundings.
@@ -227,9 +227,9 @@ def parts_of_view(view: Any) -> tuple[str, list[Shown], list[str]]:
     return head, tables, notes
 
 
-def _shown(table: Table) -> Shown:
+def _shown(table: Table) -> ShownTable:
     columns = [(column, [str(each) for each in column.cells]) for column in table.columns]
     kept = [(column, cells) for column, cells in columns if any(cells)]
     titles = tuple(str(column.header).replace("\n", " ") for column, _ in kept)
     numeric = tuple(column.justify == "right" for column, _ in kept)
-    return Shown("", titles, numeric, tuple(zip(*(cells for _, cells in kept), strict=True)))
+    return ShownTable("", titles, numeric, tuple(zip(*(cells for _, cells in kept), strict=True)))

@@ -39,18 +39,20 @@ class WaitingJob:
         The most rounds it may run; then it is evicted.
     mean : float
         Expected duration, rounds.
+    last_start : int
+        The last round in which a start can be worth anything, of markets that note it.
     worth : ndarray of float or None
         What starts in rounds ``arrival``, ``arrival + 1``, ... are expected to bring, credits.
     agreed : object
         What `serve` noted for `charge`.
     """
 
-    __slots__ = ("agreed", "arrival", "job", "limit", "mean", "order", "owner", "sow", "start", "worth")
+    __slots__ = ("agreed", "arrival", "job", "last_start", "limit", "mean", "order", "owner", "sow", "start", "worth")
 
     def __init__(self, job: JobId, order: int, sow: StatementOfWork, owner: Hashable = None) -> None:
         self.job, self.order, self.sow = job, order, sow
         self.owner = job if owner is None else owner
-        self.arrival = self.start = NOT_YET
+        self.arrival = self.start = self.last_start = NOT_YET
         self.limit, self.mean = 0, 0.0
         self.worth: NDArray[np.float64] | None = None
         self.agreed: Any = None

@@ -43,7 +43,7 @@ class ConservativeBackfill(QueueScheduler):
         now, before = self.round, self.reserved
         widths = np.array([x.sow.concurrency for x in waiting], dtype=np.int64)
         lengths = np.array([x.agreed for x in waiting], dtype=np.int64)
-        ends_at = [int(x.mean) if self.drop_hopeless else self.horizon for x in waiting]
+        ends_at = [x.last_start if self.drop_hopeless else self.horizon for x in waiting]
         latest = np.array(ends_at, dtype=np.int64) - now
         planned = np.array([before.get(x.job, now - 1) - now for x in waiting], dtype=np.int64)
         free = np.full(max(0, int(latest.max())) + int(lengths.max()) + 1, self.capacity, dtype=np.int64)

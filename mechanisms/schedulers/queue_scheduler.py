@@ -67,7 +67,7 @@ class QueueScheduler(ArrivalMarket):
         durations = self._announced(x, signal)
         wall_time = min(int(durations.max()), self.max_duration)
         x.agreed, x.limit = wall_time, wall_time if self.kill else self.max_duration
-        x.mean = float(self.limits.last_useful_completion(x.sow) - int(durations.min()))
+        x.last_start = self.limits.last_useful_completion(x.sow) - int(durations.min())
 
     def charge(self, x: WaitingJob) -> float:
         """Nobody pays."""
@@ -79,7 +79,7 @@ class QueueScheduler(ArrivalMarket):
         return law.durations[law.points_of(self.round, signal)] if revealed is None else np.array([revealed])
 
     def _hopeless(self, x: WaitingJob) -> bool:
-        return self.drop_hopeless and self.round > x.mean
+        return self.drop_hopeless and self.round > x.last_start
 
     def _ends(self) -> list[tuple[int, int]]:
         """Return (first round without it, nodes) of every running job, by wall time."""

@@ -24,7 +24,7 @@ from marketsched.cores.agents.reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.cores.audit.auditing import COLUMNS, Case, core_lies_table, published_cases
+from marketsched.cores.audit.auditing import COLUMNS, AuditCase, core_lies_table, published_cases
 from marketsched.cores.audit.searching import score_lie, search_core_lies
 from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import (
@@ -243,9 +243,9 @@ def test_the_same_seed_finds_the_same_and_progress_counts():
 
 def test_the_table_has_a_row_per_case_and_family():
     cases = [
-        Case("ogasched", "ogasched", "none", PortWorld(slots=5)),
-        Case("esdp", "cucb", "displaced utility", ChannelWorld("cucb", "displaced utility", 5)),
-        Case("opm", "opm", "spending", JobWorld("opm", "spending", 5)),
+        AuditCase("ogasched", "ogasched", "none", PortWorld(slots=5)),
+        AuditCase("esdp", "cucb", "displaced utility", ChannelWorld("cucb", "displaced utility", 5)),
+        AuditCase("opm", "opm", "spending", JobWorld("opm", "spending", 5)),
     ]
     table = core_lies_table(cases, search_worlds=4, fresh_worlds=20)
     assert tuple(table.columns) == COLUMNS

@@ -56,7 +56,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class AuditCase:
     """A policy with a payment, and its family of worlds."""
 
     core: str
@@ -65,7 +65,7 @@ class Case:
     world: World
 
 
-def published_cases() -> list[Case]:
+def published_cases() -> list[AuditCase]:
     """Return the cases of the product's own table: every core with and without payments, and the policies beside it."""
     makers: list[tuple[str, Callable[[str, str], World], list[tuple[str, str]]]] = [
         (
@@ -106,7 +106,7 @@ def published_cases() -> list[Case]:
             ],
         ),
     ]
-    return [Case(core, *pair, make(*pair)) for core, make, pairs in makers for pair in pairs]
+    return [AuditCase(core, *pair, make(*pair)) for core, make, pairs in makers for pair in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def audit_cores(
     choices = base.cluster.choices(policies)
     world = base.cluster.world(seed, data=data)
     cases = [
-        Case(base.cluster.core, choice.label, payment, ScenarioGames(base.cluster, choice, payment, data))
+        AuditCase(base.cluster.core, choice.label, payment, ScenarioGames(base.cluster, choice, payment, data))
         for choice in choices
         for payment in world.payments(choice)
     ]
@@ -216,7 +216,7 @@ def audit_published(
 
 
 def _audited(
-    cases: Sequence[Case],
+    cases: Sequence[AuditCase],
     about: dict[str, Any],
     files: dict[str, str],
     *,
@@ -231,7 +231,7 @@ def _audited(
 
 
 def core_lies_table(
-    cases: Sequence[Case] | None = None,
+    cases: Sequence[AuditCase] | None = None,
     *,
     search_worlds: int = 16,
     fresh_worlds: int = 40,
@@ -282,11 +282,11 @@ def core_lies_table(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _told(case: Case, progress: Progress) -> Progress:
+def _told(case: AuditCase, progress: Progress) -> Progress:
     return lambda _, plays: progress(f"{case.core} {case.policy} {case.payment}", plays)
 
 
-def _row(case: Case, scored: ScoredLie) -> tuple[object, ...]:
+def _row(case: AuditCase, scored: ScoredLie) -> tuple[object, ...]:
     return (
         case.core,
         case.policy,

@@ -19,7 +19,7 @@ import pandas as pd
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.mechanisms.allocation.slot_loop import Policy, play_slots
-from marketsched.papers.claims import Claim, Kind, Row, mean_row, ratio_row
+from marketsched.papers.claims import CheckedClaim, Claim, ClaimKind, mean_row, ratio_row
 from marketsched.papers.runs import (
     Array,
     Bench,
@@ -179,7 +179,7 @@ def _column(table: pd.DataFrame, words: str, value: Any, column: str) -> Array:
     return np.asarray(own[column], dtype=np.float64)
 
 
-def _rows(table: pd.DataFrame, words: str, values: tuple[Any, ...]) -> list[Row]:
+def _rows(table: pd.DataFrame, words: str, values: tuple[Any, ...]) -> list[CheckedClaim]:
     """Return the growth of time from the first value to the last, and the same over that of the complexity."""
     first, last = values[0], values[-1]
     ratio, work = (_column(table, words, last, c) / _column(table, words, first, c) for c in ("microseconds", "work"))
@@ -195,7 +195,7 @@ def _over(
 ) -> tuple[Found, Callable[[Any, str], Any]]:
     """Compare for each value of a key; return a finding with the row that ESDP leads at each, and the totals."""
     found = {value: bench.compared(NAME, [f"{key}={value}"], POLICIES, slots) for value in values}
-    rows: list[Row] = [
+    rows: list[CheckedClaim] = [
         leads(f"best baseline / ESDP, {words} {value}", source, each, LEAD, BASELINES, why)
         for value, each in found.items()
     ]
@@ -224,8 +224,8 @@ def _figure_6(bench: Bench) -> Found:
 def _figure_7(bench: Bench) -> Found:
     """The relaxation delta: little effect, read as within 5 %."""
     values, slots = ("log", "loglog", "logloglog"), bench.length(2000, 2000)
-    rows: list[Row] = []
-    kind: Kind
+    rows: list[CheckedClaim] = []
+    kind: ClaimKind
     policies = [f"{LEAD}:slack={each}" for each in values]
     found = bench.compared(NAME, [], policies, slots)
     for policy in policies[1:]:

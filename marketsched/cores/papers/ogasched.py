@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from marketsched.comparisons.comparing import Comparison
-from marketsched.papers.claims import Claim, Row, mean_row, ratio_row
+from marketsched.papers.claims import CheckedClaim, Claim, mean_row, ratio_row
 from marketsched.papers.runs import (
     Array,
     Bench,
@@ -266,7 +266,7 @@ def _table_2(bench: Bench) -> Found:
     cases = [key for key in TABLE_2 if bench.full or key[0] != "T" or key[1] <= 2000]
     slots = bench.length(1000, 2000)
     keys = {"rho": "cluster.arrivals.probability", "density": f"{INSTANCE}.ports_per_instance"}
-    rows: list[Row] = []
+    rows: list[CheckedClaim] = []
     found = []
     for key, value in cases:
         length = bench.length(int(value), int(value)) if key == "T" else slots
@@ -291,7 +291,7 @@ def _ratio(above: float, below: float) -> tuple[float, float]:
     return above / below, above / below * 0.005 * (1 / above + 1 / below)
 
 
-def _along(own: dict[tuple[str, float], Array]) -> list[Row]:
+def _along(own: dict[tuple[str, float], Array]) -> list[CheckedClaim]:
     """Return how OgaSched's own rewards change from column to column."""
     rows = []
     for (key, value), before in own.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.comparisons.comparing import Comparison
-from marketsched.papers.claims import Claim, Row, mean_row, ratio_row
+from marketsched.papers.claims import CheckedClaim, Claim, mean_row, ratio_row
 from marketsched.papers.runs import (
     Array,
     Bench,
@@ -131,7 +131,7 @@ def _figure_2(bench: Bench) -> Found:
     """OPM over fair under heavy and light load."""
     slots = bench.length(1000, 50000)
     betas = bench.pick([0.5, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.9])
-    rows: list[Row] = []
+    rows: list[CheckedClaim] = []
     panels, tables = [], []
     gains = {}
     for words, load, paper in (("heavy", HEAVY, 1.47), ("light", LIGHT, 1.56)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from marketsched.results.kinds import Kind
+from marketsched.results.kinds import ResultKind
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from marketsched.results.result import Result
 
 
-class CoreLiesKind(Kind):
+class CoreLiesKind(ResultKind):
     """Gains from lying, one row per policy and payment: the best lie that was found."""
 
     title = "lies to an allocation core"

@@ -14,8 +14,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from marketsched.cores.sections.labels import LABELS, Column, CoreLabels
-from marketsched.results.kinds import Kind
+from marketsched.cores.sections.labels import LABELS, CoreLabels, FigureColumn
+from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
 from marketsched.results.views import amount, decimals, number, percent, plain_table
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class _Policies(Kind):
+class _Policies(ResultKind):
     """What the three kinds have in common."""
 
     compared = "policies"
@@ -300,7 +300,7 @@ def _world(meta: Mapping[str, Any], words: CoreLabels) -> str:
     return f"{meta['scenario']}: {words.world.format(**meta)}"
 
 
-def _cell(column: Column, x: float, slots: int) -> str:
+def _cell(column: FigureColumn, x: float, slots: int) -> str:
     """Show a figure of a core: as it is, per slot, or in per cent."""
     if column.kind == "slot":
         return number(x / slots)

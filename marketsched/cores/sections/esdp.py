@@ -21,7 +21,7 @@ from marketsched.mechanisms.ranges import Count, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from marketsched.cores.worlds.records import ChannelSamples
-    from marketsched.cores.worlds.world import World
+    from marketsched.cores.worlds.world import CoreWorld
     from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
     from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 
@@ -238,7 +238,7 @@ class EsdpCluster(ClusterCore):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("esdp")] = _DEFAULT_POLICIES
 
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
         from marketsched.cores.worlds.esdp import EsdpWorld
 
         instance_rng, arrivals_rng, utilities_rng, policy_rng = streams

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FigureColumn:
     """A figure beside the goal. ``kind``: ``slot``, shown per slot; ``total``, as it is; ``share``, in per cent."""
 
     name: str
@@ -55,7 +55,7 @@ class CoreLabels:
     seeds: str
     world: str
     sizes: str
-    columns: tuple[Column, ...]
+    columns: tuple[FigureColumn, ...]
     bound: str = ""
     grows: bool = True
     pair: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ OGASCHED = CoreLabels(
     world="{ports:,} ports, {instances:,} instances, {types} resources, {channels:,} channels, {slots:,} slots, "
     "{jobs_per_slot:.3g} jobs a slot",
     sizes="{ports:,} ports, {instances:,} instances, {types} resources, {slots:,} slots",
-    columns=(Column("gain", "gain"), Column("overhead", "overhead")),
+    columns=(FigureColumn("gain", "gain"), FigureColumn("overhead", "overhead")),
     bound="OgaSched (14)",
     pair=("gain", "overhead"),
 )
@@ -87,7 +87,7 @@ ESDP = CoreLabels(
     world="{ports:,} ports, {servers:,} servers, {types} resources, {channels:,} channels, {slots:,} slots, "
     "{jobs_per_slot:.3g} jobs a slot; utility: {scaling}",
     sizes="{ports:,} ports, {channels:,} channels, {types} resources, {slots:,} slots",
-    columns=(Column("used", "channels\nused"),),
+    columns=(FigureColumn("used", "channels\nused"),),
 )
 
 OPM = CoreLabels(
@@ -101,11 +101,11 @@ OPM = CoreLabels(
     "machines available {available:.1%} of the time, prices {lowest_price:.3g} to {highest_price:.3g}",
     sizes="{machines:,} machines, {jobs:,} jobs, {slots:,} slots",
     columns=(
-        Column("work", "work"),
-        Column("cost", "cost"),
-        Column("budget_share", "budget\nspent, %", "share"),
-        Column("fit", "Fit_T", "total"),
-        Column("migrations", "migra-\ntions"),
+        FigureColumn("work", "work"),
+        FigureColumn("cost", "cost"),
+        FigureColumn("budget_share", "budget\nspent, %", "share"),
+        FigureColumn("fit", "Fit_T", "total"),
+        FigureColumn("migrations", "migra-\ntions"),
     ),
     grows=False,
     pair=("work", "migrations"),

@@ -18,7 +18,7 @@ from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Count, Finite, Positive, PositiveShare, Share
 
 if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import World
+    from marketsched.cores.worlds.world import CoreWorld
     from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
     from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 
@@ -35,7 +35,7 @@ Degree = Annotated[int | float, BeforeValidator(_degree)]  # a whole number stay
 Gain = Literal["mixed", "linear", "log", "reciprocal", "poly"]
 
 
-class _Drawn(Strict):
+class _DrawnFamily(Strict):
     """What the larger families have in common: their size, and the coefficients of gain and overhead.
 
     ``contention`` multiplies what jobs ask for. ``gain`` is the utility of every resource on every
@@ -61,7 +61,7 @@ class _Drawn(Strict):
         }
 
 
-class _Published(_Drawn):
+class _Published(_DrawnFamily):
     """The family of the authors' published code, defaults as in the paper; six types of devices.
 
     ``ports_per_instance``: the mean number; None, all.
@@ -78,7 +78,7 @@ class _Published(_Drawn):
         return published_instance(rng, ports_per_instance=self.ports_per_instance, **self._common())
 
 
-class _PaiMix(_Drawn):
+class _PaiMix(_DrawnFamily):
     """Machines drawn in the mix of the Alibaba PAI cluster; jobs ask for shares of such machines.
 
     Needs no data file. ``share`` is the range of the shares. Memory is counted in units of
@@ -118,7 +118,7 @@ class _SmallInteger(Strict):
         return small_integer_instance(rng, **sizes, density=self.density, gain=self.gain)
 
 
-class Recorded(_Drawn):
+class Recorded(_DrawnFamily):
     """Recorded machines as instances, the most common types of recorded pods as ports.
 
     ``instances`` machines are drawn without replacement. A port may use a machine that could run one
@@ -197,7 +197,7 @@ class OgaSchedCluster(ClusterCore):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("ogasched")] = _DEFAULT_POLICIES
 
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
         from marketsched.cores.worlds.ogasched import OgaSchedWorld
 
         instance_rng, arrivals_rng, policy_rng, _ = streams

@@ -20,7 +20,7 @@ from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, PositiveShare
 
 if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import World
+    from marketsched.cores.worlds.world import CoreWorld
     from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
     from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 
@@ -269,7 +269,7 @@ class _GoogleJobs(_Jobs):
 AnyJobs = Annotated[_DrawnJobs | _GoogleJobs, Field(discriminator="kind")]
 
 
-class _Sharing(Strict):
+class _SharedMachines(Strict):
     """Machines that hold several tasks, Section V-C of the OPM paper.
 
     Every machine has ``capacity``; a task of a job takes a part of it drawn from ``demand``, and a job has at most
@@ -292,11 +292,11 @@ class OpmCluster(ClusterCore):
     core: Literal["opm"]
     machines: AnyMachines = _GammaMachines(kind="gamma")
     jobs: AnyJobs = _DrawnJobs(kind="drawn")
-    sharing: _Sharing | None = None
+    sharing: _SharedMachines | None = None
     slots: Count = 50_000
     policies: Annotated[tuple[str, ...], policy_list("opm")] = _DEFAULT_POLICIES
 
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> World:
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
         from marketsched.cores.worlds.opm import Machines, OpmWorld
 
         machines_rng, jobs_rng, speeds_rng, policy_rng = streams

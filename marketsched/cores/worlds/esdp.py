@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.cores.agents.channels import PAYMENTS, ChannelGame
-from marketsched.cores.worlds.world import Choice, Reference, World
+from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, Reference
 from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.gang import GangChannels, GangEsdp
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
 
-class EsdpWorld(World):
+class EsdpWorld(CoreWorld):
     """Channels and everything that fluctuates.
 
     Parameters
@@ -74,19 +74,19 @@ class EsdpWorld(World):
         arrivals, utilities = deepcopy(self._arrivals), deepcopy(self._utilities)
         return ChannelEnvironment(self.channels, arrivals, utilities, self.oracle)
 
-    def policy(self, choice: Choice, slots: int) -> Policy:
+    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
         """Return a fresh policy; those that draw have the same stream."""
         if self.gangs and choice.name != "esdp":
             raise InvalidParameterError(f"policy {choice.label!r}: expected esdp, the one that knows gangs")
         return _built(choice, self.channels, self.costs, deepcopy(self._policy_rng))
 
-    def payments(self, choice: Choice) -> tuple[str, ...]:
+    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
         """Return all payments: they need no more than means of what was seen."""
         if self.gangs:
             raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
         return PAYMENTS
 
-    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
         """Return the same channels, arrivals and utilities, with an owner of each port."""
 
         def policy(believed: Channels, rng: np.random.Generator) -> Policy:
@@ -129,7 +129,7 @@ class EsdpWorld(World):
             self._values.append(self.oracle.value(arrived))
 
 
-def _built(choice: Choice, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator) -> Policy:
+def _built(choice: NamedPolicy, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator) -> Policy:
     """Return a policy over channels; over gangs ESDP, the one that knows them."""
     if isinstance(known, GangChannels):
         return GangEsdp(known, **choice.rules.values())

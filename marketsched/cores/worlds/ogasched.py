@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.cores.agents.ports import PAYMENTS, PortGame
-from marketsched.cores.worlds.world import Choice, Outcome, Reference, World
+from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangEnvironment, GangRepaired
 from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
@@ -30,7 +30,7 @@ TOLERANCE = 1e-4  # gap of the best fixed allocation, as a share of its value: w
 Gangs = Callable[[BipartiteCluster], "GangCluster"]
 
 
-class OgaSchedWorld(World):
+class OgaSchedWorld(CoreWorld):
     """A bipartite cluster and its arrivals, for ``slots`` slots.
 
     With several jobs at a port in one slot every job gets a port of its own (Section 3.4 of the paper).
@@ -62,7 +62,7 @@ class OgaSchedWorld(World):
             return GangEnvironment(self.gang, arrivals)
         return ClusterEnvironment(self.cluster, arrivals)
 
-    def policy(self, choice: Choice, slots: int) -> Policy:
+    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots."""
         rng = deepcopy(self._policy_rng)
         if choice.name == "gang-oga":
@@ -70,14 +70,14 @@ class OgaSchedWorld(World):
         made = choice.build(cluster=self.cluster, horizon=slots, rng=rng)
         return made if self.gang is None else GangRepaired(made, self.gang)
 
-    def payments(self, choice: Choice) -> tuple[str, ...]:
+    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
         """Return ``none``, and for OgaSched that does not look first its capacity prices."""
         if self.gang is not None:
             raise InvalidParameterError("cluster.gangs: expected none where owners may lie")
         made = self.policy(choice, 1)
         return PAYMENTS if isinstance(made, OgaSched) and made.observes == "nothing" else PAYMENTS[:1]
 
-    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
         """Return the same cluster and arrivals, with an owner of each port."""
 
         def policy(believed: BipartiteCluster, horizon: int) -> Policy:
@@ -99,10 +99,10 @@ class OgaSchedWorld(World):
         found = best_fixed_allocation(self.cluster, self.arrival_counts(slots), tolerance=TOLERANCE)
         return Reference(found.value, found.gap)
 
-    def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:
+    def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
         """Return the bound (14) for OgaSched with the step of the theory, if it did not look at the arrivals."""
         proven = isinstance(policy, OgaSched) and policy.follows_theory
-        return Outcome(regret_bound=self.cluster.regret_bound(slots)) if proven else Outcome()
+        return PolicyOutcome(regret_bound=self.cluster.regret_bound(slots)) if proven else PolicyOutcome()
 
     def sizes(self) -> dict[str, Any]:
         """Return ports, instances, types, channels, and the mean number of jobs per slot."""

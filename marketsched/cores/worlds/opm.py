@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.cores.agents.jobs import PAYMENTS, JobGame
-from marketsched.cores.worlds.world import Choice, Outcome, Reference, World
+from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
 from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
 from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
@@ -48,7 +48,7 @@ class Machines:
     speeds: tuple[Range, Range]
 
 
-class OpmWorld(World):
+class OpmWorld(CoreWorld):
     """Machines, their prices and speeds, and the jobs that want them.
 
     Parameters
@@ -89,7 +89,7 @@ class OpmWorld(World):
             return GeneralEnvironment(self.jobs, self.prices, self.capacities, availability, rng, **rest)
         return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
 
-    def policy(self, choice: Choice, slots: int) -> Policy:
+    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
         if self.capacities is not None and choice.name != "opm":
             raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
@@ -103,13 +103,13 @@ class OpmWorld(World):
         known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
         return choice.build(**known, rng=rng)
 
-    def payments(self, choice: Choice) -> tuple[str, ...]:
+    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
         """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
         if self.capacities is not None:
             raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
         return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
 
-    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
         """Return the same machines and jobs, with an owner of each job."""
 
         def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
@@ -136,7 +136,7 @@ class OpmWorld(World):
         """Return NaN: OPM (6) counts jobs when they are over, see `outcome`."""
         return float("nan")
 
-    def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:
+    def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
         """Return what a scheduler's jobs spent and got, one row per job."""
         assert isinstance(policy, MachineScheduler) and isinstance(environment, MachineEnvironment)
         found = environment.outcomes()
@@ -150,7 +150,7 @@ class OpmWorld(World):
                 "utility": found.utilities,
             }
         )
-        return Outcome(
+        return PolicyOutcome(
             {
                 "earned": float(self.jobs.utilities_per_slot(found.works).sum()),  # as OPM (6) counts
                 "budget_share": float(found.costs.sum() / self.jobs.budgets.sum()),

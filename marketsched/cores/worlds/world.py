@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
 
-class Choice(Protocol):
+class NamedPolicy(Protocol):
     """A policy by its name and label, and how it is made from what its core gives."""
 
     @property
@@ -52,7 +52,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """What a core tells of a played policy beside the record of its slots.
 
     ``figures`` are further columns of the policy's row; ``jobs`` has one row per job, where jobs are
@@ -64,7 +64,7 @@ class Outcome:
     regret_bound: float = float("nan")
 
 
-class World(ABC):
+class CoreWorld(ABC):
     """What running, comparing, printing and drawing need of a core.
 
     Attributes
@@ -83,15 +83,15 @@ class World(ABC):
         """Return an environment at its first slot; all have the same arrivals."""
 
     @abstractmethod
-    def policy(self, choice: Choice, slots: int) -> Policy:
+    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots; those that draw have the same stream."""
 
     @abstractmethod
-    def payments(self, choice: Choice) -> tuple[str, ...]:
+    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
         """Return the payments that can be put on top of a policy, ``none`` first."""
 
     @abstractmethod
-    def game(self, choice: Choice, payment: str = "none") -> CoreGame:
+    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
         """Return the same world with strategic owners."""
 
     @abstractmethod
@@ -106,6 +106,6 @@ class World(ABC):
         """Return what counts against the reference in the first ``slots`` slots of a record: here, the goal."""
         return float(record[self.goal][:slots].sum())
 
-    def outcome(self, policy: Policy, environment: Environment, slots: int) -> Outcome:
+    def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
         """Return what else there is to tell of a policy that was just played for ``slots`` slots."""
-        return Outcome()
+        return PolicyOutcome()

@@ -21,7 +21,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
 from marketsched.results.result import Result, load, read_text
-from marketsched.results.views import Shown, frame_table, pairs_table, parts_of_view, summary_table, told
+from marketsched.results.views import ShownTable, frame_table, pairs_table, parts_of_view, summary_table, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -162,7 +162,7 @@ def _section(title: str, folder: Path, found: Result) -> dict[str, Any]:
     return {"title": title, "head": head, "figure": picture, "tables": tables, "notes": notes}
 
 
-def _detail(title: str, each: Any, by: tuple[str, ...]) -> Shown:
+def _detail(title: str, each: Any, by: tuple[str, ...]) -> ShownTable:
     if isinstance(each, Mapping):
         return pairs_table(title, each.items())
     return summary_table(title, each, by if title == "All figures" else ())
@@ -181,7 +181,7 @@ def _names(path: Path, *patterns: str) -> list[str]:
     return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
 
 
-def _folded(table: Shown) -> str:
+def _folded(table: ShownTable) -> str:
     """Say how many rows a folded table has."""
     return table.note or f"{len(table.rows):,} rows"
 
