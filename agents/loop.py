@@ -315,7 +315,7 @@ class TruthfulOwners:
             self.submit(job, market)
 
     def submit(self, job: Job, market: MarketLoop) -> None:
-        """Submit one job."""
+        """Submit the true statement of one job, in the name of its owner."""
         market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:

@@ -93,58 +93,45 @@ class Forwarding(Mechanism):
 
     @property
     def round(self) -> int:  # type: ignore[override]  # it is the inner one's
-        """The current round."""
         return self.inner.round
 
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
-        """Take a report."""
         known = {"owner": owner} if self._takes_owner else {}
         return self.inner.submit(job, sow, **known)
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
-        """Observe that ``job`` became ready."""
         self.inner.arrive(job, signal)
 
     def advance(self) -> list[Event]:
-        """Clear the current round."""
         return self.inner.advance()
 
     def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round."""
         return self.inner.complete(job)
 
     def close(self) -> list[Event]:
-        """Remove what is left after the last round."""
         return self.inner.close() if self._has("close") else super().close()
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
-        """Return prices of rounds."""
         return self.inner.slot_prices(first, count) if self._has("slot_prices") else super().slot_prices(first, count)
 
     def committed(self, first: int, count: int) -> NDArray[np.float64] | None:
-        """Return the nodes promised to rounds."""
         return self.inner.committed(first, count) if self._has("committed") else super().committed(first, count)
 
     def menu(self, concurrency: int) -> Menu | None:
-        """Return what a job that is submitted now faces."""
         return self.inner.menu(concurrency) if self._has("menu") else super().menu(concurrency)
 
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
-        """Return what a submission would get now."""
         return self.inner.quote(job, sow) if self._has("quote") else super().quote(job, sow)
 
     def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
-        """Keep what these jobs face at arrival."""
         if self._has("keep_menus"):
             self.inner.keep_menus(jobs)
 
     def menu_at_arrival(self, job: JobId) -> object:
-        """Return what a job faced."""
         return self.inner.menu_at_arrival(job) if self._has("menu_at_arrival") else super().menu_at_arrival(job)
 
     @property
     def posts_menus_at_arrival(self) -> bool:
-        """Whether ``inner`` does."""
         if isinstance(self.inner, Mechanism):
             return self.inner.posts_menus_at_arrival
         return self._has("menu_at_arrival") and self._has("keep_menus")
@@ -154,9 +141,7 @@ class Forwarding(Mechanism):
         return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
 
     def certificate(self) -> WelfareCertificate | None:
-        """Return a bound on the best welfare."""
         return self.inner.certificate() if self._has("certificate") else super().certificate()
 
     def statistics(self) -> Mapping[str, Any]:
-        """Return figures about the run."""
         return self.inner.statistics() if self._has("statistics") else super().statistics()

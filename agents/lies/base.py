@@ -247,15 +247,12 @@ class Truthful(Misreport):
     aliases = ("truth",)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth``."""
         return truth
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return 0."""
         return 0.0
 
     def words(self, truth: StatementOfWork) -> str:
-        """Say so."""
         return "reports the truth"
 
 

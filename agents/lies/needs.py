@@ -76,7 +76,6 @@ class InflateConcurrency(Misreport):
         return abs(self.k) / truth.concurrency
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name both numbers."""
         return f"declares {count_of(truth.concurrency + self.k, 'node')} instead of {truth.concurrency}"
 
 
@@ -127,7 +126,6 @@ class ScaleDuration(Misreport):
         return abs(self.f - 1)
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the factor."""
         return f"declares {figure(self.f, 1.0)} {'of' if self.f < 1 else 'times'} its rounds"
 
 
@@ -154,7 +152,6 @@ class SpreadDuration(Misreport):
         return restated(truth, points=points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """By D_max at most."""
         return {"rounds": (0.0, float(public.max_duration or truth.law.durations.max())), "share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
@@ -162,7 +159,6 @@ class SpreadDuration(Misreport):
         return self.share * self.rounds / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name rounds and share."""
         return f"spreads {figure(self.share, 1.0, 3)} of its durations by {count_of(self.rounds, 'round')}"
 
 
@@ -186,7 +182,6 @@ class ShiftArrival(Misreport):
         return restated(truth, points=points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """By S at most."""
         return {"rounds": (-float(public.max_delay), float(public.max_delay))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
@@ -194,7 +189,6 @@ class ShiftArrival(Misreport):
         return abs(self.rounds) / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the rounds."""
         return f"announces its arrival {count_of(abs(self.rounds), 'round')} {'early' if self.rounds < 0 else 'late'}"
 
 
@@ -220,7 +214,6 @@ class SpreadArrival(Misreport):
         return restated(truth, points=points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """By S at most."""
         return {"rounds": (0.0, float(public.max_delay)), "share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
@@ -228,7 +221,6 @@ class SpreadArrival(Misreport):
         return self.share * self.rounds / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name rounds and share."""
         return f"spreads {figure(self.share, 1.0, 3)} of its arrivals by {count_of(self.rounds, 'round')}"
 
 
@@ -253,15 +245,12 @@ class ScaleMass(Misreport):
         )
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Up to certainty."""
         return {"factor": (0.01, max(1.0, 1 / truth.mass if truth.mass > 0 else 1.0))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the mass moved."""
         return abs(self.factor - 1) * truth.mass
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name both masses."""
         told = figure(self.factor * truth.mass, truth.mass, 3)
         return (
             f"says that it comes with probability {told} instead of {figure(truth.mass, self.factor * truth.mass, 3)}"
@@ -310,15 +299,12 @@ class MoveMass(Misreport):
         return truth.requirements[self.source].probability
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Any share."""
         return {"share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the probability moved."""
         return self.share * self._weight(truth)
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name both points."""
         return (
             f"moves {self.share * self._weight(truth):.3g} of probability from {_point(truth, self.source)} "
             f"to {_point(truth, self.target)}"
@@ -352,7 +338,6 @@ class LeaveOut(Misreport):
         return restated(truth, points=[Requirement(r.arrival, r.duration, p * scale, r.signal) for r, p in columns])
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Any share."""
         return {"share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:

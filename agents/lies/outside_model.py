@@ -78,7 +78,6 @@ class DelaySubmission(Misreport):
         return self.k / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the rounds."""
         return f"submits {count_of(self.k, 'round')} late"
 
 
@@ -100,7 +99,6 @@ class SplitNodes(Misreport):
         return self._part(truth, self.nodes, public)
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return both."""
         if self.nodes == 0:
             return plain(claim, truth.concurrency)
         rest = truth.concurrency - self.nodes
@@ -120,11 +118,9 @@ class SplitNodes(Misreport):
         return {"nodes": (0.0, float(max(0, truth.concurrency - 1)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the smaller share."""
         return min(self.nodes, truth.concurrency - self.nodes) / truth.concurrency
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name both parts."""
         return f"submits two jobs, on {self.nodes} and {truth.concurrency - self.nodes} of its nodes"
 
 
@@ -164,7 +160,6 @@ class SplitRounds(Misreport):
         return min(r.duration, self.rounds) if first else r.duration - self.rounds
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return both."""
         if self.rounds == 0:
             return plain(claim, truth.concurrency)
         first = self.report(claim, public)
@@ -208,7 +203,6 @@ class SplitRounds(Misreport):
         return self.rounds / int(truth.law.durations.max())
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the cut."""
         return f"submits two jobs, the first {count_of(self.rounds, 'round')} and what is then left"
 
 
@@ -262,7 +256,6 @@ class Ghosts(Misreport):
         return self.count * self.nodes * self.rounds / (truth.concurrency * int(truth.law.durations.max()))
 
     def words(self, truth: StatementOfWork) -> str:
-        """Count them."""
         when = f" {count_of(self.early, 'round')} before its own" if self.early else ""
         size = f"{count_of(self.nodes, 'node')} and {count_of(self.rounds, 'round')}"
         return f"submits {count_of(self.count, 'job')} of {size} that never arrive{when}"
@@ -315,6 +308,5 @@ class Overrun(Misreport):
         return abs(self.factor - 1)
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the factor."""
         share = f"{figure(self.factor, 1.0)} {'of' if self.factor < 1 else 'times'}"
         return f"declares and shows {share} its rounds, and runs as long as it must"

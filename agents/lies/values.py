@@ -63,7 +63,6 @@ class ScaleValue(Misreport):
         return abs(self.f - 1)
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the factor."""
         return f"reports {figure(self.f, 1.0)} {'of' if self.f < 1 else 'times'} its value"
 
 
@@ -101,7 +100,6 @@ class ShiftValue(Misreport):
         return abs(self.credits) / truth.value.highest if truth.value.highest > 0 else abs(self.credits)
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the credits."""
         return f"reports {abs(self.credits):.4g} credits {'less' if self.credits < 0 else 'more'} at every time"
 
 
@@ -142,7 +140,6 @@ class ShiftDeadline(Misreport):
         return abs(self.k) / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the rounds."""
         return f"claims a deadline {count_of(abs(self.k), 'round')} {'earlier' if self.k < 0 else 'later'}"
 
 
@@ -165,7 +162,6 @@ class CutDeadline(Misreport):
         return restated(truth, value=value_until(truth, last, public))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Until nothing is left."""
         last = last_useful_completion(truth, public.max_delay, public.horizon)
         return {"rounds": (0.0, float(max(0, last - truth.birth - 1)))}
 
@@ -174,7 +170,6 @@ class CutDeadline(Misreport):
         return self.rounds / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
-        """Name the rounds."""
         return f"calls its last {count_of(self.rounds, 'useful completion')} worthless"
 
 

@@ -94,7 +94,7 @@ class LargestValueFirst(QueueScheduler):
         return found
 
     def charge(self, x: WaitingJob) -> float:
-        """Nobody pays."""
+        """Return 0: there are no prices."""
         self._held.pop(x.job, None)
         return 0.0
 

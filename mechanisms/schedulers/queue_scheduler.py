@@ -70,7 +70,7 @@ class QueueScheduler(ArrivalMarket):
         x.last_start = self.limits.last_useful_completion(x.sow) - int(durations.min())
 
     def charge(self, x: WaitingJob) -> float:
-        """Nobody pays."""
+        """Return 0: there are no prices."""
         return 0.0
 
     def _announced(self, x: WaitingJob, signal: Signal) -> NDArray[np.int64]:
