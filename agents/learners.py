@@ -44,8 +44,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.legal import Count, legal
 
 Sees = Literal["all", "own"]
 
@@ -77,23 +77,19 @@ class Learner(ABC):
         What `learn` is to be told.
     rounds : int
         How often it has learned.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a number is out of range.
     """
 
     sees: ClassVar[Sees]
     needs_range: ClassVar[bool] = True  # False: ``low`` and ``high`` mean nothing
 
-    def __init__(self, n_actions: int, *, low: float = 0.0, high: float = 1.0, horizon: int | None = None) -> None:
-        self.n_actions = whole_parameter("n_actions", n_actions, 1)
-        self.low = finite_parameter("low", low, "(-inf, inf)")
-        self.high = finite_parameter("high", high, "(-inf, inf)")
+    @legal
+    def __init__(self, n_actions: Count, *, low: float = 0.0, high: float = 1.0, horizon: Count | None = None) -> None:
+        self.n_actions = n_actions
+        self.low = low
+        self.high = high
         if not self.low < self.high:
             raise InvalidParameterError(f"low = {low!r}, high = {high!r}: expected low < high")
-        self.horizon = None if horizon is None else whole_parameter("horizon", horizon, 1)
+        self.horizon = horizon
         self.rounds = 0
 
     @property
@@ -317,8 +313,6 @@ def make_learner(
     ------
     UnknownNameError
         If there is no such learner.
-    InvalidParameterError
-        If a number is out of range.
     """
     if name not in LEARNERS:
         raise UnknownNameError(f"learner {name!r} is unknown: expected one of {', '.join(LEARNERS)}")

@@ -53,8 +53,6 @@ class MarketRun:
 
     Raises
     ------
-    InvalidParameterError
-        If ``lookahead`` is negative.
     TooLargeError
         If memory does not hold what is noted of all rounds.
     """

@@ -11,8 +11,8 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, value_until
-from marketsched.mechanisms.checks import whole_number
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.legal import EXACT, Whole
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 
 
@@ -72,7 +72,7 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
             f"job {job.name!r} never arrives: expected a job that is there to be submitted again"
         )
     try:
-        now = whole_number("now", now, job.arrival)
+        now = Whole(job.arrival, EXACT).check("now", now, InvalidReportError)
     except ValueError as error:
         raise InvalidParameterError(f"job {job.name!r} arrived in round {job.arrival}: {error}") from None
     truth = job.truth

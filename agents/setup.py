@@ -10,9 +10,9 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, Strategy, Truthful
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
+from marketsched.mechanisms.legal import Count, Positive, check_fields
 from marketsched.mechanisms.mechanism import Mechanism
 
 
@@ -47,8 +47,8 @@ class MarketSetup:
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, two jobs share a name, a job arrives before its birth, or the
-        mechanism is not fresh or ends before ``horizon``.
+        If two jobs share a name, a job arrives before its birth, or the mechanism is not fresh or ends before
+        ``horizon``.
 
     Examples
     --------
@@ -64,20 +64,17 @@ class MarketSetup:
     name: str
     jobs: Sequence[Job]
     mechanism: Mechanism
-    capacity: int
-    horizon: int
-    max_delay: int
+    capacity: Count
+    horizon: Count
+    max_delay: Count
     resubmit: bool = False
     strategy: Strategy | Callable[[Job], Strategy] = field(default_factory=Truthful)
-    round_seconds: float | None = None
+    round_seconds: Positive | None = None
     notes: Mapping[str, str | int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanism", as_mechanism(self.mechanism))
-        for name in ("capacity", "horizon", "max_delay"):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
-        if self.round_seconds is not None and not 0 < self.round_seconds < float("inf"):
-            raise InvalidParameterError(f"round_seconds = {self.round_seconds!r}: expected seconds > 0, or None")
+        check_fields(self)
         if self.mechanism.round != 1:
             raise InvalidParameterError(
                 f"the mechanism of {self.name!r} is in round {self.mechanism.round}: expected a fresh one, in round 1"

@@ -31,11 +31,6 @@ def float_array(
     lowest, highest : float
         Ends of the legal range of every entry; None, no end.
 
-    Raises
-    ------
-    InvalidParameterError
-        If ``x`` is not numeric, has another shape, or an entry is not finite or out of range.
-
     Examples
     --------
     >>> float_array("capacities", [[1, 2]], (None, 2), lowest=0.0)

@@ -39,8 +39,7 @@ def whole_number(
     name: str, x: object, lowest: int, highest: int | None = None, *, error: Error = InvalidReportError
 ) -> int:
     """Return ``x`` as an int in a range."""
-    found: int = Whole(lowest, EXACT if highest is None else highest).check(name, x, error)
-    return found
+    return Whole(lowest, EXACT if highest is None else highest).check(name, x, error)
 
 
 def whole_parameter(name: str, x: object, lowest: int, highest: int | None = None) -> int:

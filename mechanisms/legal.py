@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, wraps
 from numbers import Real
-from typing import Annotated, Any, Literal, ParamSpec, TypeGuard, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, ParamSpec, TypeGuard, TypeVar, get_args, get_origin, get_type_hints
 
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 
@@ -30,20 +30,21 @@ SMALLEST = 1e-100  # of a number that must not be 0: its reciprocal is finite
 Error = type[InvalidReportError] | type[InvalidParameterError]
 P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V", covariant=True)
 
 
 @dataclass(frozen=True)
-class Range:
+class Range(Generic[V]):
     """What a value may be; a subclass returns the value in its proper type when it is called, or raises ValueError.
 
     In ``Annotated[...]`` pydantic knows it as well, and places the error in the file.
     """
 
-    def __call__(self, x: object) -> Any:
+    def __call__(self, x: object) -> V:
         """Return ``x`` in its proper type; raise ``ValueError(what is legal)`` if it is outside the range."""
         raise NotImplementedError
 
-    def check(self, place: str, x: object, error: Error = InvalidParameterError) -> Any:
+    def check(self, place: str, x: object, error: Error = InvalidParameterError) -> V:
         """Return ``x`` in its proper type; raise ``error`` with the place, what was seen and what is legal.
 
         Examples
@@ -66,7 +67,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Whole(Range):
+class Whole(Range[int]):
     """Whole numbers in ``[lowest, highest]``; ``5.0`` counts, ``True`` does not.
 
     Examples
@@ -87,7 +88,7 @@ class Whole(Range):
         if type(x) is int and self.lowest <= x <= self.highest:  # as nearly always
             return x
         if not (is_number(x) and self.lowest <= x <= self.highest and int(x) == x):  # NaN is in no range
-            open_end = self.highest in (LARGEST_WHOLE, EXACT) and not (is_number(x) and self.highest < x < math.inf)
+            open_end = self.highest >= LARGEST_WHOLE and not (is_number(x) and self.highest < x < math.inf)
             if open_end and self.lowest <= -LARGEST_WHOLE:
                 raise ValueError("a whole number")
             ends = f">= {self.lowest}" if open_end else f"in [{self.lowest}, {self.highest}]"
@@ -96,7 +97,7 @@ class Whole(Range):
 
 
 @dataclass(frozen=True)
-class Finite(Range):
+class Finite(Range[float]):
     """Finite numbers in an interval written as in ``"[0, 1)"`` or ``"(0, inf)"``.
 
     Ends that are infinite mean 1e100, and a number that must be above 0 is at least 1e-100: sums, products
@@ -145,11 +146,11 @@ class Finite(Range):
 
 
 @dataclass(frozen=True)
-class Named(Range):
+class Named(Range[Any]):
     """One of ``names``, or what ``otherwise`` takes: ``Named(("theory",), Finite("(0, inf)"))``."""
 
     names: tuple[str, ...]
-    otherwise: Range | None = None
+    otherwise: Range[Any] | None = None
 
     def __call__(self, x: object) -> Any:
         """Return ``x``, or raise ``ValueError``."""
@@ -165,10 +166,10 @@ class Named(Range):
 
 
 @dataclass(frozen=True)
-class Maybe(Range):
+class Maybe(Range[Any]):
     """What ``range`` takes, or None; in a signature, ``Count | None`` means the same."""
 
-    range: Range
+    range: Range[Any]
 
     def __call__(self, x: object) -> Any:
         """Return None, or ``x`` in its proper type, or raise ``ValueError``."""
@@ -176,10 +177,10 @@ class Maybe(Range):
 
 
 @dataclass(frozen=True)
-class ListOf(Range):
+class ListOf(Range[tuple[Any, ...]]):
     """A list of at least one, each of which ``range`` takes."""
 
-    range: Range
+    range: Range[Any]
 
     def __call__(self, x: object) -> tuple[Any, ...]:
         """Return them as a tuple, or raise ``ValueError``."""
@@ -192,7 +193,7 @@ class ListOf(Range):
 
 
 @dataclass(frozen=True)
-class Anything(Range):
+class Anything(Range[Any]):
     """Plain data of any sort: what a parameter without an annotation takes."""
 
     def __call__(self, x: object) -> Any:
@@ -201,7 +202,7 @@ class Anything(Range):
 
 
 @dataclass(frozen=True)
-class _Switch(Range):
+class _Switch(Range[bool]):
     """What a plain ``bool`` stands for; NumPy's count."""
 
     def __call__(self, x: object) -> bool:
@@ -211,7 +212,7 @@ class _Switch(Range):
 
 
 @dataclass(frozen=True)
-class _Text(Range):
+class _Text(Range[str]):
     """What a plain ``str`` stands for."""
 
     def __call__(self, x: object) -> str:
@@ -226,11 +227,12 @@ Amount = Annotated[float, Finite("[0, inf)")]
 Positive = Annotated[float, Finite("(0, inf)")]
 Share = Annotated[float, Finite("[0, 1]")]
 PositiveShare = Annotated[float, Finite("(0, 1]")]
-Confidence = Annotated[float, Finite("(0, 1)")]
+OpenShare = Annotated[float, Finite("(0, 1)")]
 BelowOne = Annotated[float, Finite("(-inf, 1)")]
+Memory = Annotated[int, Whole(1, EXACT)]  # bytes
 Seed = Annotated[int, Whole(0, 2**64 - 1)]
 
-_PLAIN: dict[Any, Range] = {
+_PLAIN: dict[Any, Range[Any]] = {
     int: Whole(-LARGEST_WHOLE),
     float: Finite("(-inf, inf)"),
     bool: _Switch(),
@@ -262,8 +264,8 @@ def legal(function: Callable[P, T]) -> Callable[P, T]:
     """
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
-    by_name: dict[str, Range] | None = None
-    by_place: list[tuple[int, str, Range]] = []
+    by_name: dict[str, Range[Any]] | None = None
+    by_place: list[tuple[int, str, Range[Any]]] = []
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -303,7 +305,7 @@ def check_fields(record: Any, error: Error = InvalidParameterError) -> None:
 
 
 @lru_cache(maxsize=256)
-def _ranges_of_fields(made: Callable[..., Any]) -> tuple[tuple[str, Range], ...]:
+def _ranges_of_fields(made: Callable[..., Any]) -> tuple[tuple[str, Range[Any]], ...]:
     known = parameters_of(made)
     ranges = ((each.name, known[each.name].range) for each in fields(made) if each.name in known)  # type: ignore[arg-type]
     return tuple((name, each) for name, each in ranges if each is not None and not isinstance(each, Anything))
@@ -314,7 +316,7 @@ class Parameter:
     """A parameter of a signature: its range (None: it is not one of plain data), and its default."""
 
     name: str
-    range: Range | None
+    range: Range[Any] | None
     default: Any
     required: bool
     keyword_only: bool = False
@@ -411,7 +413,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
             return {}
 
 
-def _range(hint: Any) -> Range | None:
+def _range(hint: Any) -> Range[Any] | None:
     """Return what an annotation allows, or None if it is not one of plain data."""
     if get_origin(hint) is Annotated:
         return next((each for each in hint.__metadata__ if isinstance(each, Range)), None)

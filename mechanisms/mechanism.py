@@ -142,13 +142,7 @@ class Menu:
         return float(found) if found.ndim == 0 else found
 
     def price(self, start: ArrayLike, duration: ArrayLike) -> ArrayLike:
-        """Return the price in credits; +inf outside the table.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a round is not a whole number.
-        """
+        """Return the price in credits; +inf outside the table."""
         return self._look_up(self.prices, start, duration, np.inf)
 
     def failure(self, start: ArrayLike, duration: ArrayLike) -> ArrayLike:

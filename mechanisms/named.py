@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Amount, BelowOne, Count, Positive, Range, legal
+from marketsched.mechanisms.legal import Amount, BelowOne, Count, Positive, Range, Seed, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.randomness import checked_seed, generator_of
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.registry import call_with
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _ORACLES = {
 
 
 @dataclass(frozen=True, init=False)
-class PriceKinds(Range):
+class PriceKinds(Range[Any]):
     """The kinds of prices that a mechanism takes, as a mapping with ``kind``; a pricing object is left alone."""
 
     kinds: tuple[str, ...]
@@ -67,7 +67,7 @@ def posted_price(
     oracle: Any = None,
     eviction: Literal["all", "running"] = "all",
     laws: Any = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> PostedPriceMechanism:
     """Build Algorithm 2 from plain data: the parameters are the keys of the replay contract.
@@ -110,7 +110,7 @@ def posted_price(
         epsilon=epsilon,
         threshold=threshold,
         eviction=eviction,
-        rng=generator_of(None if seed is None else checked_seed(seed)) if rng is None else rng,
+        rng=generator_of(None if seed is None else seed) if rng is None else rng,
     )
 
 

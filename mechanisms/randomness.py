@@ -29,8 +29,7 @@ def checked_seed(seed: object, runs: int = 1) -> int:
     ...
     marketsched.mechanisms.errors.InvalidParameterError: seed = 18446744073709551616: expected a whole number in [0, ...
     """
-    first: int = Whole(0, LARGEST_SEED - (runs - 1)).check("seed", seed)
-    return first
+    return Whole(0, LARGEST_SEED - (runs - 1)).check("seed", seed)
 
 
 def generator_of(rng: Rng) -> np.random.Generator:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import StatementOfWork
@@ -43,13 +43,14 @@ class RealisedJobs:
     horizon: int  # T, last round
 
     @classmethod
+    @legal
     def build(
         cls,
         jobs: Iterable[tuple[StatementOfWork, int | None, int]],
         *,
-        horizon: int,
-        max_delay: int,
-        max_duration: int | None = None,
+        horizon: Annotated[int, Whole(1, LAST_ROUND)],
+        max_delay: Count,
+        max_duration: Count | None = None,
     ) -> RealisedJobs:
         """Collect true statements of work and what became of them.
 
@@ -68,7 +69,7 @@ class RealisedJobs:
         Raises
         ------
         InvalidParameterError
-            If a number is out of range, or a job arrives before its birth.
+            If a job arrives before its birth.
         TooLargeError
             If there is too little memory for the values of all starts.
 
@@ -80,18 +81,15 @@ class RealisedJobs:
         >>> jobs.values, jobs.offsets
         (array([8. , 6.5]), array([0, 2, 2]))
         """
-        horizon = whole_parameter("horizon", horizon, 1, LAST_ROUND)
-        max_delay = whole_parameter("max_delay", max_delay, 1)
-        longest = None if max_duration is None else whole_parameter("max_duration", max_duration, 1)
         births, arrivals, durations, concurrency, sizes = (array("q") for _ in range(5))
         curves = []
         for index, job in enumerate(_each(jobs)):
             sow, arrival, duration = _one(index, job)
-            d = whole_parameter(f"jobs[{index}] duration", duration, 1)
-            a = NEVER if arrival is None else whole_parameter(f"jobs[{index}] arrival", arrival, sow.birth)
+            d = Whole(1).check(f"jobs[{index}] duration", duration)
+            a = NEVER if arrival is None else Whole(sow.birth).check(f"jobs[{index}] arrival", arrival)
             last = last_useful_completion(sow, max_delay, horizon)
             n_starts = max(0, last - d - a + 1)
-            if a == NEVER or (longest is not None and d > longest):
+            if a == NEVER or (max_duration is not None and d > max_duration):
                 n_starts = 0
             curves.append(sow.value)
             births.append(sow.birth)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from marketsched.mechanisms.checks import is_hashable
 from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Mechanism
 from marketsched.mechanisms.sow import Signal, StatementOfWork

@@ -24,7 +24,7 @@ LAST_REPORTED = 2**31 - 1  # no arrival or duration beyond it: products of two o
 MASS_TOLERANCE = 1e-9  # how far above 1 the probabilities of a report may add up
 
 
-class _Probability(Range):
+class _Probability(Range[float]):
     """Numbers in [0, 1], and what sums of them miss by rounding."""
 
     def __call__(self, x: object) -> float:

@@ -15,8 +15,8 @@ from typing import cast
 
 import numpy as np
 
-from marketsched.mechanisms.checks import listed
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import listed
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 

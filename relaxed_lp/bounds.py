@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from marketsched.mechanisms.checks import finite_parameter, listed
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Positive, legal, listed
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
@@ -54,7 +54,7 @@ def offline_bound(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or there is no report.
+        If there is no report.
     SolverError
         If the solver is not installed or failed.
     TooLargeError
@@ -135,7 +135,8 @@ def law_bound(
     return _solved(tasks_of_laws(_some("laws", "law", laws), horizon, max_delay), capacity, horizon, time_limit)
 
 
-def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_limit: float | None = None) -> Bound:
+@legal
+def realised_bound(jobs: RealisedJobs, capacity: Positive, horizon: int, *, time_limit: float | None = None) -> Bound:
     """Solve (11) for the jobs as they really turned out: no schedule of them is worth more.
 
     `dual_bound` comes within a fraction of a percent of it in much less time.
@@ -154,7 +155,7 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, the horizons differ, or there is no job.
+        If the horizons differ, or there is no job.
     SolverError, TooLargeError
         As `offline_bound`.
 
@@ -166,7 +167,6 @@ def realised_bound(jobs: RealisedJobs, capacity: float, horizon: int, *, time_li
     >>> round(realised_bound(jobs, capacity=5, horizon=3).value, 6)
     20.0
     """
-    capacity = finite_parameter("capacity", capacity, "(0, inf)")
     if not isinstance(jobs, RealisedJobs):
         raise InvalidParameterError(f"jobs = {type(jobs).__name__}", legal="RealisedJobs (see RealisedJobs.build)")
     jobs.check_horizon(horizon)
@@ -183,7 +183,7 @@ def _some(name: str, kind: str, given: Iterable[T]) -> list[T]:
     return found
 
 
-def _solved(tasks: Tasks, capacity: float, horizon: int, time_limit: float | None) -> Bound:
+@legal
+def _solved(tasks: Tasks, capacity: Positive, horizon: int, time_limit: float | None) -> Bound:
     """Solve the program of these tasks once."""
-    capacity = finite_parameter("capacity", capacity, "(0, inf)")
     return PackingProgram(tasks, horizon).solve(capacity, time_limit=time_limit)

@@ -27,8 +27,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Count, legal
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.tasks import MOST_CREDITS, Tasks, tasks_of_jobs, tasks_of_reports
@@ -69,13 +70,14 @@ class _Weighted(NamedTuple):
     values: NDArray[np.float64]  # (offsets[-1],), credits (times probability)
 
 
+@legal
 def dual_bound(
     jobs: RealisedJobs,
-    capacity: int,
+    capacity: Count,
     horizon: int,
     *,
     start_prices: ArrayLike | None = None,
-    steps: int = STEPS,
+    steps: Count = STEPS,
 ) -> DualBound:
     """Minimise (29) over the prices, from 0 and from ``start_prices``.
 
@@ -101,7 +103,7 @@ def dual_bound(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, the horizons differ, or a price is negative or not finite.
+        If the horizons differ, or a price is negative or not finite.
 
     Notes
     -----
@@ -115,9 +117,7 @@ def dual_bound(
     >>> round(dual_bound(jobs, capacity=5, horizon=3).value, 3)
     20.0
     """
-    capacity = whole_parameter("capacity", capacity, 1)
     jobs.check_horizon(horizon)
-    steps = whole_parameter("steps", steps, 1)
     starts = [np.zeros(jobs.horizon)]
     if start_prices is not None:
         starts.append(float_array("start_prices", start_prices, (jobs.horizon,), lowest=0.0))
@@ -135,7 +135,8 @@ def dual_bound(
     return DualBound(float(_value_kernel(*tasks, float(capacity), best)), best, history.size, history)
 
 
-def dual_value(jobs: RealisedJobs, capacity: int, horizon: int, prices: ArrayLike) -> float:
+@legal
+def dual_value(jobs: RealisedJobs, capacity: Count, horizon: int, prices: ArrayLike) -> float:
     """Evaluate (29) at ``prices``, shape (horizon,): a valid upper bound whatever they are.
 
     Raises
@@ -151,20 +152,20 @@ def dual_value(jobs: RealisedJobs, capacity: int, horizon: int, prices: ArrayLik
     >>> [float(dual_value(jobs, 5, 3, [price, 0.0, 0.0])) for price in (0.0, 2.0, 4.0)]
     [24.0, 22.0, 20.0]
     """
-    capacity = whole_parameter("capacity", capacity, 1)
     jobs.check_horizon(horizon)
     at = float_array("prices", prices, (jobs.horizon,), lowest=0.0)
     return float(_value_kernel(*_tasks_of(jobs, capacity), float(capacity), at))
 
 
+@legal
 def report_bound(
     sows: Iterable[StatementOfWork],
-    capacity: int,
-    horizon: int,
+    capacity: Count,
+    horizon: Count,
     final_prices: ArrayLike,
     *,
-    base_price: float,
-    max_delay: int,
+    base_price: Amount,
+    max_delay: Count,
     scales: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
 ) -> float:
     r"""Bound the *expected* welfare of the best schedule from the reports alone.
@@ -194,11 +195,6 @@ def report_bound(
     float
         Credits.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a number is out of range.
-
     Examples
     --------
     >>> from marketsched.mechanisms.values import DeadlineValue
@@ -206,11 +202,7 @@ def report_bound(
     >>> report_bound([sow] * 6, 5, 3, [4.0, 0.0, 0.0], base_price=0.0, max_delay=9)
     20.0
     """
-    capacity = whole_parameter("capacity", capacity, 1)
-    horizon = whole_parameter("horizon", horizon, 1)
-    max_delay = whole_parameter("max_delay", max_delay, 1)
     final = float_array("final_prices", final_prices, (horizon,), lowest=0.0)
-    base_price = finite_parameter("base_price", base_price)
     factors = np.asarray(scales, dtype=np.float64).ravel()
     if factors.size == 0 or not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise InvalidParameterError(place="scales", value=scales, legal="at least one number, each finite and >= 0")

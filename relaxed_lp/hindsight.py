@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+from marketsched.mechanisms.legal import Count, Positive, Whole, legal
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.duality import dual_bound
@@ -58,13 +58,14 @@ class Optimum:
     seconds: float  # spent in the solver
 
 
+@legal
 def hindsight_optimum(
     jobs: RealisedJobs | Iterable[tuple[StatementOfWork, int | None, int]],
-    capacity: int,
-    horizon: int,
+    capacity: Count,
+    horizon: Count,
     *,
     max_delay: int | None = None,
-    time_limit: float = 60.0,
+    time_limit: Positive = 60.0,
     node_limit: int | None = None,
 ) -> Optimum:
     """Find the best schedule of jobs as they really turned out.
@@ -96,7 +97,7 @@ def hindsight_optimum(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, the horizons differ, or there is no job.
+        If the horizons differ, or there is no job.
     SolverError
         If the solver is not installed, or ended in any other way than optimal or stopped by a limit.
     KeyboardInterrupt
@@ -110,10 +111,8 @@ def hindsight_optimum(
     >>> best.value, sorted(best.starts.tolist()), best.proven
     (8.0, [0, 1, 2], True)
     """
-    capacity, horizon = whole_parameter("capacity", capacity, 1), whole_parameter("horizon", horizon, 1)
-    time_limit = finite_parameter("time_limit", time_limit, "(0, inf)")
     if node_limit is not None:
-        node_limit = whole_parameter("node_limit", node_limit, 0)
+        node_limit = Whole(0).check("node_limit", node_limit)
     realised = _as_realised(jobs, horizon, max_delay)
     tasks = tasks_of_jobs(realised).fitting(capacity)
     if not tasks.n_starts:

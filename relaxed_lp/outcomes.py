@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import float_array, whole_array
+from marketsched.mechanisms.arrays import float_array, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
 MAX_BUNDLES = 10_000_000  # what all weights together may fill

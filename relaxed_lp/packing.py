@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.relaxed_lp.tasks import Tasks
 
@@ -99,9 +99,10 @@ class PackingProgram:
     [20.0, 10.0]
     """
 
-    def __init__(self, tasks: Tasks, horizon: int) -> None:
+    @legal
+    def __init__(self, tasks: Tasks, horizon: Count) -> None:
         self.tasks = tasks
-        self.horizon = whole_parameter("horizon", horizon, 1)
+        self.horizon = horizon
         self.column_task, self.column_start = tasks.start_task, tasks.starts
         if tasks.n_starts and int(tasks.starts.max()) > self.horizon:
             raise InvalidParameterError(
@@ -114,8 +115,9 @@ class PackingProgram:
         self.scale = float(tasks.values.max(initial=0.0)) or 1.0  # credits
         self._compiled: _Compiled | None = None
 
+    @legal
     def solve(
-        self, supply: float, *, time_limit: float | None = None, method: Literal["simplex", "ipm"] | None = None
+        self, supply: Positive, *, time_limit: Positive | None = None, method: Literal["simplex", "ipm"] | None = None
     ) -> Bound:
         """Solve at this supply; only the first call compiles.
 
@@ -131,18 +133,14 @@ class PackingProgram:
 
         Raises
         ------
-        InvalidParameterError
-            If a number is out of range.
         SolverError
             If the solver is not installed, or ended in any other way than optimal or out of time.
         """
-        supply = finite_parameter("supply", supply, "(0, inf)")
-        limit = None if time_limit is None else finite_parameter("time_limit", time_limit, "(0, inf)")
         if self.tasks.n_starts == 0:
             return Bound(0.0, np.zeros(self.horizon), 0.0, 0.0, True, np.zeros(0), 0.0)
         if self._compiled is None:
             self._compiled = _Compiled(self)
-        x, prices, optimal, seconds = self._compiled.run(supply, method or self._method(supply), limit)
+        x, prices, optimal, seconds = self._compiled.run(supply, method or self._method(supply), time_limit)
         allocation = self._feasible(x, supply)
         prices = np.maximum(prices, 0.0) * self.scale
         value, dual_value = float(self.tasks.values @ allocation), self.dual_value(prices, supply)

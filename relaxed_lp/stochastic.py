@@ -33,8 +33,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 from marketsched.relaxed_lp.bundle_prices import BundlePricing
@@ -119,24 +119,25 @@ class StochasticPricing:
     (8.0, [1, 1], [2.0, 2.0])
     """
 
+    @legal
     def __init__(
         self,
         laws: Laws,
-        supply: float,
-        horizon: int,
+        supply: Positive,
+        horizon: Count,
         *,
-        max_concurrency: int,
-        max_duration: int,
+        max_concurrency: Count,
+        max_duration: Count,
         max_delay: int | None = None,
         price_end: PriceEnd = "low",
         starts_per_task: int | None = None,
         widen: bool = True,
         time_limit: float | None = None,
     ) -> None:
-        self.supply = finite_parameter("supply", supply, "(0, inf)")
-        self.horizon = whole_parameter("horizon", horizon, 1)
-        self.max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1)
-        self.max_duration = whole_parameter("max_duration", max_duration, 1)
+        self.supply = supply
+        self.horizon = horizon
+        self.max_concurrency = max_concurrency
+        self.max_duration = max_duration
         if price_end not in ("low", "high"):
             raise InvalidParameterError(place="price_end", value=price_end, legal="'low' or 'high'")
         self.overlap_limit = _overlap_limit(self.supply, self.max_concurrency, self.max_duration)

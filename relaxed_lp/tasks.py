@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import listed, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Whole, legal, listed
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.realised import RealisedJobs
@@ -85,18 +86,18 @@ class Tasks:
         keep = self.widths <= capacity
         return self if keep.all() else self._where(keep, np.repeat(keep, np.diff(self.offsets)))
 
-    def thinned(self, starts_per_task: int) -> Tasks:
+    @legal
+    def thinned(self, starts_per_task: Count) -> Tasks:
         """Return the same tasks with at most so many starts each: the first, the last, others evenly between."""
-        k = whole_parameter("starts_per_task", starts_per_task, 1)
         sizes = np.diff(self.offsets)
         rank = np.arange(self.n_starts) - np.repeat(self.offsets[:-1], sizes)
         # The i-th of k starts kept is number round(i (n - 1) / (k - 1)): rank is kept if it is such a number.
-        gaps, steps = np.repeat(sizes - 1, sizes), max(k - 1, 1)
+        gaps, steps = np.repeat(sizes - 1, sizes), max(starts_per_task - 1, 1)
         nearest = (2 * rank * steps + gaps) // np.maximum(2 * gaps, 1)  # the only i that can round to rank
         keep = (2 * nearest * gaps + steps) // (2 * steps) == rank
-        if k == 1:
+        if starts_per_task == 1:
             keep = rank == 0
-        return self._where(np.ones(self.n_tasks, dtype=np.bool_), keep | np.repeat(sizes <= k, sizes))
+        return self._where(np.ones(self.n_tasks, dtype=np.bool_), keep | np.repeat(sizes <= starts_per_task, sizes))
 
     def _where(self, tasks: NDArray[np.bool_], starts: NDArray[np.bool_]) -> Tasks:
         """Return the part in which both masks, (n_tasks,) and (n_starts,), are True."""
@@ -130,7 +131,7 @@ def tasks_of_reports(sows: Iterable[StatementOfWork], horizon: int, max_delay: i
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or something is not a statement of work.
+        If something is not a statement of work.
 
     Examples
     --------
@@ -165,8 +166,7 @@ def tasks_of_laws(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, something is not a law, or a statement hides its durations:
-        Section 8 is for revealed durations only.
+        If something is not a law, or a statement hides its durations: Section 8 is for revealed durations only.
 
     Examples
     --------
@@ -265,10 +265,10 @@ def tasks_of_jobs(jobs: RealisedJobs) -> Tasks:
     )
 
 
-def _checked_limits(horizon: int, max_delay: int | None) -> tuple[int, int]:
+@legal
+def _checked_limits(horizon: Annotated[int, Whole(1, LAST_ROUND)], max_delay: Count | None) -> tuple[int, int]:
     """Return T and S, or say what is wrong. Without S, one that nothing within the horizon reaches."""
-    horizon = whole_parameter("horizon", horizon, 1, LAST_ROUND)
-    return horizon, horizon + 1 if max_delay is None else whole_parameter("max_delay", max_delay, 1)
+    return horizon, horizon + 1 if max_delay is None else max_delay
 
 
 def _checked(sows: Iterable[StatementOfWork]) -> list[StatementOfWork]:

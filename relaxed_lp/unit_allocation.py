@@ -24,13 +24,13 @@ Bundles hold what they should up to rounding; see `marketsched.relaxed_lp.star`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.legal import EXACT, Amount, Count, Whole, legal
 from marketsched.relaxed_lp.outcomes import Outcomes, checked_outcomes
 from marketsched.relaxed_lp.star import star_bundles
 from marketsched.relaxed_lp.widening import stretched
@@ -70,24 +70,24 @@ class UnitAllocation:
         begins, ends = np.sort(self.first), np.sort(self.last)
         return int((np.searchsorted(begins, begins, side="right") - np.searchsorted(ends, begins, side="left")).max())
 
-    def overlap(self, horizon: int | None = None) -> NDArray[np.int64]:
+    @legal
+    def overlap(self, horizon: Count | None = None) -> NDArray[np.int64]:
         """Return N(t) for the rounds 1 to ``horizon``, or to the end of the last bundle; round 1 first.
 
         Raises
         ------
-        InvalidParameterError
-            If ``horizon`` is not a whole number >= 1.
         TooLargeError
             If that are too many rounds for a table.
         """
-        rounds = int(self.last.max()) if horizon is None else whole_parameter("horizon", horizon, 1)
+        rounds = int(self.last.max()) if horizon is None else horizon
         if rounds > MAX_TABLE:
             raise TooLargeError(f"a table of {rounds} rounds: expected at most {MAX_TABLE}; see max_overlap")
         begins = np.bincount(np.minimum(self.first, rounds + 1), minlength=rounds + 2)
         ends = np.bincount(np.minimum(self.last, rounds) + 1, minlength=rounds + 2)
         return np.asarray(np.cumsum(begins - ends)[1 : rounds + 1])
 
-    def verify(self, supply: float | None = None) -> None:
+    @legal
+    def verify(self, supply: Amount | None = None) -> None:
         """Check every condition of a fractional unit allocation against the outcomes.
 
         Parameters
@@ -104,7 +104,7 @@ class UnitAllocation:
         _verify_members(self)
         if supply is None:
             return
-        limit = int(finite_parameter("supply", supply) / self.max_concurrency * (1 + 1e-12))
+        limit = int(supply / self.max_concurrency * (1 + 1e-12))
         if self.max_overlap > limit:
             raise InvalidParameterError(
                 f"{self.max_overlap} bundles lie over one round: expected at most {limit}, for a supply of {supply:g} "
@@ -136,13 +136,11 @@ class UnitAllocation:
 
         Raises
         ------
-        InvalidParameterError
-            If a number is out of range.
         TooLargeError
             If there are too many rounds for a table.
         """
-        limit = whole_parameter("limit", limit, self.max_overlap)
-        horizon = whole_parameter("horizon", horizon, int(self.last.max()))
+        limit = Whole(self.max_overlap, EXACT).check("limit", limit)
+        horizon = Whole(int(self.last.max()), EXACT).check("horizon", horizon)
         last = stretched(self.last, limit - self.overlap(horizon), np.lexsort((-self.value, -self.last)))
         room = limit - replace(self, last=last).overlap(horizon)
         # Here those who compete begin in the same round: who ends just before them had no room to their right.
@@ -151,6 +149,7 @@ class UnitAllocation:
         return replace(self, first=_frozen(first), last=_frozen(last))
 
 
+@legal
 def fractional_unit_allocation(
     first: ArrayLike,
     last: ArrayLike,
@@ -158,8 +157,8 @@ def fractional_unit_allocation(
     weight: ArrayLike,
     value: ArrayLike,
     *,
-    max_concurrency: int,
-    max_duration: int,
+    max_concurrency: Annotated[int, Whole(1, 2**26)],
+    max_duration: Count,
 ) -> UnitAllocation:
     r"""Pack weighted outcomes into bundles by construction STAR.
 
@@ -205,8 +204,6 @@ def fractional_unit_allocation(
     >>> bundles.overlap().tolist()
     [1, 1, 2, 3, 2, 2]
     """
-    max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1, 2**26)
-    max_duration = whole_parameter("max_duration", max_duration, 1)
     outcomes = checked_outcomes(first, last, width, weight, value, max_concurrency, max_duration)
     used = np.flatnonzero(outcomes.weight > 0)
     bundle, member, share = star_bundles(

@@ -34,8 +34,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.lies.strategy import PublicInformation
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.legal import Finite, Whole
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
@@ -63,8 +63,8 @@ class Number(NamedTuple):
     def checked(self, name: str, x: object) -> float:
         """Return ``x``, or raise InvalidParameterError."""
         if isinstance(self.legal, str):
-            return finite_parameter(name, x, self.legal)
-        return whole_parameter(name, x, *self.legal)
+            return Finite(self.legal).check(name, x)
+        return Whole(*self.legal).check(name, x)
 
 
 def number(name: str, legal: str, neutral: float | None, **more: Any) -> Any:

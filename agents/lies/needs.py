@@ -22,8 +22,8 @@ from marketsched.agents.lies.base import (
     whole,
 )
 from marketsched.agents.lies.strategy import PublicInformation
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 
@@ -325,7 +325,7 @@ class LeaveOut(Misreport):
     kind = "leave-out"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "points", tuple(sorted(whole_parameter("point", i, 0) for i in self.points)))
+        object.__setattr__(self, "points", tuple(sorted(Whole(0).check("point", i) for i in self.points)))
         super().__post_init__()
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Finite, Whole
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -59,9 +59,9 @@ class PublicInformation:
             capacity,
             horizon,
             max_delay,
-            None if width is None else whole_parameter("the mechanism's max_concurrency", width, 1),
-            None if duration is None else whole_parameter("the mechanism's max_duration", duration, 1),
-            None if value is None else finite_parameter("the mechanism's max_value", value),
+            None if width is None else Whole(1).check("the mechanism's max_concurrency", width),
+            None if duration is None else Whole(1).check("the mechanism's max_duration", duration),
+            None if value is None else Finite("[0, inf)").check("the mechanism's max_value", value),
         )
 
     @property

@@ -19,8 +19,8 @@ from marketsched.comparisons.loads import LoadContest
 from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.play.running import Progress, versions
@@ -47,17 +47,18 @@ OPTIMUM_SECONDS = 10.0
 Comparison = Result  # what `compare` returns
 
 
+@legal
 def compare(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     mechanisms: Sequence[str] | None = None,
-    runs: int = 20,
-    seed: int = 0,
+    runs: Count = 20,
+    seed: Seed = 0,
     *,
     loads: Sequence[float] | None = None,
     data: str | PathLike[str] | None = None,
-    optimum_seconds: float | None = None,
+    optimum_seconds: Amount | None = None,
     growth: bool = True,
-    jobs: int = 1,
+    jobs: Count = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -127,13 +128,10 @@ def compare(
     [['exponential', 16.0, 1.25, 1.25], ['first-come', 20.0, 1.0, 1.0]]
     """
     base = Scenario.of(scenario)
-    n_runs = whole_parameter("runs", runs, 1)
-    n_processes = whole_parameter("jobs", jobs, 1)
-    first = checked_seed(seed, n_runs)
-    seconds = finite_parameter("optimum_seconds", optimum_seconds) if optimum_seconds is not None else None
-    contest = _contest(base, mechanisms, loads, data, seconds, growth, first)
+    first = checked_seed(seed, runs)
+    contest = _contest(base, mechanisms, loads, data, optimum_seconds, growth, first)
     began = time.perf_counter()
-    found, complete = _played(contest, range(first, first + n_runs), n_processes, progress, keep_interrupted)
+    found, complete = _played(contest, range(first, first + runs), jobs, progress, keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
     meta = {
         "scenario": base.name,
@@ -141,7 +139,7 @@ def compare(
         contest.compared: contest.labels,
         "seed": first,
         "runs": int(tables["runs"]["seed"].nunique()),
-        "runs_asked_for": n_runs,
+        "runs_asked_for": runs,
         "confidence": CONFIDENCE,
         **contest.about(found),
         "versions": versions(),

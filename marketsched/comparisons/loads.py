@@ -20,8 +20,8 @@ from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import flat_shares, paired_differences, shares
 from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Finite
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.worlds.workload import Workload
 
@@ -127,7 +127,7 @@ def _checked_loads(loads: Sequence[float]) -> tuple[float, ...]:
         If there is none, one is not above 0, or two are equal.
     """
     listed = [loads] if isinstance(loads, (str, int, float)) else list(loads)
-    found = [finite_parameter(f"loads[{i}]", load, "(0, inf)") for i, load in enumerate(listed)]
+    found = [Finite("(0, inf)").check(f"loads[{i}]", load) for i, load in enumerate(listed)]
     if not found or len(set(found)) < len(found):
         raise InvalidParameterError(place="loads", value=listed, legal="at least one number above 0, each once")
     return tuple(sorted(found))

@@ -12,9 +12,7 @@ from marketsched.config.sections import section_class
 from marketsched.config.strict_yaml import Strict, validated
 from marketsched.mechanisms.bid_price.past import AnyPast
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, placed
-from marketsched.mechanisms.limits import SIZES
-from marketsched.mechanisms.named import PriceKinds
-from marketsched.mechanisms.ranges import (
+from marketsched.mechanisms.legal import (
     Amount,
     BelowOne,
     Count,
@@ -27,6 +25,8 @@ from marketsched.mechanisms.ranges import (
     parameters_of,
     takes_anything,
 )
+from marketsched.mechanisms.limits import SIZES
+from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
 
 if TYPE_CHECKING:

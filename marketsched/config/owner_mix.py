@@ -18,7 +18,7 @@ from marketsched.agents.lies import KINDS, Misreport, Truthful
 from marketsched.agents.lies.base import Number
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import Share
+from marketsched.mechanisms.legal import Share
 
 MOST = 10_000  # rounds or nodes in a file: each of thousands of jobs may keep a table as long
 

@@ -23,9 +23,8 @@ from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import OF_LOGS, is_log, read_scenario, with_changes, without_none
 from marketsched.config.sections import RegisteredWorkload
 from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import Finite
+from marketsched.mechanisms.legal import Count, Finite, legal
 from marketsched.mechanisms.registry import get, names
 
 if TYPE_CHECKING:
@@ -238,9 +237,10 @@ class Scenario(Strict):
         """
         return self.from_dict(with_changes(self.to_dict(), changes, option=""), source=self.name)
 
-    def with_capacity(self, capacity: int) -> Self:
+    @legal
+    def with_capacity(self, capacity: Count) -> Self:
         """Return the same market on so many nodes, without the expected figures."""
-        choice = self.mechanism.model_copy(update={"capacity": whole_parameter("capacity", capacity, 1)})
+        choice = self.mechanism.model_copy(update={"capacity": capacity})
         return self.model_copy(update={"mechanism": choice, "expected": {}})
 
     def workload_of(self, seed: int, data: str | PathLike[str] | None = None) -> Workload:

@@ -1,7 +1,7 @@
 """Sections of a scenario whose keys are the parameters of a registered class or function.
 
 The signature is the schema: keys are its parameters, what is legal is what its annotations say
-(`marketsched.mechanisms.ranges`), and any other key is refused. What is registered is one of
+(`marketsched.mechanisms.legal`), and any other key is refused. What is registered is one of
 
 * a function or class: called with the section's values and with what whoever uses it provides (``given``);
 * a dataclass with a method ``build``: its fields are the section's keys, so that what it checks in
@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.ranges import Parameter, parameters_of, takes_anything
+from marketsched.mechanisms.legal import Parameter, parameters_of, takes_anything
 from marketsched.mechanisms.registry import get, names
 
 if TYPE_CHECKING:

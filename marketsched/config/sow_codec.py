@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import InvalidReportError, placed, shown
+from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.sow import THE_DURATION, Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
@@ -57,7 +57,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
         If a field is missing, unknown, malformed or outside its range; the message names its place.
     """
     table = _table("sow", fields, ("concurrency", "value", "requirements"))
-    concurrency = whole_number("concurrency", table["concurrency"], 1, limits.max_concurrency)
+    concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
     value = _value_from_json(table["value"])
     if value.highest > limits.max_value:
         raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
@@ -93,10 +93,10 @@ def _value_from_json(fields: object) -> ValueCurve:
     with placed("value"):
         if kind == "table":
             return TableValue(_times(table["values"]))
-        deadline = whole_number("deadline", table["deadline"], 0, LAST_ROUND)
+        deadline = Whole(0, LAST_ROUND).check("deadline", table["deadline"], InvalidReportError)
         if kind == "deadline":
             return DeadlineValue(table["value"], deadline)
-        start = whole_number("from", table["from"], 0, LAST_ROUND)
+        start = Whole(0, LAST_ROUND).check("from", table["from"], InvalidReportError)
         return LinearValue(table["value"], start, table["slope"], deadline)
 
 
@@ -154,8 +154,8 @@ def _requirement(place: str, row: object, birth: int, max_duration: int) -> Requ
     if isinstance(signal, (Mapping, list, bool)):
         raise InvalidReportError(place=f"{place}.signal", value=signal, legal="a number, a string or null")
     with placed(place):
-        arrival = whole_number("arrival", fields["arrival"], birth, LAST_ROUND)
-        duration = whole_number("duration", fields["duration"], 1, max_duration)
+        arrival = Whole(birth, LAST_ROUND).check("arrival", fields["arrival"], InvalidReportError)
+        duration = Whole(1, max_duration).check("duration", fields["duration"], InvalidReportError)
         return Requirement(arrival, duration, fields["probability"], signal)
 
 

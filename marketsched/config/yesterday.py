@@ -16,8 +16,8 @@ import numpy as np
 from marketsched.config.sections import read_workload
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import SIZES, MarketLimits
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _of_workload(section: Mapping[str, Any], choice: MechanismChoice, workload: 
     """Return the arrivals of a workload, as if it had been played on the nodes of this market."""
     parts = dict(section)
     seed = parts.pop("seed", None)
-    root = np.random.SeedSequence(SEED if seed is None else whole_parameter("seed", seed, 0))
+    root = np.random.SeedSequence(SEED if seed is None else Whole(0).check("seed", seed))
     try:
         past: Workload = read_workload(parts).build(np.random.default_rng(root).spawn(3)[0], data)
     except ValueError as error:

@@ -143,7 +143,8 @@ def _strategies(setup: MarketSetup, settings: Settings) -> dict[str, str]:
     return {job.owner: TRUTHFUL if isinstance(setup.strategy_of(job), Truthful) else name for job in setup.jobs}
 
 
-def scaled_jobs(jobs: Sequence[Job], load: float, rng: np.random.Generator) -> list[Job]:
+@legal
+def scaled_jobs(jobs: Sequence[Job], load: Positive, rng: np.random.Generator) -> list[Job]:
     """Return ``jobs`` with about ``load`` times as many.
 
     Each job is there ``floor(load)`` times, and a share of them, drawn without replacement, once
@@ -158,13 +159,7 @@ def scaled_jobs(jobs: Sequence[Job], load: float, rng: np.random.Generator) -> l
         Jobs for each job, > 0.
     rng : Generator
         Draws which jobs the remainder keeps.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``load`` is not positive and finite.
     """
-    load = finite_parameter("load", load, "(0, inf)")
     whole = math.floor(load)
     chosen = np.zeros(len(jobs), dtype=np.int64)
     chosen[rng.permutation(len(jobs))[: round((load - whole) * len(jobs))]] = 1

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from marketsched.finite.findings import FiniteAudit, FiniteLie, WorstUtility
 from marketsched.finite.pairs import best_pair_lies
 from marketsched.finite.utilities import ScaledUtilities
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.finite.exact import Number, as_number
 from marketsched.mechanisms.finite.finite_mechanism import FiniteMechanism
 from marketsched.mechanisms.finite.prior import Prior, PriorLike, prior_of, products_fit
+from marketsched.mechanisms.legal import Finite
 from marketsched.mechanisms.memory import check_memory
 
 ROUNDING = 1e-9  # tolerance of floating point, times the largest number of the mechanism
@@ -110,7 +110,7 @@ def audit_finite(
 
 def _tolerance(scaled: ScaledUtilities, given: float | None) -> float:
     if given is not None:
-        return finite_parameter("tolerance", given)
+        return Finite("[0, inf)").check("tolerance", given)
     if scaled.mechanism.is_exact:
         return 0.0
     return ROUNDING * max(1.0, *(float(abs(array).max()) for array in (*scaled.tables, scaled.payments)))

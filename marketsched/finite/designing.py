@@ -30,7 +30,7 @@ from marketsched.mechanisms.finite.tables import (
     read_types,
     read_utilities,
 )
-from marketsched.mechanisms.ranges import checked
+from marketsched.mechanisms.legal import legal
 
 Incentive = Literal["dominant", "bayesian"]
 Participation = Literal["ex post", "interim", "none"]
@@ -67,7 +67,7 @@ class Design:
         return f"Design of value {self.value}\n  {self.mechanism!r}\n  {self.certificate!r}"
 
 
-@checked
+@legal
 def design(
     types: Sequence[Sequence[Any]],
     prior: PriorLike = "uniform",

@@ -17,8 +17,14 @@ from marketsched.live.job import GONE, OUTCOMES, WITHDRAWN, LiveJob
 from marketsched.live.market_view import market_view, shown_at
 from marketsched.live.rows import Row
 from marketsched.live.turn import Turn, Work
-from marketsched.mechanisms.checks import whole_number
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError, UnknownNameError
+from marketsched.mechanisms.errors import (
+    EventError,
+    InvalidParameterError,
+    InvalidReportError,
+    MarketschedError,
+    UnknownNameError,
+)
+from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LARGEST_CAPACITY
 from marketsched.mechanisms.mechanism import Offer
 
@@ -128,7 +134,7 @@ def complete(who: Principal, job: str, said: Said) -> Work:
     if outcome not in OUTCOMES:
         raise InvalidParameterError(place="outcome", value=outcome, legal=f"one of {', '.join(OUTCOMES)}")
     if code is not None:
-        code = whole_number("exit_code", code, -(2**31), 2**31 - 1)
+        code = Whole(-(2**31), 2**31 - 1).check("exit_code", code, InvalidReportError)
 
     def work(turn: Turn) -> dict[str, Any]:
         found = turn.market.job(job)
@@ -239,7 +245,7 @@ def advance(who: Principal, said: Said) -> Work:
     """Clear rounds, with a manual clock."""
     only(said, "rounds")
     who.must_be("operator")
-    rounds = whole_number("rounds", said.get("rounds", 1), 1, MOST_ROUNDS)
+    rounds = Whole(1, MOST_ROUNDS).check("rounds", said.get("rounds", 1), InvalidReportError)
 
     def work(turn: Turn) -> dict[str, Any]:
         if turn.clock.kind != "manual":
@@ -257,7 +263,7 @@ def nodes(who: Principal, said: Said) -> Work:
     """Remark how many nodes can be used, and what was done about it."""
     only(said, "usable", "held", "removed")
     who.must_be("operator")
-    usable = whole_number("usable", given(said, "usable"), 0, LARGEST_CAPACITY)
+    usable = Whole(0, LARGEST_CAPACITY).check("usable", given(said, "usable"), InvalidReportError)
     lists = {key: said.get(key, []) for key in ("held", "removed")}
 
     def work(turn: Turn) -> dict[str, Any]:

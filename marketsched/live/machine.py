@@ -19,8 +19,8 @@ from marketsched.config.sow_codec import sow_from_json
 from marketsched.live.accounts import MICRO, Account, Accounts, Posting
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.job import ENDS, LABEL, OVERRUN, REASONS, WITHDRAWN, LiveJob, longest_of, unannounced
-from marketsched.mechanisms.checks import whole_number
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
+from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.mechanism import Offer
 from marketsched.play.replaying import Decision, Replayer
@@ -253,7 +253,7 @@ class LiveMarket:
             raise EventError(f"arrive of {name!r}: it arrived in round {job.arrived}")
         _check_signal(event.get("signal"))
         if event.get("duration") is not None:
-            whole_number("duration", event["duration"], 1, LAST_ROUND)
+            Whole(1, LAST_ROUND).check("duration", event["duration"], InvalidReportError)
         self._replayer.check_arrival(name, event)
 
     def _arrive(self, event: Event) -> Applied:

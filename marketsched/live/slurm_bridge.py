@@ -30,7 +30,7 @@ from marketsched.live.slurm_pairs import (
 )
 from marketsched.live.slurm_plugin import write_announced
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
-from marketsched.mechanisms.ranges import Amount, check_fields
+from marketsched.mechanisms.legal import Amount, check_fields
 from marketsched.slurm.commands import Slurm, SlurmError, SlurmJob
 
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
@@ -105,11 +105,6 @@ class BridgeRules:
     node_patience : float
         Seconds for which nodes have to be missing before anything is done about it: a controller that was started
         again waits for its nodes, too.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a value is out of range.
     """
 
     partition: str = "market"

@@ -8,12 +8,11 @@ from contextlib import closing
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
-from marketsched.mechanisms.checks import whole_parameter
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.papers.experiment_kind import verdict_counts
 from marketsched.papers.experiments import experiment_of
 from marketsched.papers.folder import kept, write_overview
@@ -118,17 +117,18 @@ def reproduce(
     return made
 
 
+@legal
 def reproduce_all(
     names: Sequence[str],
     *,
     full: bool = False,
     runs: int | None = None,
     slots: int | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     data: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
-    jobs: int = 1,
+    jobs: Count = 1,
     progress: Progress | None = None,
 ) -> list[Result]:
     """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
@@ -160,7 +160,6 @@ def reproduce_all(
     """
     chosen = [experiment_of(name) for name in names]
     asked = {each.name: _asked(each, full, runs, slots, seed) for each in chosen}
-    n_jobs = whole_parameter("jobs", jobs, 1)
     target = None if out is None else Path(out)
     found = {} if target is None else kept(target, asked, force=force)
     missing = [name for name in asked if name not in found]
@@ -176,20 +175,27 @@ def reproduce_all(
 
     keep()
     given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
-    made = _one_by_one if n_jobs == 1 or len(missing) < 2 else _side_by_side
-    for each in made(missing, given, target, told, n_jobs):
+    made = _one_by_one if jobs == 1 or len(missing) < 2 else _side_by_side
+    for each in made(missing, given, target, told, jobs):
         found[each.meta["experiment"]] = each
         keep()
     return [found[name] for name in asked]
 
 
-def _asked(chosen: Experiment, full: bool, runs: int | None, slots: int | None, seed: int) -> dict[str, Any]:
+@legal
+def _asked(
+    chosen: Experiment,
+    full: bool,
+    runs: Annotated[int, Whole(2)] | None,
+    slots: Annotated[int, Whole(8)] | None,
+    seed: Seed,
+) -> dict[str, Any]:
     """Return the sizes of an experiment, checked."""
     return {
         "full": bool(full),
-        "seed": checked_seed(seed),
-        "runs": chosen.runs if runs is None else whole_parameter("runs", runs, 2),
-        "slots": None if slots is None else whole_parameter("slots", slots, 8),
+        "seed": seed,
+        "runs": chosen.runs if runs is None else runs,
+        "slots": slots,
     }
 
 

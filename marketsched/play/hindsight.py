@@ -57,11 +57,6 @@ def optimum_bracket(jobs: RealisedJobs, capacity: int, *, seconds: float, start_
         the dual bound (29) has the word.
     start_prices : array_like of float, shape (horizon,), optional
         Where the dual bound may start, too.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the capacity is out of range.
     """
     from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
     from marketsched.relaxed_lp import dual_bound, hindsight_optimum, realised_bound

@@ -37,8 +37,8 @@ from marketsched.config.configuration import ReplayConfig
 from marketsched.config.json_lines import field, parse_line
 from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
 from marketsched.config.strict_yaml import read_yaml, validated
-from marketsched.mechanisms.checks import whole_number
-from marketsched.mechanisms.errors import EventError, MarketschedError, placed, shown
+from marketsched.mechanisms.errors import EventError, InvalidReportError, MarketschedError, placed, shown
+from marketsched.mechanisms.legal import EXACT, Whole
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 from marketsched.mechanisms.sow import Signal
 
@@ -219,7 +219,7 @@ class Replayer:
         """Check one event completely, then act on it."""
         if not isinstance(fields, Mapping):
             raise EventError(f"{shown(fields)}: expected an object with round and event")
-        t = whole_number("round", field(fields, "round"), 1)
+        t = Whole(1, EXACT).check("round", field(fields, "round"), InvalidReportError)
         kind = field(fields, "event")
         if not isinstance(kind, str) or kind not in ("submit", "arrive", "complete", "end"):
             raise EventError(f"event = {shown(kind)}: expected submit, arrive, complete or end")
@@ -278,7 +278,7 @@ class Replayer:
             raise EventError(f"arrive of {name!r}: it arrived before")
         duration = fields.get("duration")
         if duration is not None:
-            duration = whole_number("duration", duration, 1)
+            duration = Whole(1, EXACT).check("duration", duration, InvalidReportError)
         return job, duration, self._signal(job, duration, fields)
 
     def _arrive(self, t: int, name: str, fields: Mapping[str, Any]) -> None:

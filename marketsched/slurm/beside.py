@@ -12,8 +12,8 @@ import pandas as pd
 
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.mechanism import EventKind
-from marketsched.mechanisms.ranges import Positive, checked
 from marketsched.mechanisms.schedulers.conservative_backfill import ConservativeBackfill
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 from marketsched.mechanisms.schedulers.queue_scheduler import backfilled
@@ -78,7 +78,7 @@ class Beside:
         return pd.Series({name: float((frame[column] - frame["arrival"]).mean()) for name, column in columns.items()})
 
 
-@checked
+@legal
 def beside_slurm(
     workload: Workload,
     *,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -27,9 +27,8 @@ import pandas as pd
 from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.config.named_mechanisms import OWN, NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.running import versions
 from marketsched.results.views import at_least, at_most, exact_amount
@@ -50,19 +49,20 @@ TINY_SECONDS = 20.0  # after which no further tiny domain is begun
 AT_HAND, SEARCHES = 0.55, 0.6  # shares of what is left that go into the market at hand, then into searches of owners
 
 
+@legal
 def audit(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     mechanisms: Sequence[str] = (OWN,),
     *,
-    owners: int = 100,
-    confidence: float = 0.99,
-    tolerance: float = 0.0,
-    budget: float | None = SECONDS,
-    plays: int | None = PLAYS,
-    seed: int = 0,
+    owners: Count = 100,
+    confidence: OpenShare = 0.99,
+    tolerance: Amount = 0.0,
+    budget: Positive | None = SECONDS,
+    plays: Annotated[int, Whole(FEWEST_PLAYS)] | None = PLAYS,
+    seed: Seed = 0,
     samples: int | None = None,
-    menu_lies: int = MENU_LIES,
-    call_seconds: float = CALL_SECONDS,
+    menu_lies: Count = MENU_LIES,
+    call_seconds: Positive = CALL_SECONDS,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
@@ -123,24 +123,17 @@ def audit(
     """
     base = Scenario.of(scenario, kind="market")
     entrants = named_mechanisms(base, mechanisms)
-    owners, seed = whole_parameter("owners", owners, 1), checked_seed(seed)
-    confidence = finite_parameter("confidence", confidence, "(0, 1)")
-    tolerance = finite_parameter("tolerance", tolerance)
-    seconds = None if budget is None else finite_parameter("budget", budget, "(0, inf)")
-    most = None if plays is None else whole_parameter("plays", plays, FEWEST_PLAYS)
-    if seconds is None and most is None:
+    if budget is None and plays is None:
         raise InvalidParameterError("budget and plays are both None: expected one of them")
     tell = progress or (lambda what, share: None)
-    lies = whole_parameter("menu_lies", menu_lies, 1)
-    finite_parameter("call_seconds", call_seconds, "(0, inf)")
-    plan = Plan(owners, confidence, tolerance, seconds, most, seed, samples, lies, data, tell)
+    plan = Plan(owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data, tell)
     meta = {
         "scenario": base.name,
         "owners": owners,
         "confidence": confidence,
         "tolerance": tolerance,
-        "budget_seconds": seconds,
-        "plays": most,
+        "budget_seconds": budget,
+        "plays": plays,
         "seed": seed,
         "versions": versions(),
     }

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from marketsched.agents.job import Job
+from marketsched.mechanisms.legal import Count, Positive, Whole
 from marketsched.mechanisms.randomness import Rng, generator_of
-from marketsched.mechanisms.ranges import Count, Positive, Whole
 from marketsched.worlds.demand import demand_of
 from marketsched.worlds.owners import HIGHEST_DENSITY, RecurringOwners, value_densities
 from marketsched.worlds.prediction import History, Prediction, PredictionRule, predict
@@ -52,11 +52,6 @@ class GoogleParameters(PredictionRule):
         C and c_max, nodes.
     longest_run_seconds : float
         Recurring jobs whose 95 % run is longer are left out.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, check_fields
+from marketsched.mechanisms.legal import Amount, Count, Finite, Positive, check_fields
 
 SIDE, MIDDLE = 0.1, 0.8  # the kernel: a tenth of each past value goes to either side
 
@@ -77,11 +77,6 @@ class PredictionRule:
         A range of more values than this is not filled.
     max_points : int
         The joint law keeps its heaviest points, at most so many.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------

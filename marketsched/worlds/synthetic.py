@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job, TagsButOne
+from marketsched.mechanisms.legal import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
-from marketsched.mechanisms.ranges import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.worlds.demand import BANDS
@@ -68,11 +68,6 @@ class SyntheticParameters:
         D_max, rounds; longer runs are clipped.
     round_seconds : float
         Length of a round.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import Positive, checked
+from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class Workload:
         )
 
     @classmethod
-    @checked
+    @legal
     def from_log(
         cls,
         log: pd.DataFrame,
@@ -144,7 +143,8 @@ class Workload:
         """Node-rounds that the jobs really need, as a share of those on sale while jobs are born."""
         return self.work / (self.capacity * self.birth_rounds)
 
-    def capacity_at(self, load: float) -> int:
+    @legal
+    def capacity_at(self, load: Positive) -> int:
         """Return the nodes, at least 1, on which these jobs come closest to a load.
 
         That is the load a run reports: the work over the node-rounds until the last birth.
@@ -154,7 +154,6 @@ class Workload:
         InvalidParameterError
             If the load is not above 0.
         """
-        load = finite_parameter("load", load, "(0, inf)")
         return max(1, round(self.work / (load * max((job.truth.birth for job in self.jobs), default=1))))
 
     def load_at(self, capacity: int) -> float:

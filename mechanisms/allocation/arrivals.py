@@ -14,8 +14,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import count_array, finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Positive, Whole, legal
 from marketsched.mechanisms.randomness import Rng, own_stream
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -105,7 +106,7 @@ class BernoulliArrivals:
     Raises
     ------
     InvalidParameterError
-        If the number of ports is missing or contradicts ``probabilities``, or a number is out of range.
+        If the number of ports is missing or contradicts ``probabilities``.
 
     Examples
     --------
@@ -116,12 +117,13 @@ class BernoulliArrivals:
 
     slots: int | None = None
 
-    def __init__(self, probabilities: ArrayLike, rng: Rng, n_ports: int | None = None) -> None:
+    @legal
+    def __init__(self, probabilities: ArrayLike, rng: Rng, n_ports: Count | None = None) -> None:
         if n_ports is None:
             if np.ndim(probabilities) == 0:
                 raise InvalidParameterError("n_ports = None: expected the number of ports beside a single probability")
-            n_ports = len(np.atleast_1d(np.asarray(probabilities)))
-        self.n_ports = whole_parameter("n_ports", n_ports, 1)
+            n_ports = Whole(1).check("n_ports", np.size(probabilities))
+        self.n_ports = n_ports
         self.probabilities = _probabilities(probabilities, self.n_ports)
         self.most = _read_only(np.ones(self.n_ports, dtype=np.int64))
         self._first = own_stream(rng)
@@ -185,8 +187,9 @@ class RecordedArrivals:
         return RecordedArrivals(self.counts > 0)
 
 
+@legal
 def count_arrivals(
-    times: ArrayLike, ports: ArrayLike, *, slot_length: float, n_ports: int, slots: int | None = None
+    times: ArrayLike, ports: ArrayLike, *, slot_length: Positive, n_ports: Count, slots: int | None = None
 ) -> NDArray[np.int64]:
     """Count jobs per slot and port from a list of arrival times.
 
@@ -220,16 +223,14 @@ def count_arrivals(
     array([[2, 0],
            [0, 1]])
     """
-    length = finite_parameter("slot_length", slot_length, "(0, inf)")
-    n_ports = whole_parameter("n_ports", n_ports, 1)
     where = count_array("ports", ports, (None,))
     when = float_array("times", times, where.shape, lowest=0.0)
     if len(where) and where.max() >= n_ports:
         raise InvalidParameterError(f"ports has {where.max()}: expected port numbers below {n_ports}")
     if slots is None and not len(when):
         raise InvalidParameterError("times is empty: expected at least one job, or the number of slots")
-    slot = np.floor(when / length).astype(np.int64)
-    total = whole_parameter("slots", int(slot.max()) + 1 if slots is None else slots, 1)
+    slot = np.floor(when / slot_length).astype(np.int64)
+    total = Whole(1).check("slots", int(slot.max()) + 1 if slots is None else slots)
     kept = slot < total
     counts = np.bincount(slot[kept] * n_ports + where[kept], minlength=total * n_ports)
     return np.asarray(counts.reshape(total, n_ports), dtype=np.int64)

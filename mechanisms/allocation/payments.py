@@ -34,14 +34,16 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import bool_array, count_array, finite_parameter, float_array
+from marketsched.mechanisms.arrays import bool_array, count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.legal import Amount, legal
 
 LARGEST_TABLE = 2**24  # capacity vectors of `displaced_utilities`
 
 
+@legal
 def capacity_prices(
-    cluster: BipartiteCluster, flat: NDArray[np.float64], arrivals: ArrayLike, step: float
+    cluster: BipartiteCluster, flat: NDArray[np.float64], arrivals: ArrayLike, step: Amount
 ) -> NDArray[np.float64]:
     r"""Return the price of every instance's types that a step of online gradient ascent settles at.
 
@@ -61,11 +63,6 @@ def capacity_prices(
     ndarray of float, shape (n_instances, n_types)
         :math:`\rho_r^k / (2 \eta)`, credits per device and slot.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is not as said here.
-
     Examples
     --------
     Two ports want the single device of an instance, each up to its worth of 1 - 0.25 per device:
@@ -74,13 +71,12 @@ def capacity_prices(
     >>> capacity_prices(cluster, np.array([0.5, 0.5]), [1, 1], step=0.1).round(12)
     array([[0.75]])
     """
-    eta = finite_parameter("step", step)
-    if eta == 0.0:
+    if step == 0.0:
         return np.zeros((cluster.n_instances, cluster.n_types))
     layout = cluster.layout
     gradient = layout.to_channels(cluster.gradient(arrivals, layout.to_dense(flat)))
-    settled = project_columns(flat + eta * gradient, cluster.bounds, cluster.capacities.ravel(), layout.columns)
-    return settled.duals.reshape(cluster.n_instances, cluster.n_types) / (2.0 * eta)
+    settled = project_columns(flat + step * gradient, cluster.bounds, cluster.capacities.ravel(), layout.columns)
+    return settled.duals.reshape(cluster.n_instances, cluster.n_types) / (2.0 * step)
 
 
 def capacity_charges(cluster: BipartiteCluster, flat: NDArray[np.float64], prices: ArrayLike) -> NDArray[np.float64]:
@@ -97,11 +93,6 @@ def capacity_charges(cluster: BipartiteCluster, flat: NDArray[np.float64], price
     Returns
     -------
     ndarray of float, shape (n_ports,)
-
-    Raises
-    ------
-    InvalidParameterError
-        If the prices are not such an array.
 
     Examples
     --------
@@ -287,11 +278,6 @@ def spent_prices(decision: ArrayLike, prices: ArrayLike, n_jobs: int) -> NDArray
         Credits per slot.
     n_jobs : int
         N.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is not as said here.
 
     Examples
     --------

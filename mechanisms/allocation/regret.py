@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
+from marketsched.mechanisms.arrays import float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import OpenShare, legal
 
 _Array = NDArray[np.float64]
 
@@ -76,7 +77,8 @@ class _RegretGrowth:
     per_doubling: NDArray[np.float64]
 
 
-def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: float = 0.95) -> GrowthFit:
+@legal
+def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: OpenShare = 0.95) -> GrowthFit:
     """Fit the exponent with which regret grows with the horizon, with an interval over runs.
 
     Parameters
@@ -102,7 +104,6 @@ def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: float 
     """
     slots = float_array("horizons", horizons, (None,), lowest=0.0)
     values = float_array("regrets", regrets, (None, slots.size))
-    level = finite_parameter("confidence", confidence, "(0, 1)")
     if np.unique(slots).size < 2 or slots.min() <= 0.0:
         raise InvalidParameterError(f"horizons = {slots.tolist()}: expected at least two different ones, all > 0")
     if values.shape[0] < 2:
@@ -112,12 +113,13 @@ def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: float 
         raise InvalidParameterError(
             f"regrets[{run}, {place}] = {values[run, place]}: expected > 0, what is not positive has no growth"
         )
-    exponents, half = _fitted(slots, values, level)
+    exponents, half = _fitted(slots, values, confidence)
     read_only(exponents)
-    return GrowthFit(exponents, float(exponents.mean()) - half, float(exponents.mean()) + half, level)
+    return GrowthFit(exponents, float(exponents.mean()) - half, float(exponents.mean()) + half, confidence)
 
 
-def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> _RegretGrowth:
+@legal
+def regret_growth(regret: ArrayLike, confidence: OpenShare = 0.95) -> _RegretGrowth:
     """Fit how regret grows.
 
     Parameters
@@ -147,7 +149,6 @@ def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> _RegretGrowth:
     1.0
     """
     per_slot = float_array("regret", regret, (None, None), lowest=-1e-9)
-    level = finite_parameter("confidence", confidence, "(0, 1)")
     n_runs, n_slots = per_slot.shape
     if n_runs == 0 or n_slots < 8:
         raise InvalidParameterError(f"regret has shape {per_slot.shape}: expected at least one run of eight slots")
@@ -159,7 +160,7 @@ def regret_growth(regret: ArrayLike, confidence: float = 0.95) -> _RegretGrowth:
         raise InvalidParameterError(
             f"a run has no regret up to slot {slots[late][0]}: expected some, or there is no growth to fit"
         )
-    exponents, half = _fitted(slots[late], summed[:, late], level)
+    exponents, half = _fitted(slots[late], summed[:, late], confidence)
     mean = float(exponents.mean())
     doublings = np.diff(summed, axis=1).mean(axis=0)
     return _RegretGrowth(slots, summed, mean, (mean - half, mean + half), doublings)

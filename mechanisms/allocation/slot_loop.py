@@ -37,8 +37,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Natural, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 
 OBSERVATIONS = ("nothing", "arrivals", "jobs", "state")
@@ -256,8 +256,9 @@ def _played(policy: Policy, environment: Environment, total: int, observes: str)
         policy.update(*sealed(outcome.feedback))
 
 
+@legal
 def find_peeking(
-    first: tuple[Policy, Environment], second: tuple[Policy, Environment], common_slots: int
+    first: tuple[Policy, Environment], second: tuple[Policy, Environment], common_slots: Natural
 ) -> int | None:
     """Return the first slot in which a policy decides by what it cannot know yet, or None.
 
@@ -288,11 +289,10 @@ def find_peeking(
     >>> find_peeking((policies[0], worlds[0]), (policies[1], worlds[1]), common_slots=1) is None
     True
     """
-    common = whole_parameter("common_slots", common_slots, 0)
     declared = [declared_observation(policy, environment) for policy, environment in (first, second)]
     if declared[0] != declared[1]:
         raise InvalidParameterError(f"the policies declare {declared}: expected one policy in two worlds")
-    blind = common + 1 if declared[0] == "nothing" else common
+    blind = common_slots + 1 if declared[0] == "nothing" else common_slots
     worlds = [_played(*world, _slots_to_play(world[1], blind), declared[0]) for world in (first, second) if blind]
     for t, ((decision, _), (other, _)) in enumerate(zip(*worlds, strict=True), start=1):
         if not _same(decision, other):
@@ -362,7 +362,8 @@ def _same(decision: Any, other: Any) -> bool:
 def _slots_to_play(environment: Environment, slots: int | None) -> int:
     if slots is None and environment.slots is None:
         raise InvalidParameterError("slots = None: expected a number, this environment has no last slot")
-    return whole_parameter("slots", environment.slots if slots is None else slots, 1, environment.slots)
+    last = LARGEST_WHOLE if environment.slots is None else environment.slots
+    return Whole(1, last).check("slots", last if slots is None else slots)
 
 
 def _deciding_method(policy: Policy, environment: Environment) -> Callable[..., Any]:

@@ -28,16 +28,15 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Positive, Range, Share, legal
 from marketsched.mechanisms.mechanism import JobId, Standing
-from marketsched.mechanisms.ranges import Count, Positive, Range, Share, checked
 
 VERSIONS = (2024, 2026)
 
 
 @dataclass(frozen=True)
-class _Version(Range):
+class _Version(Range[int]):
     """One of `VERSIONS`."""
 
     def __call__(self, x: object) -> int:
@@ -79,7 +78,8 @@ class PoolRound:
     second_price: float | None
 
 
-def pool_round(jobs: Sequence[PoolJob], capacity: int, *, cutoff: float = 0.9) -> PoolRound:
+@legal
+def pool_round(jobs: Sequence[PoolJob], capacity: Count, *, cutoff: Share = 0.9) -> PoolRound:
     """Hold one round of a market-driven pool in which running jobs keep their nodes.
 
     Jobs are taken in falling order of bid; of equal bids running ones first, then the queues in turn, then the longest
@@ -101,7 +101,7 @@ def pool_round(jobs: Sequence[PoolJob], capacity: int, *, cutoff: float = 0.9) -
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or the running jobs need more nodes than there are.
+        If the running jobs need more nodes than there are.
 
     Examples
     --------
@@ -111,7 +111,6 @@ def pool_round(jobs: Sequence[PoolJob], capacity: int, *, cutoff: float = 0.9) -
     >>> found.spot_price, found.setter, found.second_price, found.billed.tolist()
     (4, 'C', 2, [True, True, True, False])
     """
-    capacity, cutoff = whole_parameter("capacity", capacity, 1), finite_parameter("cutoff", cutoff, "[0, 1]")
     room = capacity - sum(job.nodes for job in jobs if job.since is not None)
     if room < 0:
         raise InvalidParameterError(f"running jobs need {capacity - room} nodes: expected at most {capacity}")
@@ -167,11 +166,6 @@ class Armada(RoundAuction):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
@@ -193,7 +187,7 @@ class Armada(RoundAuction):
         "nothing",
     )
 
-    @checked
+    @legal
     def __init__(
         self,
         capacity: Count,

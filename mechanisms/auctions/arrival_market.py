@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import is_hashable
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer
 from marketsched.mechanisms.rounds import Rounds
@@ -70,11 +70,6 @@ class ArrivalMarket(Rounds):
         The sizes of the market, as `MarketLimits`.
     stop_at_deadline : bool
         Whether a run is stopped once no completion could be worth anything by its report: its owner's own wish.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------

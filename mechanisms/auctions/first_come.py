@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.growing import grown
+from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Truthful
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
@@ -43,11 +43,6 @@ class FirstCome(ArrivalMarket):
     stop_at_deadline : bool
         Whether a run is stopped once no completion could be worth anything by its report.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.mechanisms.values import DeadlineValue
@@ -61,11 +56,12 @@ class FirstCome(ArrivalMarket):
     truthful: ClassVar[Truthful] = "ex post"
     truthful_hidden: ClassVar[Truthful] = "in expectation"
 
+    @legal
     def __init__(
         self,
         capacity: int,
         horizon: int,
-        price: float = 0.0,
+        price: Amount = 0.0,
         *,
         max_concurrency: int,
         max_duration: int,

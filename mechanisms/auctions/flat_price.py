@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import Signal, StatementOfWork
@@ -35,7 +35,8 @@ class FirstComeOutcome:
     starts: NDArray[np.int64]  # (n_jobs,), rounds; 0 where the job is not served
 
 
-def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: float) -> FirstComeOutcome:
+@legal
+def first_come_welfare(jobs: RealisedJobs, capacity: Count, horizon: int, price: Amount) -> FirstComeOutcome:
     """Serve realised jobs at their arrival, in order of (arrival, submission), at a flat price.
 
     The same rule as `FirstCome` with durations revealed, all at once.
@@ -54,7 +55,6 @@ def first_come_welfare(jobs: RealisedJobs, capacity: int, horizon: int, price: f
     InvalidParameterError
         If a number is out of range or the horizons differ.
     """
-    capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
     jobs.check_horizon(horizon)
     order = np.lexsort((jobs.births, jobs.arrivals))  # stable: equal ones stay in order of submission
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.n_jobs, dtype=np.int64)
@@ -81,8 +81,12 @@ def best_first_come(
     return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds)
 
 
+@legal
 def best_flat(
-    served_at: Callable[[float], FirstComeOutcome], densities: NDArray[np.float64], grid: int = 32, rounds: int = 3
+    served_at: Callable[[float], FirstComeOutcome],
+    densities: NDArray[np.float64],
+    grid: Annotated[int, Whole(2)] = 32,
+    rounds: Natural = 3,
 ) -> FirstComeOutcome:
     """Return the outcome of largest welfare among flat prices, as `best_first_come` looks for it.
 
@@ -100,7 +104,6 @@ def best_flat(
     InvalidParameterError
         If ``grid`` or ``rounds`` is out of range.
     """
-    grid, rounds = whole_parameter("grid", grid, 2), whole_parameter("rounds", rounds, 0)
     best = served_at(0.0)
     if not densities.size:
         return best
@@ -225,7 +228,8 @@ class SignalledJobs:
         )
 
 
-def first_come_served(jobs: SignalledJobs, capacity: int, price: float) -> FirstComeOutcome:
+@legal
+def first_come_served(jobs: SignalledJobs, capacity: Count, price: Amount) -> FirstComeOutcome:
     """Serve jobs as `FirstCome` does that meets them at a flat price, all at once.
 
     Parameters
@@ -241,13 +245,7 @@ def first_come_served(jobs: SignalledJobs, capacity: int, price: float) -> First
     -------
     FirstComeOutcome
         Starts are those of jobs that complete, in the order of ``jobs``.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a number is out of range.
     """
-    capacity, price = whole_parameter("capacity", capacity, 1), finite_parameter("price", price)
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.arrivals.size, dtype=np.int64)
     columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.latest, jobs.means)
     found = _first_come_served_kernel(*columns, jobs.offsets, jobs.worth, jobs.values, price, free, starts)

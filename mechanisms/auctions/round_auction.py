@@ -58,11 +58,6 @@ class RoundAuction(ArrivalMarket):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     The highest bid takes what it needs and pays half of it:

@@ -20,8 +20,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Natural, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.memory import check_memory
 
@@ -60,7 +60,8 @@ class Vcg(RoundAuction):
         ]
 
 
-def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: int) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+@legal
+def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: Natural) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return who wins, and what winners pay.
 
     Parameters
@@ -81,8 +82,6 @@ def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: int) -> tuple[NDArray[
 
     Raises
     ------
-    InvalidParameterError
-        If the arrays differ in length, or a number is out of range.
     TooLargeError
         If there is too little memory for a table of bids and nodes.
 
@@ -96,7 +95,6 @@ def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: int) -> tuple[NDArray[
     >>> winners.tolist(), payments.tolist()
     ([True, True, False], [4.0, 4.0, 0.0])
     """
-    free = whole_parameter("free", free, 0)
     values, widths = np.asarray(worth, dtype=np.float64), np.asarray(nodes, dtype=np.int64)
     if values.ndim != 1 or values.shape != widths.shape:
         raise InvalidParameterError(f"worth {values.shape} and nodes {widths.shape}: expected the same shape (n_bids,)")

@@ -50,8 +50,8 @@ from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
 from marketsched.mechanisms.growing import grown
+from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
-from marketsched.mechanisms.ranges import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, checked
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
@@ -111,7 +111,7 @@ class BidPrice(ArrivalMarket):
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, laws are missing or not wanted, or the history is of another market.
+        If laws are missing or not wanted, or the history is of another market.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class BidPrice(ArrivalMarket):
         "arrivals so far; better: public laws, or yesterday's log",
     )
 
-    @checked
+    @legal
     def __init__(
         self,
         capacity: Count,

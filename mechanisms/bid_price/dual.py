@@ -22,10 +22,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.bid_price.tasks import Columns
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, legal
 
 
+@legal
 def dual_prices(
     prices: NDArray[np.float64],
     supply: NDArray[np.float64],
@@ -35,7 +36,7 @@ def dual_prices(
     weights: NDArray[np.float64],
     tasks: Columns,
     *,
-    steps: int,
+    steps: Count,
     step: float,
 ) -> NDArray[np.float64]:
     """Make ``steps`` subgradient steps on ``prices``, in place; return the mean of the last half of the iterates.
@@ -64,13 +65,7 @@ def dual_prices(
     Returns
     -------
     array of float, shape (n,)
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``steps`` is below 1, or the shapes disagree.
     """
-    steps = whole_parameter("steps", steps, 1)
     if prices.shape != supply.shape or not rows.shape == places.shape == weights.shape:
         raise InvalidParameterError(
             f"prices {prices.shape}, supply {supply.shape}, rows {rows.shape}, places {places.shape}, "

@@ -13,8 +13,8 @@ from typing import Any
 
 from marketsched.mechanisms.bid_price.foreseen import observed_duration
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
+from marketsched.mechanisms.legal import Range
 from marketsched.mechanisms.limits import MarketLimits, check_report
-from marketsched.mechanisms.ranges import Range
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -80,7 +80,7 @@ class PastLog:
 
 
 @dataclass(frozen=True)
-class AnyPast(Range):
+class AnyPast(Range[Any]):
     """A `PastLog`; in a scenario a folder or a workload that one is made of."""
 
     def __call__(self, x: object) -> Any:

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations, product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.finite.exact import as_floats, as_number, is_exact, over_one_denominator
 from marketsched.mechanisms.finite.finite_mechanism import FiniteMechanism
@@ -28,6 +27,7 @@ from marketsched.mechanisms.finite.tables import (
     read_types,
     read_utilities,
 )
+from marketsched.mechanisms.legal import Whole, legal
 
 
 def clarke_vcg(
@@ -170,7 +170,8 @@ def unit_demand_vcg(types: Sequence[Sequence[Any]]) -> FiniteMechanism:
     return clarke_vcg(read, utility, outcomes)
 
 
-def bundle_vcg(types: Sequence[Sequence[Any]], n_items: int) -> FiniteMechanism:
+@legal
+def bundle_vcg(types: Sequence[Sequence[Any]], n_items: Annotated[int, Whole(1, 20)]) -> FiniteMechanism:
     """Return VCG for owners with values for bundles of items.
 
     Parameters
@@ -195,7 +196,6 @@ def bundle_vcg(types: Sequence[Sequence[Any]], n_items: int) -> FiniteMechanism:
     ((0, 1, 2), [0, 0, 0])
     """
     read = read_types(types)
-    n_items = whole_parameter("n_items", n_items, 1, 20)
     width = _width(read, f"a tuple of {2**n_items} values, one for each bundle")
     if width != 2**n_items:
         raise InvalidParameterError(

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import read_only
+from marketsched.mechanisms.arrays import read_only
 from marketsched.mechanisms.finite.exact import is_exact
 from marketsched.mechanisms.finite.tables import (
     UtilitiesLike,

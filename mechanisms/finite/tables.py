@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import listed
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
 from marketsched.mechanisms.finite.exact import number_array
+from marketsched.mechanisms.legal import listed
 from marketsched.mechanisms.memory import check_memory
 
 Types: TypeAlias = tuple[tuple[Any, ...], ...]

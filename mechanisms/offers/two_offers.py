@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.foreseen import observed_duration
-from marketsched.mechanisms.checks import is_hashable
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import legal
+from marketsched.mechanisms.legal import is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import Report, Stairs, announced_values, cell_of, last_worth, stairs_of
 from marketsched.mechanisms.offers.departures import Learnt

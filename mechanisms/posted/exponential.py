@@ -20,9 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.growing import grown
+from marketsched.mechanisms.legal import Finite
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import WelfareCertificate
 from marketsched.mechanisms.posted.certificate import WelfareLedger
@@ -90,10 +90,10 @@ class ExponentialPricing:
     ceiling: float | None = None
 
     def __post_init__(self) -> None:
-        finite_parameter("pricing.kappa", self.kappa, "(0, 1]")
+        Finite("(0, 1]").check("pricing.kappa", self.kappa)
         for name, end in (("floor", self.floor), ("ceiling", self.ceiling)):
             if end is not None:
-                finite_parameter(f"pricing.{name}", end, "(0, inf)")
+                Finite("(0, inf)").check(f"pricing.{name}", end)
 
     def open(self, supply: float, limits: MarketLimits) -> SlotPricing:
         """Start the algorithm with relaxed supply ``supply`` (C'), nodes.

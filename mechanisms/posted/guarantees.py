@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Finite, PositiveShare, Whole, legal
 
 Oracle = Literal["exact", "monte-carlo"]
 
@@ -121,12 +121,13 @@ def smallest_capacity(alpha: float, max_concurrency: int, max_value: float, max_
     return high
 
 
+@legal
 def price_ends(
     max_concurrency: int,
     max_duration: int,
     max_value: float,
     *,
-    kappa: float = 1.0,
+    kappa: PositiveShare = 1.0,
     floor: float | None = None,
     ceiling: float | None = None,
 ) -> tuple[float, float]:
@@ -137,7 +138,6 @@ def price_ends(
     longest duration at least this probability. Ends of one's own (15.2) must be fixed before any
     report; ``floor`` at most half the smallest value per node-round, and the cap must never bind.
     """
-    kappa = finite_parameter("kappa", kappa, "(0, 1]")
     low = kappa / (2 * max_concurrency * max_duration) if floor is None else floor
     high = max_value / kappa if ceiling is None else ceiling
     if not (0 < low < high and math.isfinite(high)):
@@ -251,13 +251,14 @@ class Guarantees:
     samples_all: int | None  # (28) for all concurrencies
 
 
+@legal
 def guarantees(
     *,
     capacity: int | None = None,
-    max_concurrency: int,
-    max_duration: int,
-    max_value: float,
-    max_delay: int,
+    max_concurrency: Count,
+    max_duration: Count,
+    max_value: Annotated[float, Finite("[1, inf)")],
+    max_delay: Count,
     epsilon: float,
     oracle: Oracle = "monte-carlo",
     revealed: bool = True,
@@ -300,10 +301,6 @@ def guarantees(
     >>> round(g.alpha, 3), g.sufficient_capacity, g.smallest_capacity
     (23.073, 8723, 1904)
     """
-    max_concurrency = whole_parameter("max_concurrency", max_concurrency, 1)
-    max_duration = whole_parameter("max_duration", max_duration, 1)
-    max_delay = whole_parameter("max_delay", max_delay, 1)
-    max_value = finite_parameter("max_value", max_value, "[1, inf)")
     if not 0 < epsilon < 1:
         raise InvalidParameterError(
             place="epsilon", value=epsilon, legal="a number in (0, 1), the slack of the theorems"
@@ -318,7 +315,7 @@ def guarantees(
     alpha, needed = relaxed_ratio(low, high), smallest_supply(max_concurrency, low, high)
     market = (max_concurrency, max_value, max_delay, epsilon)
     smallest = max(smallest_capacity(alpha, *market), math.ceil(needed / (1 - epsilon)))
-    chosen = smallest if capacity is None else whole_parameter("capacity", capacity, max_concurrency + 1)
+    chosen = smallest if capacity is None else Whole(max_concurrency + 1).check("capacity", capacity)
     supply = (1 - epsilon) * chosen
     if supply <= max_concurrency:
         raise InvalidParameterError(

@@ -12,13 +12,13 @@ counted in the same load, goes before it (Section 15.3, R_t taken before the rem
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
+from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.draws import FRESH, REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob, ResidualTracker
@@ -56,7 +56,7 @@ class FailureOracle(ResidualTracker):
             If ``concurrency`` is out of range, or the oracle serves no mechanism yet.
         """
         limits = self.limits
-        concurrency = whole_parameter("concurrency", concurrency, 1, limits.max_concurrency)
+        concurrency = Whole(1, limits.max_concurrency).check("concurrency", concurrency)
         return self.table(concurrency, limits.max_delay, limits.max_duration)
 
     def table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
@@ -263,17 +263,18 @@ class MonteCarloOracle(FailureOracle):
     2.0
     """
 
+    @legal
     def __init__(
         self,
-        samples: int = 1000,
+        samples: Annotated[int, Whole(1, 10_000_000)] = 1000,
         refresh: Refresh = 0.1,
         *,
-        probe_every: int | None = None,
+        probe_every: Count | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         super().__init__()
-        self.samples = whole_parameter("samples", samples, 1, 10_000_000)
-        self.probe_every = None if probe_every is None else whole_parameter("probe_every", probe_every, 1)
+        self.samples = samples
+        self.probe_every = probe_every
         legal_share = isinstance(refresh, (int, float)) and not isinstance(refresh, bool) and 0 <= refresh <= 1
         if refresh not in ("submission", "round") and not legal_share:
             raise InvalidParameterError(

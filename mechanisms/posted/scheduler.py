@@ -25,8 +25,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter
-from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import (
     Event,
@@ -127,6 +127,7 @@ class PostedPriceMechanism(Rounds):
     truthful: ClassVar[Truthful] = "up to regret"  # Theorem T; hidden durations: gap G1
     later_jobs_change_nothing: ClassVar[bool] = True
 
+    @legal
     def __init__(
         self,
         capacity: int,
@@ -138,16 +139,14 @@ class PostedPriceMechanism(Rounds):
         max_duration: int,
         max_value: float,
         max_delay: int,
-        epsilon: float = 0.0,
+        epsilon: BelowOne = 0.0,
         threshold: float | Literal["auto"] = 0.0,
         eviction: Eviction = "all",
         rng: np.random.Generator | int | None = None,
     ) -> None:
         super().__init__(MarketLimits(capacity, horizon, max_concurrency, max_duration, max_value, max_delay))
-        self.epsilon = finite_parameter("epsilon", epsilon, "(-inf, 1)")
+        self.epsilon = epsilon
         self.threshold = self._checked_threshold(threshold, oracle)
-        if eviction not in ("all", "running"):
-            raise InvalidParameterError(place="eviction", value=eviction, legal="'all' or 'running'")
         self._only_counted = eviction == "running"
         relaxed = pricing.open((1 - self.epsilon) * self.capacity, self.limits)
         oracle.attach(self.limits, generator_of(rng), eviction)
@@ -162,7 +161,8 @@ class PostedPriceMechanism(Rounds):
     def _checked_threshold(self, threshold: float | Literal["auto"], oracle: FailureOracle) -> float:
         if threshold == "auto":
             return max(self.epsilon, 0.0) / ((2 if oracle.exact else 4) * self.max_value)
-        return finite_parameter("threshold", threshold, "[0, 1]", hint=" or 'auto'")
+        checked: float = Named(("auto",), Finite("[0, 1]")).check("threshold", threshold)
+        return checked
 
     # -- the protocol ----------------------------------------------------------------------------
 
@@ -281,11 +281,6 @@ class PostedPriceMechanism(Rounds):
         ----------
         concurrency : int
             Nodes, 1 .. max_concurrency.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``concurrency`` is outside [1, max_concurrency].
         """
         return self._planner.menu(concurrency, self._round)
 

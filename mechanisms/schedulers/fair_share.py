@@ -18,8 +18,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.legal import Amount, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.ranges import Amount, Positive, checked, inherits
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 
 HOUR_S = 3600.0
@@ -42,11 +42,6 @@ class FairShare(EasyBackfill):
         Of usage, and A; seven days each, Slurm's defaults.
     round_seconds : float, optional
         Length of a round; None: 300.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
     """
 
     standing: ClassVar[Standing] = Standing(
@@ -55,8 +50,7 @@ class FairShare(EasyBackfill):
         "wall times in the reports",
     )
 
-    @checked
-    @inherits(EasyBackfill)
+    @legal
     def __init__(
         self,
         capacity: int,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
+from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.ranges import Positive, checked, inherits
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 from marketsched.mechanisms.sow import Signal
 
@@ -29,11 +29,6 @@ class LargestValueFirst(QueueScheduler):
         Whether running jobs may be evicted for a more valuable one.
     ratio : float
         How many times the value of those that are evicted it must be worth.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
     """
 
     standing: ClassVar[Standing] = Standing(
@@ -42,8 +37,7 @@ class LargestValueFirst(QueueScheduler):
         "true values",
     )
 
-    @checked
-    @inherits(ArrivalMarket)
+    @legal
     def __init__(
         self,
         capacity: int,

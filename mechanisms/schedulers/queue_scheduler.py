@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
 from marketsched.mechanisms.auctions.first_come import revealed_duration
+from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.ranges import checked, inherits
 from marketsched.mechanisms.sow import Signal
 
 
@@ -39,15 +39,9 @@ class QueueScheduler(ArrivalMarket):
     ----------
     reserved : dict
         The first round that a waiting job was last promised, by schedulers that promise one.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
     """
 
-    @checked
-    @inherits(ArrivalMarket)
+    @legal
     def __init__(
         self,
         capacity: int,

@@ -16,7 +16,7 @@ from marketsched.worlds.traces.catalogue import get_trace, known_traces
 
 PLUGIN = """
     from marketsched.mechanisms.auctions.first_come import FirstCome
-    from marketsched.mechanisms.ranges import Share
+    from marketsched.mechanisms.legal import Share
     from marketsched.worlds import synthetic_pipelines, SyntheticParameters
 
     class Dearer(FirstCome):

@@ -19,8 +19,9 @@ from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum, regret
 from marketsched.mechanisms.allocation.opm.opm import Ops
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Finite, Whole
 
 FLOATS = NDArray[np.float64]
 
@@ -67,8 +68,8 @@ def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confide
     """
     total = float_array("budgets", budgets, (None,), lowest=0.0)
     per_slot = total / float_array("durations", durations, total.shape, lowest=1.0)
-    m = whole_parameter("n_machines", n_machines, 1)
-    chance = math.log(1.0 / finite_parameter("confidence", confidence, "(0, 1)")) * math.sqrt(total.sum())
+    m = Whole(1).check("n_machines", n_machines)
+    chance = math.log(1.0 / Finite("(0, 1)").check("confidence", confidence)) * math.sqrt(total.sum())
     largest, smallest, root = float(per_slot.max()), float(per_slot.min()), math.sqrt(total.size)
     if smallest <= 0.0:
         raise InvalidParameterError("budgets: expected every one > 0")
@@ -86,8 +87,8 @@ def regret_scale(
         If an array or parameter is out of range.
     """
     slots = float_array("horizons", horizons, (None,), lowest=1.0)
-    delta = finite_parameter("confidence", confidence, "(0, 1)")
-    m = whole_parameter("n_machines", n_machines, 1)
+    delta = Finite("(0, 1)").check("confidence", confidence)
+    m = Whole(1).check("n_machines", n_machines)
     scale: np.ndarray[tuple[int], np.dtype[np.float64]] = m * np.sqrt(slots * np.log(m * slots / delta))
     return scale
 
@@ -132,9 +133,9 @@ def single_job_growth(
     """
     price = float_array("prices", prices, (None,), lowest=0.0, highest=1.0)
     theta = float_array("rates", rates, price.shape, lowest=0.0, highest=1.0)
-    per_slot = finite_parameter("budget_per_slot", budget_per_slot, "(0, inf)")
-    runs = whole_parameter("seeds", seeds, 1)
-    slots = np.array([whole_parameter("horizons", t, 1) for t in horizons], dtype=np.int64)
+    per_slot = Finite("(0, inf)").check("budget_per_slot", budget_per_slot)
+    runs = Whole(1).check("seeds", seeds)
+    slots = np.array([Whole(1).check("horizons", t) for t in horizons], dtype=np.int64)
     streams = np.random.default_rng(rng).spawn(runs * slots.size)
     regrets, fits = np.empty((runs, slots.size)), np.empty((runs, slots.size))
     for h, horizon in enumerate(slots.tolist()):

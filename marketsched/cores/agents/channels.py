@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,9 @@ from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.payments import displaced_utilities
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
-from marketsched.mechanisms.checks import finite_parameter, one_of, whole_array, whole_parameter
+from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Count, Finite, Named, Seed, legal
 
 PAYMENTS = ("none", "displaced utility")
 
@@ -54,11 +55,6 @@ class ChannelGame:
     seed : int
         Of the policy's own draws.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     The second channel (0.6) leaves no room for the first (0.5), until that one asks for less than it needs:
@@ -78,22 +74,23 @@ class ChannelGame:
 
     core = "esdp"
 
+    @legal
     def __init__(
         self,
         channels: Channels,
         arrivals: ArrivalProcess,
         utilities: UtilitySource,
-        slots: int,
+        slots: Count,
         policy: ChannelPolicyMaker,
-        payment: str = "none",
-        seed: int = 0,
+        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
+        seed: Seed = 0,
     ) -> None:
         if len(utilities.means) != channels.n_channels:
             raise InvalidParameterError(f"utilities of {len(utilities.means)} channels: expected {channels.n_channels}")
         self.channels, self.policy = channels, policy
-        self.slots = whole_parameter("slots", slots, 1)
-        self.payment = one_of("payment", payment, PAYMENTS)
-        self.seed = checked_seed(seed)
+        self.slots = slots
+        self.payment = payment
+        self.seed = seed
         self._arrivals, self._utilities = arrivals, utilities
         self.n_owners = channels.n_ports
         none = np.zeros(0, dtype=np.int64)
@@ -145,7 +142,7 @@ class ChannelGame:
                 raise InvalidReportError(f"{where} is a {type(report).__name__}: expected a ChannelReport")
             try:
                 requests[own] = whole_array("requests", report.requests, (int(own.sum()), true.n_types))
-                worths[own] = finite_parameter("worth", report.worth)
+                worths[own] = Finite("[0, inf)").check("worth", report.worth)
             except InvalidParameterError as problem:
                 raise InvalidReportError(f"{where}: {problem}") from problem
             offered[own] = report.offered

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.cores.agents.reports import CorePublic, Report
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.legal import Whole
 
 
 class OwnersSlot(NamedTuple):
@@ -118,5 +118,5 @@ def all_reports(game: CoreGame, reports: Mapping[int, Any]) -> list[Any]:
         If there is no such owner.
     """
     for owner in reports:
-        whole_parameter("owner", owner, 0, game.n_owners - 1)
+        Whole(0, game.n_owners - 1).check("owner", owner)
     return [reports[owner] if owner in reports else game.truth(owner) for owner in range(game.n_owners)]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +31,9 @@ from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEE
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.payments import displaced_work, spent_prices
 from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
-from marketsched.mechanisms.checks import count_array, float_array, one_of
+from marketsched.mechanisms.arrays import count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Named, Seed, legal
 
 PAYMENTS = ("none", "displaced work", "spending")
 
@@ -61,11 +62,6 @@ class JobGame:
     speeds : ((float, float), (float, float))
         As in `MachineEnvironment`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.cores.agents.games import play_out
@@ -79,24 +75,25 @@ class JobGame:
 
     core = "opm"
 
+    @legal
     def __init__(
         self,
         jobs: MachineJobs,
         prices: ArrayLike,
         availability: AvailabilityProcess,
         policy: SchedulerMaker,
-        payment: str = "none",
+        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
         owners: ArrayLike | None = None,
-        seed: int = 0,
+        seed: Seed = 0,
         speeds: tuple[tuple[float, float], tuple[float, float]] = PAPER_SPEEDS,
     ) -> None:
         if not jobs.size:
             raise InvalidParameterError("jobs has none: expected at least one")
         self.jobs, self.policy = jobs, policy
         self.prices = float_array("prices", prices, (availability.n_machines,), lowest=0.0).copy()
-        self.payment = one_of("payment", payment, PAYMENTS)
+        self.payment = payment
         self.owners = count_array("owners", np.arange(jobs.size) if owners is None else owners, jobs.size)
-        self.seed = checked_seed(seed)
+        self.seed = seed
         self.speeds, self.slots = speeds, jobs.horizon
         self.n_owners = int(self.owners.max()) + 1
         self._availability = availability

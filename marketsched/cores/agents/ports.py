@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,9 @@ from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnv
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.allocation.payments import CapacityPrices
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
-from marketsched.mechanisms.checks import bool_array, finite_parameter, float_array, one_of, whole_parameter
+from marketsched.mechanisms.arrays import bool_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Finite, Named, Whole, legal
 
 PAYMENTS = ("none", "capacity prices")
 FINEST = 24  # denominator of a worth
@@ -69,11 +70,6 @@ class PortGame:
     payment : {"none", "capacity prices"}
         See the module.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.cores.agents.games import play_out
@@ -88,17 +84,18 @@ class PortGame:
 
     core = "ogasched"
 
+    @legal
     def __init__(
         self,
         cluster: BipartiteCluster,
         arrivals: ArrivalProcess,
         slots: int,
         policy: PolicyMaker,
-        payment: str = "none",
+        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
     ) -> None:
         self.cluster, self.policy = cluster, policy
-        self.slots = whole_parameter("slots", slots, 1, arrivals.slots)
-        self.payment = one_of("payment", payment, PAYMENTS)
+        self.slots = Whole(1, LARGEST_WHOLE if arrivals.slots is None else arrivals.slots).check("slots", slots)
+        self.payment = payment
         self._arrivals = arrivals
         self.n_owners = cluster.n_ports
         self.public = CorePublic(cluster.capacities, self.slots, cluster.channels.sum(axis=0))
@@ -201,8 +198,8 @@ def _check_reports(cluster: BipartiteCluster, reports: Sequence[PortReport]) -> 
             float_array("requirements", report.requirements, (cluster.n_types,), lowest=0.0)
             if not bool_array("channels", report.channels, (cluster.n_instances,)).any():
                 raise InvalidParameterError("channels has none: expected at least one")
-            finite_parameter("worth", report.worth, "(0, inf)")
-            finite_parameter("coefficient", report.coefficient, "(0, inf)")
+            Finite("(0, inf)").check("worth", report.worth)
+            Finite("(0, inf)").check("coefficient", report.coefficient)
         except InvalidParameterError as problem:
             raise InvalidReportError(f"{where}: {problem}") from problem
 

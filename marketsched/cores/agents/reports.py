@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, one_of, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.legal import Named, OpenShare, Positive, PositiveShare, Whole, check_fields, legal
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,13 @@ class Honest(CoreLie):
 class _Scaling(CoreLie):
     """A lie with one number, by which one field of a report is multiplied, up to ``most``."""
 
-    factor: float
+    factor: Positive
     field: ClassVar[str]
     kind: ClassVar[type[PortReport] | type[JobReport]]
     most: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", finite_parameter("factor", self.factor, "(0, inf)"))
+        check_fields(self)
 
     def report(self, truth: Report, public: CorePublic) -> Report:
         """Return the report, of the OPM core that of every job, with the field multiplied."""
@@ -196,11 +196,11 @@ class HiddenChannels(CoreLie):
     largest requests; equals from the last.
     """
 
-    share: float
+    share: OpenShare
     family: ClassVar[str] = "hidden edges"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", finite_parameter("share", self.share, "(0, 1)"))
+        check_fields(self)
 
     def report(self, truth: Report, public: CorePublic) -> Report:
         """Return a report with fewer channels; a port with a single one keeps it."""
@@ -223,11 +223,11 @@ class HiddenChannels(CoreLie):
 class ClaimedChannels(CoreLie):
     """Claims a share of the edges that it does not have (OgaSched): what it gets there is worth nothing."""
 
-    share: float
+    share: PositiveShare
     family: ClassVar[str] = "claimed edges"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", finite_parameter("share", self.share, "(0, 1]"))
+        check_fields(self)
 
     def report(self, truth: Report, public: CorePublic) -> Report:
         """Return a report with more edges, to the least crowded instances first."""
@@ -250,7 +250,7 @@ class ShiftedRequests(CoreLie):
     family: ClassVar[str] = "requests"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "units", whole_parameter("units + 2**20", self.units + 2**20, 0) - 2**20)
+        object.__setattr__(self, "units", Whole(0).check("units + 2**20", self.units + 2**20) - 2**20)
 
     def report(self, truth: Report, public: CorePublic) -> Report:
         """Return shifted requests."""
@@ -309,7 +309,8 @@ class Several(CoreLie):
         return " and ".join(lie.words() for lie in self.lies)
 
 
-def refined(lie: CoreLie, ratio: float) -> CoreLie | None:
+@legal
+def refined(lie: CoreLie, ratio: Positive) -> CoreLie | None:
     """Return the lie with its factor multiplied by ``ratio``, or None if it has none.
 
     Examples
@@ -319,10 +320,11 @@ def refined(lie: CoreLie, ratio: float) -> CoreLie | None:
     """
     if not isinstance(lie, _Scaling):
         return None
-    return replace(lie, factor=lie.factor * finite_parameter("ratio", ratio, "(0, inf)"))
+    return replace(lie, factor=lie.factor * ratio)
 
 
-def lies_for(core: str) -> list[CoreLie]:
+@legal
+def lies_for(core: Annotated[str, Named(tuple(_LIES))]) -> list[CoreLie]:
     """Return the coarse grid of lies to try on a core, the most telling of each family first.
 
     Parameters
@@ -334,7 +336,7 @@ def lies_for(core: str) -> list[CoreLie]:
     InvalidParameterError
         If there is no such core.
     """
-    return list(_LIES[one_of("core", core, _LIES)])
+    return list(_LIES[core])
 
 
 def _scalings(kind: type[_Scaling], *factors: float) -> list[CoreLie]:

@@ -201,8 +201,6 @@ def audit_published(
     ------
     UnknownNameError
         If there is no such policy.
-    InvalidParameterError
-        If a parameter is out of range.
     """
     cases, names = published_cases(), None if policies is None else list(policies)
     known = list(dict.fromkeys(case.policy for case in cases))
@@ -261,7 +259,7 @@ def core_lies_table(
     Raises
     ------
     InvalidParameterError
-        If there is no case, or a parameter is out of range.
+        If there is no case.
     """
     import pandas as pd
 

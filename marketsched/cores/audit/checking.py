@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Annotated
 
 import numpy as np
 
 from marketsched.cores.agents.games import OwnersTotal, play_out
 from marketsched.cores.audit.searching import World, search_core_lies
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.legal import Seed, Whole, legal
 from marketsched.truthfulness.checks.check_report import CheckReport, CheckResult
 
 ROUNDING = 1e-9  # of the largest value of the world
@@ -39,11 +40,6 @@ def check_policy(
     CheckReport
         "truthful in drawn worlds", "individually rational" and "no deficit".
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.cores.audit.worlds import PortWorld
@@ -62,17 +58,18 @@ def check_policy(
     return CheckReport(tuple(check() for check in checks.values()))
 
 
+@legal
 def policy_checks(
     world: World,
     *,
     owner: int = 0,
     search_worlds: int = 8,
-    fresh_worlds: int = 40,
+    fresh_worlds: Annotated[int, Whole(20)] = 40,
     confidence: float = 0.95,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> dict[str, Callable[[], CheckResult]]:
     """Return by name what `check_policy` asks, each a function that is yet to be called."""
-    n_fresh = whole_parameter("fresh_worlds", fresh_worlds, 20)
+    n_fresh = fresh_worlds
 
     def truthful(name: str) -> CheckResult:
         found = search_core_lies(

@@ -19,16 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.cores.agents.games import CoreGame, OwnersTotal, play_out
 from marketsched.cores.agents.reports import CoreLie, Honest, Several, lies_for, refined
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Natural, OpenShare, Seed, Whole, legal
 from marketsched.results.paired_statistics import Estimate, ratio_of_means
 
 World = Callable[[int], CoreGame]
@@ -109,7 +108,7 @@ class _Plays:
         """Return the game of a world."""
         if place not in self._games:
             self._games[place] = self._world(self._seeds[place])
-            whole_parameter("owner", self._owner, 0, self._games[place].n_owners - 1)
+            Whole(0, self._games[place].n_owners - 1).check("owner", self._owner)
         return self._games[place]
 
     def truth(self, place: int) -> OwnersTotal:
@@ -141,15 +140,16 @@ def gain_of(truth: OwnersTotal, lie: OwnersTotal, owner: int) -> float:
     return 0.0 if abs(gained) <= ROUNDING * max(1.0, abs(honest)) else gained
 
 
+@legal
 def search_core_lies(
     world: World,
     lies: Iterable[CoreLie] | None = None,
     *,
-    owner: int = 0,
-    search_worlds: int = 16,
-    fresh_worlds: int = 40,
-    confidence: float = 0.95,
-    seed: int = 0,
+    owner: Natural = 0,
+    search_worlds: Annotated[int, Whole(FIRST)] = 16,
+    fresh_worlds: Annotated[int, Whole(FEWEST_FRESH)] = 40,
+    confidence: OpenShare = 0.95,
+    seed: Seed = 0,
     progress: Progress | None = None,
 ) -> list[ScoredLie]:
     """Search for lies that pay an owner, and score the best of every family on fresh worlds.
@@ -179,28 +179,30 @@ def search_core_lies(
 
     Raises
     ------
-    InvalidParameterError
-        If a parameter is out of range.
     InvalidReportError
         If a lie does not fit the core.
     """
-    n_search = whole_parameter("search_worlds", search_worlds, FIRST)
-    n_fresh = whole_parameter("fresh_worlds", fresh_worlds, FEWEST_FRESH)
-    finite_parameter("confidence", confidence, "(0, 1)")
-    seeds = _seeds(checked_seed(seed), n_search + n_fresh)
-    plays = _Plays(world, whole_parameter("owner", owner, 0), seeds[:n_search], progress)
+    seeds = _seeds(seed, search_worlds + fresh_worlds)
+    plays = _Plays(world, owner, seeds[:search_worlds], progress)
     grid = lies_for(plays.game(0).core) if lies is None else list(lies)
     if not grid or any(isinstance(lie, Honest) for lie in grid):
         raise InvalidParameterError("lies is empty or has the truth among them: expected at least one lie")
-    heads = _chosen(plays, grid, n_search)
-    fresh = _Plays(world, owner, seeds[n_search:], progress)
+    heads = _chosen(plays, grid, search_worlds)
+    fresh = _Plays(world, owner, seeds[search_worlds:], progress)
     fresh.plays = plays.plays
     shared = 1.0 - (1.0 - confidence) / len(heads)
-    return [_scored(fresh, head, owner, n_fresh, (confidence, shared), head is heads[0]) for head in heads]
+    return [_scored(fresh, head, owner, fresh_worlds, (confidence, shared), head is heads[0]) for head in heads]
 
 
+@legal
 def score_lie(
-    world: World, lie: CoreLie, *, owner: int = 0, worlds: int = 40, confidence: float = 0.95, seed: int = 0
+    world: World,
+    lie: CoreLie,
+    *,
+    owner: Natural = 0,
+    worlds: Annotated[int, Whole(FEWEST_FRESH)] = 40,
+    confidence: OpenShare = 0.95,
+    seed: Seed = 0,
 ) -> ScoredLie:
     """Score one lie that was chosen beforehand; parameters as in `search_core_lies`.
 
@@ -209,10 +211,8 @@ def score_lie(
     InvalidParameterError, InvalidReportError
         As there.
     """
-    n = whole_parameter("worlds", worlds, FEWEST_FRESH)
-    finite_parameter("confidence", confidence, "(0, 1)")
-    plays = _Plays(world, whole_parameter("owner", owner, 0), _seeds(checked_seed(seed), n), None)
-    return _scored(plays, _Candidate(lie, [0.0]), owner, n, (confidence, confidence), False)
+    plays = _Plays(world, owner, _seeds(seed, worlds), None)
+    return _scored(plays, _Candidate(lie, [0.0]), owner, worlds, (confidence, confidence), False)
 
 
 def _seeds(seed: int, count: int) -> list[int]:

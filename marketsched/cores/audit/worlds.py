@@ -47,7 +47,7 @@ from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvai
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.allocation.slot_loop import Policy
-from marketsched.mechanisms.checks import one_of
+from marketsched.mechanisms.legal import Named
 from marketsched.mechanisms.randomness import checked_seed
 
 PORT_POLICIES: Mapping[str, Callable[[BipartiteCluster, int], Policy]] = MappingProxyType(
@@ -200,4 +200,4 @@ def _streams(seed: int, count: int) -> list[np.random.Generator]:
 
 
 def _maker(policies: Mapping[str, Any], name: str) -> Any:
-    return policies[one_of("policy", name, policies)]
+    return policies[Named(tuple(policies)).check("policy", name)]

@@ -16,8 +16,8 @@ from marketsched.cores.sections.labels import ESDP, CoreLabels
 from marketsched.cores.sections.parts import AnyArrivals, Bernoulli, CountRange
 from marketsched.cores.sections.policies import policy_list
 from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.legal import Count, Positive, PositiveShare
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.ranges import Count, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from marketsched.cores.worlds.records import ChannelSamples

@@ -14,8 +14,8 @@ from marketsched.cores.sections.labels import OGASCHED, CoreLabels
 from marketsched.cores.sections.parts import AnyArrivals, Bernoulli, CountRange, PositiveRange, ShareRange
 from marketsched.cores.sections.policies import policy_list
 from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.legal import Count, Finite, Positive, PositiveShare, Share
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.ranges import Count, Finite, Positive, PositiveShare, Share
 
 if TYPE_CHECKING:
     from marketsched.cores.worlds.world import CoreWorld

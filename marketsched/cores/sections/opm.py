@@ -16,8 +16,8 @@ from marketsched.cores.sections.labels import OPM, CoreLabels
 from marketsched.cores.sections.parts import PositiveRange, ShareRange
 from marketsched.cores.sections.policies import policy_list
 from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.legal import Amount, Count, Finite, Positive, PositiveShare
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.ranges import Amount, Count, Finite, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from marketsched.cores.worlds.world import CoreWorld

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores.sections.core import Data
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import LARGEST_WHOLE, Count, Finite, Positive
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Count, Finite, Positive
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 from marketsched.config.sections import Section, asked_for, section_class
 from marketsched.config.strict_yaml import parse_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError
-from marketsched.mechanisms.ranges import Count, Finite, Named, Positive, check_fields
+from marketsched.mechanisms.legal import Count, Finite, Named, Positive, check_fields
 from marketsched.mechanisms.registry import get, names
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import promised_ratio
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import validated
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Positive, Seed, Whole, legal
 from marketsched.mechanisms.limits import SIZES
-from marketsched.mechanisms.randomness import checked_seed, generator_of
+from marketsched.mechanisms.randomness import generator_of
 from marketsched.play.running import versions
 from marketsched.results.result import Result
 from marketsched.study.hard.annealing import Plan, Progress, Search, Stopped
@@ -122,18 +122,19 @@ def hard_instances(found: Mapping[str, HardInstance], *, seed: int, asked: int |
     return Result("hard", {}, summary, {**meta, "complete": complete}, texts)
 
 
+@legal
 def search_hard_instance(
     scenario_or_limits: Scenario | InstanceLimits | str | PathLike[str] | Mapping[str, Any] | None = None,
     mechanism: str | Mapping[str, Any] | MechanismChoice | None = None,
     *,
-    steps: int = 2000,
-    restarts: int = 5,
-    seconds: float | None = None,
-    max_jobs: int = 48,
+    steps: Count = 2000,
+    restarts: Count = 5,
+    seconds: Positive | None = None,
+    max_jobs: Count = 48,
     random_jobs: bool = False,
     realisations: int | None = None,
-    seed: int = 0,
-    exact_seconds: float = 60.0,
+    seed: Seed = 0,
+    exact_seconds: Positive = 60.0,
     progress: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> HardInstance:
@@ -195,14 +196,12 @@ def search_hard_instance(
     """
     base, limits, choice = _read(scenario_or_limits, mechanism)
     plan = Plan(
-        whole_parameter("steps", steps, 1),
-        whole_parameter("restarts", restarts, 1),
-        math.inf if seconds is None else finite_parameter("seconds", seconds, "(0, inf)"),
-        whole_parameter("max_jobs", max_jobs, 1),
+        steps,
+        restarts,
+        math.inf if seconds is None else seconds,
+        max_jobs,
     )
-    seed = checked_seed(seed)
-    n_runs = whole_parameter("realisations", (8 if random_jobs else 1) if realisations is None else realisations, 1)
-    exact_seconds = finite_parameter("exact_seconds", exact_seconds, "(0, inf)")
+    n_runs = Whole(1).check("realisations", (8 if random_jobs else 1) if realisations is None else realisations)
     first = None if base is None else _start(base, limits, seed, plan.max_jobs, keep_law=random_jobs)
     trial = Trial(limits, choice, range(seed, seed + n_runs), plan.max_jobs)
     changes = Changes(limits, plan.max_jobs, random_jobs=random_jobs)

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.config.job_list import drawn_point
 from marketsched.config.sow_codec import sow_to_json
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.legal import Finite, Whole
+from marketsched.mechanisms.limits import LAST_ROUND, MarketLimits, NodeCount, RoundCount
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, TableValue
 
@@ -37,17 +37,12 @@ class InstanceLimits(MarketLimits):
     nothing is ever worth anything, and ``max_value`` >= 1.
     """
 
-    capacity: int = 12
-    horizon: int = 24
-    max_concurrency: int = 2
-    max_duration: int = 4
-    max_value: float = 16.0
-    max_delay: int = 12
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole_parameter("max_delay", self.max_delay, 2)
-        finite_parameter("max_value", self.max_value, "[1, inf)")
+    capacity: NodeCount = 12
+    horizon: RoundCount = 24
+    max_concurrency: NodeCount = 2
+    max_duration: RoundCount = 4
+    max_value: Annotated[float, Finite("[1, inf)")] = 16.0
+    max_delay: Annotated[int, Whole(2, LAST_ROUND)] = 12
 
     def value(self, x: float) -> float:
         """Return ``x`` rounded to a few digits, inside [1, V_max]."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Misreport, PublicInformation, Strategy, Truthful
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.legal import Count, OpenShare, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.study.learning.repeated_market import PlayedDay, RepeatedMarket
 from marketsched.truthfulness.searches.findings import Deviation, Deviations
@@ -68,18 +68,19 @@ class BestResponding:
         What each search confirmed, by the number of days played before.
     """
 
+    @legal
     def __init__(
         self,
         *,
-        every: int = 25,
-        max_plays: int = 4000,
+        every: Count = 25,
+        max_plays: Count = 4000,
         families: Iterable[Any] | None = None,
-        confidence: float = 0.95,
+        confidence: OpenShare = 0.95,
         rng: np.random.Generator,
     ) -> None:
-        self.every = whole_parameter("every", every, 1)
-        self.max_plays = whole_parameter("max_plays", max_plays, 1)
-        self.confidence = finite_parameter("confidence", confidence, "(0, 1)")
+        self.every = every
+        self.max_plays = max_plays
+        self.confidence = confidence
         self._families = None if families is None else list(families)
         self._rng = rng
         self.strategy: Strategy = Truthful()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from marketsched.config.strict_yaml import parse_yaml
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.workers import cores
@@ -25,16 +25,17 @@ POINTS = 20  # of a curve, at most
 MOST_APART = 5  # days between two that are compared with the best schedule, at most
 
 
+@legal
 def compare_learning(
     mechanisms: Sequence[str] = ("exponential", "pay-as-bid"),
     learner: str = "adahedge",
     *,
     owners: int = 6,
     nodes: int = 3,
-    days: int = 100,
-    runs: int = 20,
-    seed: int = 0,
-    workers: int | None = 1,
+    days: Annotated[int, Whole(FEWEST_DAYS)] = 100,
+    runs: Annotated[int, Whole(2)] = 20,
+    seed: Seed = 0,
+    workers: Count | None = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -63,7 +64,7 @@ def compare_learning(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or a mechanism is malformed, named twice, or does not suit the market.
+        If a mechanism is malformed, named twice, or does not suit the market.
     UnknownNameError
         If there is no such mechanism or learner.
 
@@ -76,10 +77,9 @@ def compare_learning(
     rule = SHORT.get(learner, learner)
     if rule not in LEARNERS:
         raise UnknownNameError(f"learner {learner!r} is unknown: expected one of {', '.join(LEARNERS)}")
-    days, runs = whole_parameter("days", days, FEWEST_DAYS), whole_parameter("runs", runs, 2)
     seed, begin = checked_seed(seed, runs), time.perf_counter()
     check_memory(f"{runs} runs of {days} days", 500.0 * runs * len(mechanisms) * min(days, POINTS), "fewer runs")
-    workers = cores() if workers is None else whole_parameter("workers", workers, 1)
+    workers = cores() if workers is None else workers
     markets = _markets(mechanisms, owners, nodes)
     found = learning_curves(
         markets,

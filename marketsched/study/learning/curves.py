@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
 from marketsched.mechanisms.randomness import LARGEST_SEED
 from marketsched.play.running import versions
 from marketsched.play.workers import run_in_processes
@@ -44,17 +44,18 @@ SUMMARY = (
 )
 
 
+@legal
 def learning_curves(
     markets: Mapping[str, RepeatedMarket] | None = None,
     rules: Sequence[str] = ("adahedge",),
     *,
-    episodes: int = 400,
+    episodes: Count = 400,
     seeds: Sequence[int] = tuple(range(20)),
     measure_every: int = 1,
     bound_every: int = 10,
-    window: int = 10,
-    confidence: float = 0.95,
-    workers: int = 1,
+    window: Count = 10,
+    confidence: OpenShare = 0.95,
+    workers: Count = 1,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -99,17 +100,15 @@ def learning_curves(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or there are fewer than two seeds; and errors as of `learn`.
+        If there are fewer than two seeds; and errors as of `learn`.
     """
     chosen = default_markets() if markets is None else dict(markets)
-    confidence = finite_parameter("confidence", confidence, "(0, 1)")
-    window, workers = whole_parameter("window", window, 1), whole_parameter("workers", workers, 1)
-    seeds = [whole_parameter(f"seeds[{i}]", seed, 0, LARGEST_SEED) for i, seed in enumerate(seeds)]
+    seeds = [Whole(0, LARGEST_SEED).check(f"seeds[{i}]", seed) for i, seed in enumerate(seeds)]
     if len(seeds) < 2 or len(set(seeds)) < len(seeds):
         raise InvalidParameterError(
             f"seeds = {seeds!r}: expected at least two, all different: intervals are over seeds"
         )
-    learned = whole_parameter("episodes", episodes, 1) - round((1 - TAIL) * episodes)
+    learned = episodes - round((1 - TAIL) * episodes)
     if not (measure_every <= learned and bound_every <= learned):
         raise InvalidParameterError(
             f"measure_every = {measure_every}, bound_every = {bound_every}: expected at most {learned}, "

@@ -11,7 +11,7 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Menu, value_menu
-from marketsched.mechanisms.checks import whole_parameter
+from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
@@ -27,10 +27,11 @@ BIRTHS, PATIENCE, LONGEST = 2, 3, 3  # rounds
 LIFO = ("exponential", "posted-price", "reduction", "stochastic")  # a later job never changes an earlier one
 
 
+@legal
 def contested_market(
     mechanism: str = "exponential",
     *,
-    n_owners: int = 8,
+    n_owners: Count = 8,
     capacity: int = 3,
     days: int | None = None,
     menu: Menu | None = None,
@@ -56,14 +57,13 @@ def contested_market(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or (when the market opens) the mechanism refuses a parameter.
+        If (when the market opens) the mechanism refuses a parameter.
 
     Examples
     --------
     >>> contested_market("pay-as-bid", n_owners=3, capacity=1).menu.names
     ('value x 0.2', 'value x 0.4', 'value x 0.6', 'value x 0.8', 'truth')
     """
-    n_owners = whole_parameter("n_owners", n_owners, 1)
     check_memory(f"jobs of {n_owners} owners", 6000.0 * n_owners, "fewer owners")
     owners = tuple(f"owner-{i + 1}" for i in range(n_owners))
     horizon, max_delay = BIRTHS + PATIENCE, PATIENCE + 1

@@ -24,8 +24,8 @@ from marketsched.agents.learning import Menu, value_menu
 from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop, play
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Whole, check_fields
 from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.realised import RealisedJobs
@@ -89,7 +89,7 @@ class RepeatedMarket:
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or an owner is named twice.
+        If an owner is named twice.
 
     Examples
     --------
@@ -104,18 +104,15 @@ class RepeatedMarket:
     factory: Factory = field(repr=False)
     draw: Callable[[np.random.Generator], Sequence[Job]] = field(repr=False)
     owners: tuple[str, ...]
-    capacity: int = field(kw_only=True)
-    horizon: int = field(kw_only=True)
-    max_delay: int = field(kw_only=True)
+    capacity: Count = field(kw_only=True)
+    horizon: Count = field(kw_only=True)
+    max_delay: Count = field(kw_only=True)
     menu: Menu = field(default_factory=value_menu, kw_only=True)
-    days: int | None = field(default=None, kw_only=True)
+    days: Count | None = field(default=None, kw_only=True)
     nobody_later: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "horizon", "max_delay"):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
-        if self.days is not None:
-            object.__setattr__(self, "days", whole_parameter("days", self.days, 1))
+        check_fields(self)
         object.__setattr__(self, "owners", tuple(self.owners))
         if not self.owners or len(set(self.owners)) < len(self.owners):
             raise InvalidParameterError(f"owners = {self.owners!r}: expected distinct names, at least one")
@@ -136,7 +133,7 @@ class RepeatedMarket:
         rng = generator_of(rng)
         days_rng, order_rng = rng.spawn(2)
         pool = [] if self.days is None else [self._day(i, days_rng) for i in range(self.days)]
-        for episode in range(whole_parameter("episodes", episodes, 1)):
+        for episode in range(Whole(1).check("episodes", episodes)):
             yield pool[int(order_rng.integers(len(pool)))] if pool else self._day(episode, days_rng)
 
     def _day(self, number: int, rng: np.random.Generator) -> Day:

@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 from marketsched.agents.learners import LEARNERS, Draw
 from marketsched.agents.learning import TRUTH, Learning, Menu
 from marketsched.agents.lies import ScaleValue, Strategy, Truthful
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.randomness import checked_seed
 from marketsched.study.learning.best_response import BestResponding
 from marketsched.study.learning.repeated_market import Day, PlayedDay, RepeatedMarket
 
@@ -113,13 +112,14 @@ class LearningRun:
         return max(0.0, float(self.average_gains(first)["gain"].max()))
 
 
+@legal
 def learn(
     market: RepeatedMarket,
     rules: Rule | Mapping[str, Rule] | Sequence[Rule] = "adahedge",
     *,
-    episodes: int = 500,
-    seed: int = 0,
-    measure_every: int = 1,
+    episodes: Count = 500,
+    seed: Seed = 0,
+    measure_every: Count = 1,
     bound_every: int | None = 10,
     known_horizon: bool = False,
     progress: Progress | None = None,
@@ -153,7 +153,7 @@ def learn(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or rules and owners do not match.
+        If rules and owners do not match.
     TooLargeError
         If memory does not hold what is noted of all episodes.
     UnknownNameError
@@ -172,10 +172,8 @@ def learn(
         raise InvalidParameterError(
             f"market = {market!r}: expected a RepeatedMarket, as contested_market() and repeated_scenario(...) return"
         )
-    episodes = whole_parameter("episodes", episodes, 1)
-    seed, measure_every = checked_seed(seed), whole_parameter("measure_every", measure_every, 1)
     if bound_every is not None:
-        bound_every = whole_parameter("bound_every", bound_every, 1)
+        bound_every = Whole(1).check("bound_every", bound_every)
     check_memory(
         f"what {len(market.owners)} owners did in {episodes} episodes",
         episodes * len(market.owners) * (400.0 + 16.0 * len(market.menu)),  # rows of tables, and gains of all reports

@@ -18,9 +18,8 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import built_in_names, read_scenario, with_changes
 from marketsched.config.strict_yaml import Strict, dump_yaml, read_yaml, validated
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, placed
-from marketsched.mechanisms.ranges import Whole
+from marketsched.mechanisms.legal import Whole
 from marketsched.results.output import plain
 from marketsched.study.fingerprint import canonical, run_key
 
@@ -150,7 +149,7 @@ known here are name, description, scenario, scenarios, grid, overrides, seeds, o
         Raises
         ------
         InvalidParameterError
-            If a key is unknown or missing, or a value is out of range.
+            If a key is unknown or missing.
         """
         return validated(cls, data, source)
 
@@ -286,7 +285,7 @@ def runs_of(
     """
     if spec.size() > MOST_RUNS:
         raise InvalidParameterError(f"{source}: {spec.size():,} runs: expected at most {MOST_RUNS:,}")
-    whole_parameter("first_seed", first_seed, 0, LARGEST_SEED - max(spec.seeds))
+    Whole(0, LARGEST_SEED - max(spec.seeds)).check("first_seed", first_seed)
     cases: list[Case] = []
     points = spec.changes()
     keys = list(dict.fromkeys(key for changed in points for key in changed))
@@ -330,7 +329,7 @@ def runs_from(listed: Sequence[Any]) -> list[SweepRun]:
             raise InvalidParameterError(f"runs[{i}][2] = {labels!r}: expected a table of columns and values")
         case = Case(len(cases), Scenario.of(scenario), dict(labels))
         case = cases.setdefault(f"{case.text}\n{canonical(plain(labels))}", case)
-        runs.append(SweepRun(case, whole_parameter(f"runs[{i}][1]", seed, 0, LARGEST_SEED)))
+        runs.append(SweepRun(case, Whole(0, LARGEST_SEED).check(f"runs[{i}][1]", seed)))
     if not runs:
         raise InvalidParameterError("runs: none: expected at least one")
     return runs

@@ -15,10 +15,10 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import SweepError
+from marketsched.mechanisms.legal import Whole, legal
 from marketsched.play.workers import cores, run_in_processes
 from marketsched.results.result import Result, load
 from marketsched.study.fingerprint import fingerprint
@@ -80,12 +80,13 @@ class SweepResult:
         }
 
 
+@legal
 def sweep(
     runs: SweepSpec | str | PathLike[str] | Mapping[str, Any] | Sequence[Any],
     out: str | PathLike[str],
     scheduler: str | None = None,
     *,
-    jobs: int | None = None,
+    jobs: Annotated[int, Whole(1, 1024)] | None = None,
     retry_failed: bool = False,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -139,7 +140,7 @@ def sweep(
     """
     begin = time.perf_counter()
     listed, title = _listed(runs)
-    folder_path, workers = Path(out), None if jobs is None else whole_parameter("jobs", jobs, 1, 1024)
+    folder_path = Path(out)
     check_sweep_target(folder_path)
     if data is not None and scheduler is None and not Path(data).exists():
         data_folder(data)  # says what is wrong; on a cluster it is the workers that have to see it
@@ -156,7 +157,7 @@ def sweep(
         if tasks:
             work.begin()
             try:
-                work.make(_stream(tasks, workers, client), _first_words(client))
+                work.make(_stream(tasks, jobs, client), _first_words(client))
             except KeyboardInterrupt:
                 interrupted = True
                 work.look_again()

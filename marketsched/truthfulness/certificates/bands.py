@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
+from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
 
 HALVINGS = 50  # of an interval that is at most a few times as wide as the answer
 
@@ -73,7 +73,8 @@ def rough_lower_means(means: NDArray[np.float64], samples: int, failure: float) 
     return np.asarray(np.maximum(0.0, means - np.sqrt(2.0 * means * math.log(1 / failure) / samples)))
 
 
-def share_at_least(successes: int, trials: int, confidence: float) -> float:
+@legal
+def share_at_least(successes: int, trials: Count, confidence: OpenShare) -> float:
     """Return the lower Clopper-Pearson bound of a probability.
 
     Parameters
@@ -82,11 +83,6 @@ def share_at_least(successes: int, trials: int, confidence: float) -> float:
         Counts of independent trials, ``trials`` >= 1.
     confidence : float
         In (0, 1), one-sided.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a number is out of range.
 
     Examples
     --------
@@ -97,9 +93,7 @@ def share_at_least(successes: int, trials: int, confidence: float) -> float:
     """
     from scipy.special import betaincinv
 
-    trials = whole_parameter("trials", trials, 1)
-    successes = whole_parameter("successes", successes, 0, trials)
-    confidence = finite_parameter("confidence", confidence, "(0, 1)")
+    successes = Whole(0, trials).check("successes", successes)
     if successes == 0:
         return 0.0
     return float(betaincinv(successes, trials - successes + 1, 1 - confidence))

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, TooLargeError
+from marketsched.mechanisms.legal import OpenShare, Whole, legal
 from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.planner import Planner
@@ -131,12 +131,13 @@ def certificate_row(job: Job, certificate: Certificate) -> dict[str, Any]:
     }
 
 
+@legal
 def certify(
     mechanism: Any,
     truth: StatementOfWork,
     *,
-    confidence: float = 0.99,
-    samples: int | None = None,
+    confidence: OpenShare = 0.99,
+    samples: Annotated[int, Whole(1, 10_000_000)] | None = None,
     exact: bool | Literal["auto"] = "auto",
     rng: np.random.Generator | int | None = None,
 ) -> Certificate:
@@ -190,8 +191,7 @@ def certify(
     >>> found.regret_lower, found.regret_upper, found.parts.hidden_durations, found.witness.words
     (2.0, 2.0, 2.0, 'declares 2 nodes instead of 1; the launch plan stays as it is')
     """
-    confidence = finite_parameter("confidence", confidence, "(0, 1)")
-    samples = SAMPLES if samples is None else whole_parameter("samples", samples, 1, 10_000_000)
+    samples = SAMPLES if samples is None else samples
     view = inspection(mechanism, truth, exact)
     rng = generator_of(rng)
     options = alternatives(view, truth)

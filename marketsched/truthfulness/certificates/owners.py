@@ -14,9 +14,8 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Count, OpenShare, Seed, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES, certify_arrivals
 from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, certify, require_menu
@@ -26,14 +25,15 @@ OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomn
 Progress = Callable[[int, int], None]  # owners certified, owners in all
 
 
+@legal
 def certify_owners(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
-    owners: int = 100,
+    owners: Count = 100,
     *,
-    seed: int = 0,
-    confidence: float = 0.99,
+    seed: Seed = 0,
+    confidence: OpenShare = 0.99,
     samples: int | None = None,
-    menu_lies: int = MENU_LIES,
+    menu_lies: Count = MENU_LIES,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     note: Callable[[str, Certificate], None] | None = None,
@@ -78,8 +78,8 @@ def certify_owners(
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, the mechanism posts no menu, no job submits at birth, a report moves a menu
-        at arrival (it is named), or durations are hidden from menus at arrival.
+        If the mechanism posts no menu, no job submits at birth, a report moves a menu at arrival (it is named),
+        or durations are hidden from menus at arrival.
     MissingDataError, TraceError
         As `run`.
 
@@ -89,13 +89,10 @@ def certify_owners(
     >>> table["regret_upper"].max()  # doctest: +SKIP
     """
     scenario = Scenario.of(scenario, kind="market")
-    owners = whole_parameter("owners", owners, 1)
-    confidence = finite_parameter("confidence", confidence, "(0, 1)")
-    rng = np.random.default_rng(np.random.SeedSequence(checked_seed(seed)))
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
     draws = np.random.default_rng([OWN_STREAM, seed])
     setup = scenario.setup(rng, data=data)
     at_arrival = setup.mechanism.posts_menus_at_arrival
-    lies = whole_parameter("menu_lies", menu_lies, 1)
     if not at_arrival:
         require_menu(setup.mechanism)
     at_birth = [job for job in setup.jobs if submission_delay(setup.strategy_of(job)) == 0]
@@ -103,7 +100,7 @@ def certify_owners(
         raise InvalidParameterError(f"scenario {setup.name!r}: no job submits at birth: expected at least one")
     chosen = _one_of_each_part(at_birth, owners, draws)
     if at_arrival:
-        return certify_arrivals(setup, chosen, menu_lies=lies, rng=draws.spawn(1)[0], progress=progress, note=note)
+        return certify_arrivals(setup, chosen, menu_lies=menu_lies, rng=draws.spawn(1)[0], progress=progress, note=note)
     found: list[dict[str, Any]] = []
     last_round = max(job.truth.birth for job in chosen.values())
 

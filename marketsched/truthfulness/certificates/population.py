@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Finite, legal
 from marketsched.truthfulness.certificates.bands import share_at_least
 from marketsched.truthfulness.certificates.certificate import Certificate
 
 
+@legal
 def certify_population(
-    certificates: Iterable[Certificate | float], tolerance: float, confidence: float = 0.99
+    certificates: Iterable[Certificate | float], tolerance: Amount, confidence: float = 0.99
 ) -> float:
     r"""Return the share of owners that gain at most ``tolerance`` by any misreport, at least.
 
@@ -38,7 +39,7 @@ def certify_population(
     Raises
     ------
     InvalidParameterError
-        If there is no owner, or a number is out of range.
+        If there is no owner.
 
     Examples
     --------
@@ -47,14 +48,13 @@ def certify_population(
     >>> round(certify_population([0.0] * 458 + [0.5], tolerance=0.01), 4)
     0.9856
     """
-    tolerance = finite_parameter("tolerance", tolerance, "[0, inf)")
     bounds, doubt = [], 0.0
     for i, certificate in enumerate(certificates):
         if isinstance(certificate, Certificate):
             bounds.append(certificate.regret_upper)
             doubt = max(doubt, 1 - certificate.confidence)
         else:
-            bounds.append(finite_parameter(f"certificates[{i}]", certificate, "(-inf, inf)"))
+            bounds.append(Finite("(-inf, inf)").check(f"certificates[{i}]", certificate))
     if not bounds:
         raise InvalidParameterError("certificates is empty: expected at least one owner")
     within = sum(bound <= tolerance for bound in bounds)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import TooLargeError
+from marketsched.mechanisms.legal import OpenShare, Whole, legal
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.truthfulness.certificates.alternatives import Alternatives, alternatives
@@ -60,12 +60,13 @@ class UtilityTable:
     gains: NDArray[np.float64]
 
 
+@legal
 def expected_utilities(
     mechanism: Any,
     truth: StatementOfWork,
     *,
-    confidence: float = 0.99,
-    samples: int | None = None,
+    confidence: OpenShare = 0.99,
+    samples: Annotated[int, Whole(1, 10_000_000)] | None = None,
     exact: bool | Literal["auto"] = "auto",
     rng: np.random.Generator | int | None = None,
 ) -> UtilityTable:
@@ -83,8 +84,7 @@ def expected_utilities(
     >>> table.starts, table.utility[0, 0].round(3)
     (array([ 1,  2, -1]), array([9., 6., 0.]))
     """
-    confidence = finite_parameter("confidence", confidence, "(0, 1)")
-    samples = SAMPLES if samples is None else whole_parameter("samples", samples, 1, 10_000_000)
+    samples = SAMPLES if samples is None else samples
     view = inspection(mechanism, truth, exact)
     options = alternatives(view, truth, every_width=True)
     if enumerates(view, exact):

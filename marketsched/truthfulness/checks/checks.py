@@ -17,11 +17,10 @@ import numpy as np
 
 from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.agents.lies import ScaleDuration
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.forwarding import as_mechanism
+from marketsched.mechanisms.legal import Count, Positive, Seed, legal
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
-from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
 from marketsched.truthfulness.certificates.menus import difference, lies_of
@@ -42,13 +41,14 @@ LIES = 3  # of one owner of each market, that are asked whether they move its me
 Factory = Callable[..., Mechanism]
 
 
+@legal
 def check_mechanism(
     factory: Factory,
     *,
     except_for: Mapping[str, str] | None = None,
-    n_markets: int = 20,
-    seed: int = 0,
-    call_seconds: float = CALL_SECONDS,
+    n_markets: Count = 20,
+    seed: Seed = 0,
+    call_seconds: Positive = CALL_SECONDS,
 ) -> CheckReport:
     """Put the mechanisms that ``factory`` builds through every check.
 
@@ -77,7 +77,7 @@ def check_mechanism(
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or a check is not known.
+        If a check is not known.
 
     Examples
     --------
@@ -86,8 +86,6 @@ def check_mechanism(
     >>> len(report.failed), report["capacity is held"].outcome
     (0, 'passed')
     """
-    n_markets, seed = whole_parameter("n_markets", n_markets, 1), checked_seed(seed)
-    finite_parameter("call_seconds", call_seconds, "(0, inf)")
     excused = dict(except_for or {})
     claims = as_mechanism(factory(**SIZES, rng=np.random.default_rng(seed))).does_not_claim
     excused.update(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))

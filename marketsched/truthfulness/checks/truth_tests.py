@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
 from marketsched.agents.job import Job
 from marketsched.agents.lies import misreport_from
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Amount, Natural, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.checks.check_markets import SIZES, CheckMarket, check_market, contested_market
@@ -89,7 +88,7 @@ def check_truthful(
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or a name is not known.
+        If a name is not known.
 
     Examples
     --------
@@ -122,17 +121,18 @@ def check_truthful(
     return CheckReport(tuple(results))
 
 
+@legal
 def truthful_checks(
     build: Factory,
     *,
     domains: Sequence[str] | None = None,
-    n_markets: int = 10,
-    plays: int = 600,
-    tolerance: float = 0.0,
-    confidence: float = 0.99,
+    n_markets: Natural = 10,
+    plays: Annotated[int, Whole(100)] = 600,
+    tolerance: Amount = 0.0,
+    confidence: OpenShare = 0.99,
     outside: bool = False,
-    seed: int = 0,
-    call_seconds: float = CALL_SECONDS,
+    seed: Seed = 0,
+    call_seconds: Positive = CALL_SECONDS,
 ) -> dict[str, Callable[[], CheckResult]]:
     """Return by name what `check_truthful` asks, each a function that is yet to be called."""
     known = tiny_domains()
@@ -140,21 +140,15 @@ def truthful_checks(
     for name in chosen:
         if name not in known:
             raise InvalidParameterError(place="domains", value=name, legal=f"some of {', '.join(known)}")
-    n_markets, plays = whole_parameter("n_markets", n_markets, 0), whole_parameter("plays", plays, 100)
-    tolerance, confidence = (
-        finite_parameter("tolerance", tolerance),
-        finite_parameter("confidence", confidence, "(0, 1)"),
-    )
-    within = finite_parameter("call_seconds", call_seconds, "(0, inf)")
     found: dict[str, Callable[[], CheckResult]] = {}
     for name in chosen:
         made = TinyPlays(build, known[name])
         for what, ask in zip(PER_DOMAIN, (_no_lie_pays, _participation, _rational, _no_deficit), strict=True):
             label = f"{what}, {name}"
-            found[label] = partial(_result, label, partial(ask, made, tolerance), within)
+            found[label] = partial(_result, label, partial(ask, made, tolerance), call_seconds)
     if n_markets:
-        given = (n_markets, plays, tolerance, confidence, outside, checked_seed(seed))
-        found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given), within)
+        given = (n_markets, plays, tolerance, confidence, outside, seed)
+        found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given), call_seconds)
     return found
 
 
@@ -254,11 +248,11 @@ def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...
         raise InvalidParameterError(place="domain", value=domain, legal=f"one of {', '.join(known)}")
     plays = TinyPlays(build, known[domain])
     owners = known[domain].owners
-    whole_parameter("owner", owner, 0, len(owners) - 1)
+    Whole(0, len(owners) - 1).check("owner", owner)
     if len(profile) != len(owners):
         raise InvalidParameterError(place="profile", value=profile, legal=f"{len(owners)} types")
     for each, one in zip((*profile, lie), (*owners, owners[owner]), strict=True):
-        whole_parameter("number of a report", each, 0, len(one.reports) - 1)
+        Whole(0, len(one.reports) - 1).check("number of a report", each)
     lying = (*profile[:owner], lie, *profile[owner + 1 :])
     return plays.utility(owner, profile[owner], profile), plays.utility(owner, profile[owner], lying)
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from marketsched.config.named_mechanisms import OWN, named_mechanisms
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Natural, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.running import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
@@ -26,15 +26,16 @@ BEST_OF_DAYS = "best response over all runs"
 NEGLIGIBLE = 1e-9  # of the largest value: smaller gains are rounding
 
 
+@legal
 def audit_conduct(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     mechanisms: Sequence[str] = (OWN,),
     *,
-    owners: int = 100,
-    past_owners: int = 10,
-    runs: int = 1,
+    owners: Count = 100,
+    past_owners: Natural = 10,
+    runs: Count = 1,
     families: Sequence[str] = FAMILIES,
-    seed: int = 0,
+    seed: Seed = 0,
     data: str | PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Result:
@@ -83,23 +84,21 @@ def audit_conduct(
     """
     base = Scenario.of(scenario, kind="market")
     entrants = named_mechanisms(base, mechanisms)
-    n_jobs, n_owners = whole_parameter("owners", owners, 1), whole_parameter("past_owners", past_owners, 0)
-    days = whole_parameter("runs", runs, 1)
     known = (*FAMILIES, *BELIEFS)
     for name in families:
         if name not in known:
             raise InvalidParameterError(place="families", value=name, legal=f"some of {', '.join(known)}")
-    first = checked_seed(seed, days)
-    found, past, step = [], None, 1 / (days * len(entrants))
-    for day in range(days):
+    first = checked_seed(seed, runs)
+    found, past, step = [], None, 1 / (runs * len(entrants))
+    for day in range(runs):
         workload = base.workload_of(first + day, data)
         draws = np.random.default_rng([OWN_STREAM, first + day])
         arriving = [job.name for job in workload.jobs if job.arrival is not None]
-        jobs = [arriving[i] for i in draws.permutation(len(arriving))[:n_jobs].tolist()]
+        jobs = [arriving[i] for i in draws.permutation(len(arriving))[:owners].tolist()]
         if past is None:
             several = pd.Series([job.owner for job in workload.jobs]).value_counts()
             recurring = sorted(str(owner) for owner in several[several > 1].index)
-            past = [recurring[i] for i in draws.permutation(len(recurring))[:n_owners].tolist()]
+            past = [recurring[i] for i in draws.permutation(len(recurring))[:past_owners].tolist()]
         for place, each in enumerate(entrants):
             rng = np.random.default_rng(np.random.SeedSequence(first + day))
             setup = each.scenario.setup(rng, data=data, workload=workload)
@@ -119,10 +118,10 @@ def audit_conduct(
     meta = {
         "scenario": base.name,
         "mechanisms": labels,
-        "owners": n_jobs,
+        "owners": owners,
         "past_owners": len(past or ()),
         "seed": first,
-        "runs": days,
+        "runs": runs,
         "confidence": CONFIDENCE,
         "versions": versions(),
         "complete": True,

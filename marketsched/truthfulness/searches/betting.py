@@ -32,15 +32,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import OpenShare, legal
 
 BOLDEST = 0.75  # of what may be lost at most: the largest adaptive stake
 FRACTIONS = 0.99 * 2.0 ** -np.arange(11)  # bold gamblers for tiny variances, timid ones for wide ones
 HALVINGS = 60
 
 
-def mean_interval(x: ArrayLike, low: float, high: float, confidence: float) -> tuple[float, float]:
+@legal
+def mean_interval(x: ArrayLike, low: float, high: float, confidence: OpenShare) -> tuple[float, float]:
     """Return an interval that contains the mean with probability ``confidence``.
 
     Parameters
@@ -66,8 +67,7 @@ def mean_interval(x: ArrayLike, low: float, high: float, confidence: float) -> t
     (0.84, 1.07)
     """
     values = np.asarray(x, dtype=np.float64).ravel()
-    low, high = finite_parameter("low", low, "(-inf, inf)"), finite_parameter("high", high, "(-inf, inf)")
-    failure = (1 - finite_parameter("confidence", confidence, "(0, 1)")) / 2
+    failure = (1 - confidence) / 2
     if values.size and not (low <= values.min() and values.max() <= high):
         raise InvalidParameterError(f"values in [{values.min()}, {values.max()}]: expected them in [{low}, {high}]")
     distinct, counts = np.unique(values, return_counts=True)
@@ -97,7 +97,8 @@ def _log_capital(values: NDArray[np.float64], counts: NDArray[np.int64], low: fl
     return most + math.log(float(np.exp(stakes - most).mean()))
 
 
-def lower_end(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> float:
+@legal
+def lower_end(x: ArrayLike, low: float, failure: OpenShare, at: float = 0.0) -> float:
     """Return what the mean exceeds with probability ``1 - failure``, by bets that aim at ``at``.
 
     Parameters
@@ -126,8 +127,6 @@ def lower_end(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> floa
     False
     """
     values = np.asarray(x, dtype=np.float64).ravel()
-    low, at = finite_parameter("low", low, "(-inf, inf)"), finite_parameter("at", at, "(-inf, inf)")
-    finite_parameter("failure", failure, "(0, 1)")
     if values.size and values.min() < low:
         raise InvalidParameterError(f"values from {values.min()} on: expected none below {low}")
     if not values.size or at <= low:

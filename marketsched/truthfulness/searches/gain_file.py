@@ -15,8 +15,8 @@ from marketsched.agents.conduct import plain
 from marketsched.agents.lies import misreport_from
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Finite
 from marketsched.results.views import exact_amount, shown_whole
 from marketsched.truthfulness.searches.screening import Gain, over_law, settled
 from marketsched.truthfulness.searches.witness_file import MARK
@@ -123,7 +123,7 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     record = parse_yaml("\n".join(marked), str(path)) if marked else None
     if not isinstance(record, Mapping) or set(record) != set(KEYS):
         raise InvalidParameterError(f"{path}: expected lines that begin with {MARK!r} and say {', '.join(KEYS)}")
-    recorded = finite_parameter(f"{path}: gain", record["gain"], "(-inf, inf)")
+    recorded = Finite("(-inf, inf)").check(f"{path}: gain", record["gain"])
     market = MarketAtHand.of(Scenario.from_dict(parse_yaml(text, str(path)), source=str(path)), record["seed"], data)
     owners = market.owners([record["job"]])
     if not owners:

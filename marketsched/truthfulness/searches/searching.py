@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, direct
 
 from marketsched.agents.lies import Combination, Misreport
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.legal import Amount, Finite, OpenShare, Seed, Whole, legal
 from marketsched.truthfulness.searches.evaluation import (
     Budget,
     BudgetSpent,
@@ -54,14 +53,15 @@ OWN_SOURCE = "two plays of one world end differently: the mechanism draws from a
 Progress = Callable[[str, int, float], None]  # phase, plays so far, share of the budget spent
 
 
+@legal
 def search(
     situation: Situation,
     *,
     budget_seconds: float | None = 30.0,
     max_plays: int | None = None,
-    confidence: float = 0.99,
-    tolerance: float = 0.0,
-    seed: int = 0,
+    confidence: OpenShare = 0.99,
+    tolerance: Amount = 0.0,
+    seed: Seed = 0,
     families: Iterable[Any] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
@@ -98,8 +98,6 @@ def search(
 
     Raises
     ------
-    InvalidParameterError
-        If a parameter is out of range.
     InvalidReportError
         If the truth itself is outside the announced limits.
 
@@ -113,12 +111,9 @@ def search(
     if budget_seconds is None and max_plays is None:
         raise InvalidParameterError("budget_seconds and max_plays are both None: expected one of them")
     if budget_seconds is not None:
-        finite_parameter("budget_seconds", budget_seconds, "(0, inf)")
+        Finite("(0, inf)").check("budget_seconds", budget_seconds)
     if max_plays is not None:
-        whole_parameter("max_plays", max_plays, 1)
-    finite_parameter("confidence", confidence, "(0, 1)")
-    finite_parameter("tolerance", tolerance)
-    seed = checked_seed(seed)
+        Whole(1).check("max_plays", max_plays)
     found = Deviations(max_plays=max_plays, budget_seconds=budget_seconds)
     try:
         situation.check(situation.truth)

@@ -22,8 +22,8 @@ from marketsched.config.mixtures import Mixtures
 from marketsched.config.scenario import Scenario
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.legal import Finite, Whole
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.searches.findings import Deviation
@@ -171,13 +171,13 @@ def _checked(record: Mapping[str, Any], source: str) -> dict[str, Any]:
         raise InvalidParameterError(f"{source}: gain = {gain!r}: expected a table of mean, low, high, worlds")
     if not isinstance(registered, bool):
         raise InvalidParameterError(f"{source}: registered = {registered!r}: expected true or false")
-    own = {name: finite_parameter(f"{source}: gain.{name}", gain[name], legal) for name, legal in figures.items()}
+    own = {name: Finite(legal).check(f"{source}: gain.{name}", gain[name]) for name, legal in figures.items()}
     return {
         **record,
-        "gain": {**own, "worlds": whole_parameter(f"{source}: gain.worlds", gain["worlds"], 0)},
-        "seed": whole_parameter(f"{source}: seed", record["seed"], 0),
-        "confidence": finite_parameter(f"{source}: confidence", record["confidence"], "(0, 1)"),
-        "tolerance": finite_parameter(f"{source}: tolerance", record["tolerance"]),
+        "gain": {**own, "worlds": Whole(0).check(f"{source}: gain.worlds", gain["worlds"])},
+        "seed": Whole(0).check(f"{source}: seed", record["seed"]),
+        "confidence": Finite("(0, 1)").check(f"{source}: confidence", record["confidence"]),
+        "tolerance": Finite("[0, inf)").check(f"{source}: tolerance", record["tolerance"]),
     }
 
 

@@ -27,8 +27,8 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
 from marketsched.config.yesterday import yesterday
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.legal import Count, Natural, Whole, check_fields
 from marketsched.mechanisms.limits import SIZES, check_report
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.randomness import checked_seed
@@ -107,7 +107,7 @@ class Situation:
     Raises
     ------
     InvalidParameterError
-        If a number is out of range, or two jobs share a name.
+        If two jobs share a name.
 
     Examples
     --------
@@ -123,13 +123,13 @@ class Situation:
     factory: Factory
     truth: StatementOfWork
     others: tuple[Other, ...] = ()
-    capacity: int = field(kw_only=True)
-    horizon: int = field(kw_only=True)
-    max_delay: int = field(kw_only=True)
+    capacity: Count = field(kw_only=True)
+    horizon: Count = field(kw_only=True)
+    max_delay: Count = field(kw_only=True)
     name: str = field(default="owner", kw_only=True)
     owner: str | None = field(default=None, kw_only=True)
     ahead: int | None = field(default=None, kw_only=True)
-    history: int | None = field(default=None, kw_only=True)
+    history: Natural | None = field(default=None, kw_only=True)
     resubmit: bool = field(default=False, kw_only=True)
     described: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False)
 
@@ -137,12 +137,9 @@ class Situation:
         given: Iterable[Any] = self.others
         others = tuple(Other.of(i, other) for i, other in enumerate(given))
         object.__setattr__(self, "others", tuple(sorted(others, key=lambda other: other.law.birth)))
-        for name in ("capacity", "horizon", "max_delay"):
-            object.__setattr__(self, name, whole_parameter(name, getattr(self, name), 1))
-        if self.history is not None:
-            object.__setattr__(self, "history", whole_parameter("history", self.history, 0))
+        check_fields(self)
         if self.ahead is not None:
-            whole_parameter("ahead", self.ahead, 0, self._n_same_birth)
+            Whole(0, self._n_same_birth).check("ahead", self.ahead)
         self._check_others()
 
     def _check_others(self) -> None:

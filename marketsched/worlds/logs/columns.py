@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.mechanisms.errors import TraceError
-from marketsched.mechanisms.ranges import Range
+from marketsched.mechanisms.legal import Range
 from marketsched.worlds.logs.delimited import Fault
 
 # Names that logs use for each column of a `JobLog`, letters and digits alone, in lower case; the first one found wins.
@@ -41,7 +41,7 @@ _CLOCK = r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$"
 
 
 @dataclass(frozen=True)
-class AnyColumns(Range):
+class AnyColumns(Range[Any]):
     """A mapping from columns of a log to those of a file, as in ``{user: User, submit_s: Submit}``."""
 
     def __call__(self, x: object) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Finite, Maybe, Whole, check_fields
 from marketsched.mechanisms.randomness import Rng
 from marketsched.mechanisms.ranges import Count, Finite, Maybe, Positive, Whole, check_fields
 from marketsched.worlds.logs.columns import AnyColumns
@@ -41,7 +42,7 @@ class LogFile:
     Raises
     ------
     InvalidParameterError
-        If a value is out of range, or there is no path and no usual name.
+        If there is no path and no usual name.
     """
 
     kind: ClassVar[str] = ""

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.ranges import Amount, Count, Finite, Maybe, Positive, Range, Whole, check_fields
+from marketsched.mechanisms.legal import Amount, Count, Finite, Maybe, Positive, Range, Whole, check_fields
 
 DENSITY, SLACK = (1.0, 3.0, 9.0), (2.0, 1.0, 0.25)  # by class
 SHARES = (0.4, 0.4, 0.2)  # of the classes, where they are drawn
@@ -61,11 +61,6 @@ class LogRule:
         k is 2, 1, 0.25 times this.
     history : int
         How many earlier runs a law of the past is made of.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -152,7 +147,7 @@ def _thirds(x: pd.Series[float]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class AnyRule(Range):
+class AnyRule(Range[Any]):
     """A section of a scenario that holds the keys of a `LogRule`; its value is that section, all keys written out."""
 
     def __call__(self, x: object) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
-from marketsched.mechanisms.ranges import Positive, checked
+from marketsched.mechanisms.legal import Positive, legal
 from marketsched.worlds.traces.tables import open_lines
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
@@ -101,7 +101,7 @@ def spot_statistics(series: pd.DataFrame) -> dict[str, float]:
     }
 
 
-@checked
+@legal
 def spot_prices(series: pd.DataFrame, round_seconds: Positive) -> NDArray[np.float64]:
     """Return what a node and round cost at the recorded prices: what `PostedPricing` takes.
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
-from marketsched.mechanisms.checks import finite_parameter, float_array
+from marketsched.mechanisms.arrays import float_array
+from marketsched.mechanisms.legal import Amount, Memory, legal
 from marketsched.mechanisms.randomness import generator_of
-from marketsched.mechanisms.ranges import Amount
 
 
 class _ExactSelection:
@@ -34,7 +34,7 @@ class _ExactSelection:
         If there are too many capacity vectors.
     """
 
-    def __init__(self, channels: Channels, *, memory_limit: int = MEMORY_LIMIT) -> None:
+    def __init__(self, channels: Channels, *, memory_limit: Memory = MEMORY_LIMIT) -> None:
         self._problem = channels.problem(memory_limit)
         self._no_values = np.zeros(channels.n_channels, dtype=np.int64)
 
@@ -62,8 +62,6 @@ class TrueMeanOracle:
 
     Raises
     ------
-    InvalidParameterError
-        If a mean is negative or not finite.
     TooLargeError
         If there are too many capacity vectors.
 
@@ -74,7 +72,7 @@ class TrueMeanOracle:
     (0.9, 0.8)
     """
 
-    def __init__(self, channels: Channels, means: ArrayLike, *, memory_limit: int = MEMORY_LIMIT) -> None:
+    def __init__(self, channels: Channels, means: ArrayLike, *, memory_limit: Memory = MEMORY_LIMIT) -> None:
         self.channels = channels
         self.means = float_array("means", means, (channels.n_channels,), lowest=0.0).copy()
         self._exact = _ExactSelection(channels, memory_limit=memory_limit)
@@ -104,7 +102,7 @@ class _IndexPolicy(ChannelPolicy):
         ports: ArrayLike,
         *,
         n_ports: int | None = None,
-        memory_limit: int = MEMORY_LIMIT,
+        memory_limit: Memory = MEMORY_LIMIT,
     ) -> None:
         super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
         self._exact = _ExactSelection(self.channels, memory_limit=memory_limit)
@@ -170,6 +168,7 @@ class Cucb(_IndexPolicy):
 
     name = "cucb"
 
+    @legal
     def __init__(
         self,
         requests: ArrayLike,
@@ -178,10 +177,10 @@ class Cucb(_IndexPolicy):
         *,
         width: Amount = 1.5,
         n_ports: int | None = None,
-        memory_limit: int = MEMORY_LIMIT,
+        memory_limit: Memory = MEMORY_LIMIT,
     ) -> None:
         super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)
-        self.width = finite_parameter("width", width)
+        self.width = width
 
     def _indices(self) -> NDArray[np.float64]:
         seen = self.statistics
@@ -223,7 +222,7 @@ class ThompsonSampling(_IndexPolicy):
         ports: ArrayLike,
         *,
         n_ports: int | None = None,
-        memory_limit: int = MEMORY_LIMIT,
+        memory_limit: Memory = MEMORY_LIMIT,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)

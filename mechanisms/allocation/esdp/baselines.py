@@ -21,12 +21,14 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
-from marketsched.mechanisms.checks import float_array, one_of
+from marketsched.mechanisms.arrays import float_array
+from marketsched.mechanisms.legal import legal
 
 
 class _GreedyPolicy(ChannelPolicy):
     """Go through channels in some order and use what fits; see the module for ``rank`` and ``fill``."""
 
+    @legal
     def __init__(
         self,
         requests: ArrayLike,
@@ -38,7 +40,7 @@ class _GreedyPolicy(ChannelPolicy):
         n_ports: int | None = None,
     ) -> None:
         super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
-        self.rank, self.fill = one_of("rank", rank, ("port", "channel")), one_of("fill", fill, ("skip", "stop"))
+        self.rank, self.fill = rank, fill
 
     def _fill(self, present: NDArray[np.bool_], *keys: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Use present channels in ascending order of the keys, the first being the weightiest."""
@@ -61,11 +63,6 @@ class HighestUtilityFirst(_GreedyPolicy):
         As in `Channels`.
     rank, fill : str
         See the module.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -98,11 +95,6 @@ class LowestCostFirst(_GreedyPolicy):
         asks for, summed over resource types.
     rank, fill : str
         See the module; a port costs what its cheapest channel costs.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -149,11 +141,6 @@ class LongestWaitingFirst(_GreedyPolicy):
         As in `Channels`.
     fill : str
         See the module. (Channels of one port wait equally long, so only ports can be ranked.)
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
 
     Examples
     --------

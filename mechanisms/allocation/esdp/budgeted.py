@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +32,9 @@ from marketsched.mechanisms.allocation.esdp.budgeted_kernels import (
     _select_kernel,
     _table_kernel,
 )
-from marketsched.mechanisms.checks import LARGEST, float_array, whole_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.legal import EXACT, Memory, Whole, legal
 from marketsched.mechanisms.memory import readable_size
 
 MEMORY_LIMIT = 2**30
@@ -53,18 +55,17 @@ class BudgetedProblem:
 
     Raises
     ------
-    InvalidParameterError
-        If shapes disagree or an entry is negative.
     TooLargeError
         If there are too many capacity vectors for a table of any size.
     """
 
-    def __init__(self, requests: ArrayLike, capacities: ArrayLike, *, memory_limit: int = MEMORY_LIMIT) -> None:
+    @legal
+    def __init__(self, requests: ArrayLike, capacities: ArrayLike, *, memory_limit: Memory = MEMORY_LIMIT) -> None:
         asked = whole_array("requests", requests, (None, None))
         if asked.shape[1] == 0:
             raise InvalidParameterError("requests has no column: expected one per resource type, at least one")
         there = whole_array("capacities", capacities, (asked.shape[1],))
-        self.memory_limit = whole_parameter("memory_limit", memory_limit, 1)
+        self.memory_limit = memory_limit
         fit = (asked <= there).all(axis=1)
         unit = np.maximum(np.gcd.reduce(asked[fit], axis=0), 1)
         asked[fit] //= unit
@@ -285,14 +286,15 @@ class BudgetedSolution:
     finite: NDArray[np.float64]
 
 
+@legal
 def solve_budgeted(
     value: ArrayLike,
     variance: ArrayLike,
     requests: ArrayLike,
     capacities: ArrayLike,
-    s_max: int,
+    s_max: Annotated[int, Whole(0, EXACT)],
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    memory_limit: Memory = MEMORY_LIMIT,
 ) -> BudgetedSolution:
     """Solve max variance.x s.t. requests.T @ x <= capacities, value.x >= s, x binary, for s = 0 .. s_max.
 
@@ -341,7 +343,7 @@ def solve_budgeted(
     problem = BudgetedProblem(asked, capacities, memory_limit=memory_limit)
     values = whole_array("value", value, (len(asked),))
     variances, unseen = _split_variance(variance, len(asked))
-    table = problem.solve(values, variances, whole_parameter("s_max", s_max, 0), unseen=unseen)
+    table = problem.solve(values, variances, s_max, unseen=unseen)
     best = np.where(table.unseen > 0, np.inf, table.finite)
     return BudgetedSolution(best, table.selections(), table.unseen, table.finite)
 
@@ -352,7 +354,7 @@ def _split_variance(variance: ArrayLike, n_channels: int) -> tuple[NDArray[np.fl
     if given.dtype.kind in "iu":
         whole = whole_array("variance", given, (n_channels,))
         total = sum(whole.tolist())
-        if total >= LARGEST:
+        if total >= EXACT:
             raise InvalidParameterError(
                 f"variance adds up to {total}: expected less than 2**53, so that sums are exact; give floats to round"
             )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
-from marketsched.mechanisms.checks import bool_array
+from marketsched.mechanisms.arrays import bool_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 

@@ -21,8 +21,8 @@ from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOra
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Positive, PositiveShare, Share, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
 
@@ -74,17 +74,18 @@ class _ChannelInstance:
         return ChannelEnvironment(self.channels, arrivals, utilities, TrueMeanOracle(self.channels, utilities.means))
 
 
+@legal
 def published_channels(
     rng: Rng,
     *,
-    n_ports: int = 8,
-    n_servers: int = 40,
-    n_types: int = 3,
-    edge_probability: float = 0.1,
-    capacity: int = 2,
+    n_ports: Count = 8,
+    n_servers: Count = 40,
+    n_types: Count = 3,
+    edge_probability: PositiveShare = 0.1,
+    capacity: Count = 2,
     requests: tuple[int, int] = (1, 2),
-    probability: float = 0.9,
-    unit: float = 1.0,
+    probability: Share = 0.9,
+    unit: Positive = 1.0,
 ) -> _ChannelInstance:
     """Draw an instance with the parameters of the paper's Table 3.
 
@@ -108,8 +109,6 @@ def published_channels(
 
     Raises
     ------
-    InvalidParameterError
-        If a parameter is out of range.
     TooLargeError
         If memory does not hold such an instance.
 
@@ -120,22 +119,22 @@ def published_channels(
     (3, 3)
     """
     rng = generator_of(rng)
-    n_ports, n_servers = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_servers", n_servers, 1)
-    n_types = whole_parameter("n_types", n_types, 1)
-    capacity = whole_parameter("capacity", capacity, 1)
     if len(requests) != 2:
         raise InvalidParameterError(f"requests = {requests!r}: expected lowest and highest")
-    lowest = whole_parameter("requests[0]", requests[0], 0, capacity)
-    highest = whole_parameter("requests[1]", requests[1], lowest, capacity)
-    density = finite_parameter("edge_probability", edge_probability, "(0, 1]")
+    lowest = Whole(0, capacity).check("requests[0]", requests[0])
+    highest = Whole(lowest, capacity).check("requests[1]", requests[1])
     least = LEAST_CHANNELS / (n_ports * n_servers)
-    if density < least:  # drawn again until there is a channel, which would take for ever
-        raise InvalidParameterError(place="edge_probability", value=density, legal=f"a finite number in [{least:g}, 1]")
-    at_once = 10.0 * n_ports * n_servers + density * n_ports * n_servers * (16.0 * n_types + 120.0) + 64.0 * n_ports
+    if edge_probability < least:  # drawn again until there is a channel, which would take for ever
+        raise InvalidParameterError(
+            place="edge_probability", value=edge_probability, legal=f"a finite number in [{least:g}, 1]"
+        )
+    at_once = (
+        10.0 * n_ports * n_servers + edge_probability * n_ports * n_servers * (16.0 * n_types + 120.0) + 64.0 * n_ports
+    )
     check_memory(f"{n_ports} ports x {n_servers} servers x {n_types} types", at_once, "fewer ports, servers or types")
     edges = np.zeros((n_ports, n_servers), dtype=np.bool_)
     while not edges.any():
-        edges = rng.random((n_ports, n_servers)) < density
+        edges = rng.random((n_ports, n_servers)) < edge_probability
     ports, servers = np.nonzero(edges)
     asked = rng.integers(lowest, highest + 1, (len(ports), n_types))
     means = rng.uniform(0.1, 1.0, len(ports))
@@ -146,7 +145,7 @@ def published_channels(
         means,
         means / 2.0,
         costs,
-        finite_parameter("probability", probability, "[0, 1]"),
+        probability,
         AVERAGE_COST / (_COST * n_types),
-        finite_parameter("unit", unit, "(0, inf)"),
+        unit,
     )

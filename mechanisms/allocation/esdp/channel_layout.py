@@ -13,8 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import bool_array, check_shape, read_only, whole_parameter
+from marketsched.mechanisms.arrays import bool_array, check_shape, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, legal
 
 
 class ChannelLayout:
@@ -52,8 +53,9 @@ class ChannelLayout:
            [0., 7.]])
     """
 
-    def __init__(self, channels: ArrayLike, n_types: int) -> None:
-        self.n_types = whole_parameter("n_types", n_types, 1)
+    @legal
+    def __init__(self, channels: ArrayLike, n_types: Count) -> None:
+        self.n_types = n_types
         self.channels: NDArray[np.bool_] = bool_array("channels", channels, (None, None)).copy()
         self.n_ports, self.n_instances = self.channels.shape
         if self.channels.size == 0:
@@ -89,13 +91,7 @@ class ChannelLayout:
         return columns
 
     def to_dense(self, flat: ArrayLike) -> NDArray[np.float64]:
-        """Return a channel array as (n_ports, n_instances, n_types), zero where there is no channel.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``flat`` has another shape than (size,).
-        """
+        """Return a channel array as (n_ports, n_instances, n_types), zero where there is no channel."""
         values = np.asarray(flat, dtype=np.float64)
         check_shape("flat", values.shape, (self.size,))
         dense = np.zeros((self.n_ports, self.n_instances, self.n_types))
@@ -103,13 +99,7 @@ class ChannelLayout:
         return dense
 
     def to_channels(self, dense: ArrayLike) -> NDArray[np.float64]:
-        """Return the channel array of an array (n_ports, n_instances, n_types); entries off the channels are left out.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``dense`` has another shape.
-        """
+        """Return the channel array of an array (n_ports, n_instances, n_types) without those off the channels."""
         values = np.asarray(dense, dtype=np.float64)
         check_shape("dense", values.shape, (self.n_ports, self.n_instances, self.n_types))
         flat = np.empty(self.size)

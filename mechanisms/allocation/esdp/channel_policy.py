@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, BudgetedProblem, SelectionTable
-from marketsched.mechanisms.checks import bool_array, check_shape, float_array, whole_array, whole_parameter
+from marketsched.mechanisms.arrays import bool_array, check_shape, float_array, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Memory, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class ChannelStatistics:
     """
 
     def __init__(self, n_channels: int) -> None:
-        n_channels = whole_parameter("number of channels", n_channels, 1)
+        n_channels = Whole(1).check("number of channels", n_channels)
         self.slot = 1
         self.counts = np.zeros(n_channels, dtype=np.int64)
         self.totals = np.zeros(n_channels)
@@ -192,7 +193,7 @@ class Channels:
         self.capacities = whole_array("capacities", capacities, (self.n_types,))
         self.ports = whole_array("ports", ports, (self.n_channels,))
         lowest = int(self.ports.max()) + 1
-        self.n_ports = lowest if n_ports is None else whole_parameter("n_ports", n_ports, lowest)
+        self.n_ports = lowest if n_ports is None else Whole(lowest).check("n_ports", n_ports)
         self._ports_given = n_ports is not None
         above = np.argwhere(self.requests > self.capacities)
         if above.size:
@@ -233,7 +234,7 @@ class Channels:
             return f"selection[{absent[0]}] leads from port {self.ports[absent[0]]}, which has no job: expected false"
         return None
 
-    def problem(self, memory_limit: int = MEMORY_LIMIT) -> _SelectionProblem:
+    def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> _SelectionProblem:
         """Return the budgeted problems over these channels.
 
         Raises
@@ -274,11 +275,6 @@ class ChannelPolicy(ABC):
         -------
         array of bool, shape (E,)
             Within the capacities, and only channels of ports with a job.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``arrivals`` is malformed.
         """
         return self._select(self.channels.present(arrivals))
 

@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from marketsched.mechanisms.checks import finite_parameter, float_array
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Positive, legal
 from marketsched.mechanisms.randomness import Rng, own_stream
 
 
@@ -83,11 +84,6 @@ class GaussianUtilities:
     means : array of float, shape (E,)
         Exact mean utilities, the cutting-off included.
 
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree or a number is out of range.
-
     Examples
     --------
     >>> source = GaussianUtilities([0.5, 3.0], [0.0, 0.0], [0.1, 0.1], np.random.default_rng(0))
@@ -97,6 +93,7 @@ class GaussianUtilities:
 
     slots: int | None = None
 
+    @legal
     def __init__(
         self,
         means: ArrayLike,
@@ -104,14 +101,14 @@ class GaussianUtilities:
         costs: ArrayLike,
         rng: Rng,
         *,
-        cost_scale: float = 1.0,
-        unit: float = 1.0,
+        cost_scale: Amount = 1.0,
+        unit: Positive = 1.0,
     ) -> None:
         mu = float_array("means", means, (None,), lowest=0.0)
         sigma = float_array("deviations", deviations, mu.shape, lowest=0.0)
         cost = float_array("costs", costs, mu.shape, lowest=0.0)
-        self.cost_scale = finite_parameter("cost_scale", cost_scale)
-        self.unit = finite_parameter("unit", unit, "(0, inf)")
+        self.cost_scale = cost_scale
+        self.unit = unit
         self._centre = (mu - self.cost_scale * cost) / self.unit
         self._spread = sigma / self.unit
         self.means = _read_only(_mean_cut_off(self._centre, self._spread))

@@ -17,7 +17,7 @@ decides. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,8 +32,7 @@ from marketsched.mechanisms.allocation.esdp.schedules import (
     scale_of,
     slack_sequence,
 )
-from marketsched.mechanisms.checks import finite_parameter, one_of
-from marketsched.mechanisms.ranges import PositiveShare
+from marketsched.mechanisms.legal import Memory, Named, PositiveShare, legal
 
 ARRIVALS = ("zero", "plan")
 """What to do about ports without a job."""
@@ -50,18 +49,19 @@ class EsdpPolicy(ChannelPolicy):
         As in `Esdp`.
     """
 
+    @legal
     def __init__(
         self,
         channels: Channels,
-        alpha: float,
+        alpha: PositiveShare,
         slack: str | Sequence,
         exploration: str | Sequence,
-        arrivals: str,
-        memory_limit: int,
+        arrivals: Annotated[str, Named(tuple(ARRIVALS))],
+        memory_limit: Memory,
     ) -> None:
         super().__init__(channels)
-        self.alpha = finite_parameter("alpha", alpha, "(0, 1]")
-        self.arrivals = one_of("arrivals", arrivals, ARRIVALS)
+        self.alpha = alpha
+        self.arrivals = arrivals
         self.largest = self.alpha * channels.n_channels
         self.slack = slack_sequence(slack)
         self.exploration = exploration_sequence(exploration, self.largest)
@@ -109,7 +109,7 @@ class Esdp(EsdpPolicy):
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or a channel asks for more than there is.
+        If a channel asks for more than there is.
     UnknownNameError
         If ``slack`` or ``exploration`` is a name that is not known.
     TooLargeError
@@ -137,7 +137,7 @@ class Esdp(EsdpPolicy):
         arrivals: Literal["zero", "plan"] = "zero",
         *,
         n_ports: int | None = None,
-        memory_limit: int = MEMORY_LIMIT,
+        memory_limit: Memory = MEMORY_LIMIT,
     ) -> None:
         channels = Channels(requests, capacities, ports, n_ports=n_ports)
         super().__init__(channels, alpha, slack, exploration, arrivals, memory_limit)

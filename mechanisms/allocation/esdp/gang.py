@@ -31,8 +31,9 @@ from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, Select
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.esdp import EsdpPolicy
 from marketsched.mechanisms.allocation.esdp.schedules import Sequence
-from marketsched.mechanisms.checks import whole_array, whole_parameter
+from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Memory, legal
 
 
 class GangChannels(Channels):
@@ -124,7 +125,7 @@ class GangChannels(Channels):
         absent = np.flatnonzero((placed > 0) & ~arrivals)
         return f"port {absent[0]} has no job: expected no task placed" if absent.size else None
 
-    def problem(self, memory_limit: int = MEMORY_LIMIT) -> GangProblem:
+    def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> GangProblem:
         """Return the budgeted problems over these placements."""
         return GangProblem(self, memory_limit=memory_limit)
 
@@ -140,8 +141,9 @@ class GangProblem:
         Bytes a table may take.
     """
 
-    def __init__(self, channels: GangChannels, *, memory_limit: int = MEMORY_LIMIT) -> None:
-        self.memory_limit = whole_parameter("memory_limit", memory_limit, 1)
+    @legal
+    def __init__(self, channels: GangChannels, *, memory_limit: Memory = MEMORY_LIMIT) -> None:
+        self.memory_limit = memory_limit
         order = np.lexsort((channels.servers, channels.tasks, channels.ports))
         self._order = order
         self._n_channels = channels.n_channels
@@ -258,7 +260,7 @@ class GangEsdp(EsdpPolicy):
         exploration: str | Sequence = "paper",
         arrivals: str = "zero",
         *,
-        memory_limit: int = MEMORY_LIMIT,
+        memory_limit: Memory = MEMORY_LIMIT,
     ) -> None:
         super().__init__(channels, alpha, slack, exploration, arrivals, memory_limit)
         self.name = f"gang {self.name}"

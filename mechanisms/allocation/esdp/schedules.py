@@ -32,9 +32,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from marketsched.mechanisms.checks import finite_parameter
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.ranges import Named, Range
+from marketsched.mechanisms.legal import Finite, Named, Range
 
 Sequence = Callable[[int], float]
 """A function of the slot t = 1, 2, ..."""
@@ -60,7 +59,7 @@ EXPLORATIONS: dict[str, Callable[[int, float], float]] = {
 
 
 @dataclass(frozen=True)
-class _Function(Range):
+class _Function(Range[Any]):
     """A sequence of one's own, which no file can hold."""
 
     def __call__(self, x: object) -> Any:
@@ -91,7 +90,7 @@ def slack_sequence(slack: str | Sequence) -> Sequence:
     chosen = _chosen("slack", slack, SLACKS)
 
     def delta(t: int) -> float:
-        return finite_parameter(f"slack({t})", chosen(t), "(0, inf)")
+        return Finite("(0, inf)").check(f"slack({t})", chosen(t))
 
     return delta
 
@@ -117,7 +116,7 @@ def exploration_sequence(exploration: str | Sequence, largest: float) -> Sequenc
     chosen = _chosen("exploration", exploration, named)
 
     def g(t: int) -> float:
-        return finite_parameter(f"exploration({t})", chosen(t), "[0, inf)")
+        return Finite("[0, inf)").check(f"exploration({t})", chosen(t))
 
     return g
 

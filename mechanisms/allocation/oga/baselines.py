@@ -30,7 +30,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.checks import count_array, one_of
+from marketsched.mechanisms.arrays import count_array
+from marketsched.mechanisms.legal import legal
 
 Demand = Literal["per-node", "total"]
 ShareOver = Literal["arrived", "all"]
@@ -57,11 +58,6 @@ class _Baseline:
         ----------
         arrivals : array_like of int, shape (n_ports,)
             Jobs that arrive, counts >= 0; a port with several is served like one with one.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``arrivals`` are not such counts.
         """
         return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
 
@@ -86,11 +82,6 @@ class Fairness(_Baseline):
     share_over : {"arrived", "all"}
         The ports m of the instance that the sum is over.
 
-    Raises
-    ------
-    InvalidParameterError
-        If ``share_over`` is another word.
-
     Examples
     --------
     >>> cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
@@ -98,8 +89,9 @@ class Fairness(_Baseline):
     (array([2., 0.]), array([1.6, 0. ]))
     """
 
+    @legal
     def __init__(self, cluster: BipartiteCluster, share_over: ShareOver = "arrived") -> None:
-        self.share_over = one_of("share_over", share_over, ("arrived", "all"))
+        self.share_over = share_over
         self.name = "fairness" if share_over == "arrived" else "fairness (share over all)"
         super().__init__(cluster)
 
@@ -115,8 +107,9 @@ class _InTurn(_Baseline):
 
     _instance_order = _IN_ORDER
 
+    @legal
     def __init__(self, cluster: BipartiteCluster, demand: Demand = "per-node") -> None:
-        self.demand = one_of("demand", demand, ("per-node", "total"))
+        self.demand = demand
         self.name = type(self).__name__.lower() + ("" if demand == "per-node" else " (total demand)")
         super().__init__(cluster)
         layout = cluster.layout
@@ -151,11 +144,6 @@ class Drf(_InTurn):
     dominant_shares : ndarray of float, shape (n_ports,)
         Infinite for a port that wants a type none of its instances has.
 
-    Raises
-    ------
-    InvalidParameterError
-        If ``demand`` is another word.
-
     Examples
     --------
     >>> cluster = BipartiteCluster([[3.0], [2.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
@@ -180,11 +168,6 @@ class BinPacking(_InTurn):
     demand : {"per-node", "total"}
         See the module.
 
-    Raises
-    ------
-    InvalidParameterError
-        If ``demand`` is another word.
-
     Examples
     --------
     >>> cluster = BipartiteCluster([[1.0], [1.0]], [[4.0], [2.0]], [[False, True], [True, True]], "linear", 1.0, 0.25)
@@ -203,11 +186,6 @@ class Spreading(_InTurn):
     cluster : BipartiteCluster
     demand : {"per-node", "total"}
         See the module.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``demand`` is another word.
 
     Examples
     --------

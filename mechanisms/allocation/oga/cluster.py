@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes, steepest_slopes
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import count_array, float_array, read_only, whole_parameter
+from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, legal
 
 LARGEST = 1e100  # requirement or capacity, so that no sum or square overflows
 ALPHAS = (1e-50, 1e50)  # legal, for the same reason
@@ -124,11 +125,6 @@ class BipartiteCluster:
             Jobs that arrive, counts >= 0.
         allocation : array_like of float, shape (n_ports, n_instances, n_types)
             Amounts >= 0, zero where there is no channel; need not be legal.
-
-        Raises
-        ------
-        InvalidParameterError
-            If an argument is not such an array.
         """
         gain, overhead = self.gain_and_overhead(arrivals, allocation)
         return float(gain.sum() - overhead.sum())
@@ -188,11 +184,6 @@ class BipartiteCluster:
         ----------
         point : array_like of float, shape (n_ports, n_instances, n_types)
             Any finite numbers; entries off the channels become zero.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``point`` is not such an array.
         """
         dense = float_array("point", point, (self.n_ports, self.n_instances, self.n_types))
         flat = project_columns(
@@ -253,15 +244,10 @@ class BipartiteCluster:
         per_instance = self.overhead.max() ** 2 + self.n_types * steepest**2
         return float(np.sqrt((np.diff(self.layout.offsets) * per_instance).sum()))
 
-    def regret_bound(self, horizon: int) -> float:
-        """Return the bound of OgaSched (14) on the regret after ``horizon`` slots, at most one job per port and slot.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``horizon`` is not a whole number >= 1.
-        """
-        return self.diameter() * self.gradient_bound() * float(np.sqrt(whole_parameter("horizon", horizon, 1)))
+    @legal
+    def regret_bound(self, horizon: Count) -> float:
+        """The bound of OgaSched (14) on the regret after ``horizon`` slots, one job per port and slot at most."""
+        return self.diameter() * self.gradient_bound() * float(np.sqrt(horizon))
 
     def _flat(self, name: str, allocation: ArrayLike, lowest: float | None = None) -> NDArray[np.float64]:
         """Return the channel array of a dense allocation that is zero off the channels."""

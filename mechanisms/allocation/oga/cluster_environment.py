@@ -17,7 +17,7 @@ from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome
-from marketsched.mechanisms.checks import float_array
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 

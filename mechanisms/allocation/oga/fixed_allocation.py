@@ -42,8 +42,9 @@ from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     upper_bound_kernel,
     weighted_gain_kernel,
 )
-from marketsched.mechanisms.checks import finite_parameter, float_array, read_only, whole_parameter
+from marketsched.mechanisms.arrays import float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
+from marketsched.mechanisms.legal import Count, OpenShare, legal
 
 _Array = NDArray[np.float64]
 
@@ -92,12 +93,13 @@ class FixedAllocation:
         return self.value + self.gap
 
 
+@legal
 def best_fixed_allocation(
     cluster: BipartiteCluster,
     arrival_counts: ArrayLike,
     *,
-    tolerance: float = 1e-3,
-    max_iterations: int = 20_000,
+    tolerance: OpenShare = 1e-3,
+    max_iterations: Count = 20_000,
 ) -> FixedAllocation:
     r"""Return the fixed allocation that earns most over given arrivals, with its certified gap.
 
@@ -118,8 +120,6 @@ def best_fixed_allocation(
 
     Raises
     ------
-    InvalidParameterError
-        If an argument is out of range.
     SolverError
         If the gap is still larger after ``max_iterations``; the message says how large.
 
@@ -138,19 +138,18 @@ def best_fixed_allocation(
     (array([1., 3.]), 52.5, True)
     """
     counts = _counts(cluster, arrival_counts)
-    share = finite_parameter("tolerance", tolerance, "(0, 1)")
-    most = whole_parameter("max_iterations", max_iterations, 1)
+    share = tolerance
     scale = float(counts.max())
     search = _Search(cluster, counts / scale if scale > 0.0 else counts)
     floor = NEGLIGIBLE * search.bound(np.zeros_like(search.weights))
     while search.upper - search.value > share * max(search.value, floor):
-        if search.iterations >= most:
+        if search.iterations >= max_iterations:
             reached = (search.upper - search.value) / max(search.value, floor)
             raise SolverError(
                 f"best fixed allocation: gap {reached:.1e} after {search.iterations} iterations: expected at most "
                 f"{share:g}; allow more iterations or a larger tolerance"
             )
-        search.advance(min(_ROUNDS, most - search.iterations))
+        search.advance(min(_ROUNDS, max_iterations - search.iterations))
     return search.result(scale)
 
 
@@ -167,11 +166,6 @@ def fixed_allocation_bound(cluster: BipartiteCluster, arrival_counts: ArrayLike,
         As in `best_fixed_allocation`.
     weights : array_like of float, shape (n_ports, n_types)
         Entries >= 0, each row summing to at most 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is out of range.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import check_shape
+from marketsched.mechanisms.arrays import check_shape
 from marketsched.mechanisms.errors import InvalidParameterError
 
 LINEAR: Final = 0

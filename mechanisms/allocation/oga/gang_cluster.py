@@ -27,15 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, repair_gangs, scheduled_tasks
-from marketsched.mechanisms.checks import (
-    bool_array,
-    check_shape,
-    finite_parameter,
-    float_array,
-    read_only,
-    whole_parameter,
-)
+from marketsched.mechanisms.arrays import bool_array, check_shape, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Share, Whole, legal
 
 
 class GangCluster:
@@ -82,6 +76,7 @@ class GangCluster:
     array([2., 1.])
     """
 
+    @legal
     def __init__(
         self,
         tasks: Sequence[ArrayLike],
@@ -92,7 +87,7 @@ class GangCluster:
         alpha: ArrayLike,
         overhead: ArrayLike,
         *,
-        task_share: float = 0.0,
+        task_share: Share = 0.0,
     ) -> None:
         parts = _task_arrays(tasks)
         sizes = np.array([len(part) for part in parts])
@@ -102,7 +97,7 @@ class GangCluster:
         links = bool_array("channels", channels, self.merged.channels.shape)[self.task_ports]
         self.relaxed = BipartiteCluster(np.concatenate(parts), capacities, links, gain, alpha, overhead)
         self.minimum_tasks = _minimum(minimum_tasks, sizes)
-        self.task_share = finite_parameter("task_share", task_share, "[0, 1]")
+        self.task_share = task_share
         read_only(self.task_ports)
 
     def __repr__(self) -> str:
@@ -135,11 +130,6 @@ class GangCluster:
             Jobs that arrive, counts >= 0.
         allocation : array_like of float, shape (n_tasks, n_instances, n_types)
             Amounts >= 0, zero where there is no channel; need not be legal.
-
-        Raises
-        ------
-        InvalidParameterError
-            If an argument is not such an array.
         """
         dense = float_array("allocation", allocation, self._shape, lowest=0.0)
         together = np.zeros((self.n_ports, *dense.shape[1:]))
@@ -149,13 +139,7 @@ class GangCluster:
     def channel_rewards(
         self, arrivals: ArrayLike, flat: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return gain and overhead per port of a channel array of tasks, each of shape (n_ports,).
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``arrivals`` are not counts.
-        """
+        """Return gain and overhead per port of a channel array of tasks, each of shape (n_ports,)."""
         return self.merged.channel_rewards(arrivals, self.merge(flat))
 
     def merge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -271,7 +255,7 @@ def _minimum(minimum_tasks: ArrayLike, sizes: NDArray[np.int64]) -> NDArray[np.i
     given = np.asarray(minimum_tasks)
     check_shape("minimum_tasks", given.shape, sizes.shape)
     pairs = zip(given.tolist(), sizes.tolist(), strict=True)
-    minimum = [whole_parameter(f"minimum_tasks[{port}]", m, 1, q) for port, (m, q) in enumerate(pairs)]
+    minimum = [Whole(1, q).check(f"minimum_tasks[{port}]", m) for port, (m, q) in enumerate(pairs)]
     array = np.array(minimum, dtype=np.int64)
     read_only(array)
     return array

@@ -17,6 +17,7 @@ problem. The repair is not covered by it: what it costs is to be measured.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 from numba import njit
@@ -24,8 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.checks import check_shape, count_array, finite_number, float_array, one_of, whole_parameter
+from marketsched.mechanisms.arrays import check_shape, count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Finite, Named, legal
 
 GEOMETRIES = ("euclidean", "entropy")
 _FLOOR = 1e-9  # of the requirement: an amount the mirror step can grow from
@@ -55,11 +57,6 @@ class GangOga:
     name, observes : str
         "gang-oga" or "gang-mirror", and "nothing".
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.mechanisms.allocation import GangCluster
@@ -72,18 +69,19 @@ class GangOga:
 
     observes = "nothing"
 
+    @legal
     def __init__(
         self,
         gang: GangCluster,
-        horizon: int,
+        horizon: Count,
         step: str | float | Callable[[int], float] = "theory",
         *,
-        geometry: str = "euclidean",
+        geometry: Annotated[str, Named(tuple(GEOMETRIES))] = "euclidean",
         initial: ArrayLike | None = None,
     ) -> None:
         self.gang = gang
-        self.horizon = whole_parameter("horizon", horizon, 1)
-        self.geometry = one_of("geometry", geometry, GEOMETRIES)
+        self.horizon = horizon
+        self.geometry = geometry
         self.name = "gang-oga" if geometry == "euclidean" else "gang-mirror"
         if isinstance(step, str) and step != "theory":
             raise InvalidParameterError(f"step = {step!r}: expected 'theory', a number > 0, or a function of the slot")
@@ -220,11 +218,6 @@ def project_entropy(
     columns : ndarray of int, shape (n_columns + 1,)
         Column j is ``points[columns[j]:columns[j + 1]]``; columns may be empty.
 
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree, or an entry is negative or not finite.
-
     Examples
     --------
     >>> project_entropy(np.array([3.0, 1.0, 4.0]), np.array([9.0, 9.0, 1.0]), np.array([3.0]), np.array([0, 3]))
@@ -243,7 +236,7 @@ def project_entropy(
 
 
 def _check_step(step: object) -> float:
-    return finite_number("step", step, "(0, inf)", error=InvalidParameterError)
+    return Finite("(0, inf)").check("step", step)
 
 
 @njit(cache=True)

@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Finite, Natural, Positive, Share, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
 
@@ -29,13 +30,14 @@ DEVICE_RANGES = ((1, 127), (2, 511), (0, 63), (0, 7), (0, 7), (0, 3))
 Range = tuple[float, float]
 
 
+@legal
 def published_instance(
     rng: Rng,
     *,
-    n_ports: int = 10,
-    n_instances: int = 128,
+    n_ports: Count = 10,
+    n_instances: Count = 128,
     ports_per_instance: float | None = None,
-    contention: float = 10.0,
+    contention: Positive = 10.0,
     gain: str = "mixed",
     alpha: Range = (1.0, 1.5),
     overhead: Range = (0.3, 0.5),
@@ -68,7 +70,7 @@ def published_instance(
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or there are too few channels to give every port one.
+        If there are too few channels to give every port one.
     TooLargeError
         If memory does not hold such a cluster.
 
@@ -78,15 +80,13 @@ def published_instance(
     BipartiteCluster(10 ports, 8 instances, 6 types, 24 channels)
     """
     rng = generator_of(rng)
-    n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
     low, high = _ends("ranges", ranges).T
     if not (np.floor(low) == low).all() or not (np.floor(high) == high).all():
         raise InvalidParameterError(f"ranges = {np.stack([low, high]).T.tolist()}: expected whole numbers")
-    level = finite_parameter("contention", contention, "(0, inf)")
     n_types = len(low)
     _check_size(n_ports, n_instances, n_types, ports_per_instance)
     return BipartiteCluster(
-        requirements=level * rng.uniform(low, high, (n_ports, n_types)),
+        requirements=contention * rng.uniform(low, high, (n_ports, n_types)),
         capacities=rng.integers(low.astype(np.int64), high.astype(np.int64), (n_instances, n_types), endpoint=True),
         channels=regular_channels(rng, n_ports, n_instances, ports_per_instance),
         gain=draw_gains(rng, gain, n_instances, n_types),
@@ -95,14 +95,15 @@ def published_instance(
     )
 
 
+@legal
 def pai_like_instance(
     rng: Rng,
     machines: ArrayLike,
     *,
-    n_ports: int = 10,
-    n_instances: int = 128,
+    n_ports: Count = 10,
+    n_instances: Count = 128,
     ports_per_instance: float | None = None,
-    contention: float = 1.0,
+    contention: Positive = 1.0,
     gain: str = "mixed",
     alpha: Range = (1.0, 1.5),
     overhead: Range = (0.3, 0.5),
@@ -136,8 +137,6 @@ def pai_like_instance(
 
     Raises
     ------
-    InvalidParameterError
-        If the table is not such an array, or a parameter is out of range.
     TooLargeError
         If memory does not hold such a cluster.
 
@@ -148,11 +147,9 @@ def pai_like_instance(
     BipartiteCluster(10 ports, 20 instances, 3 types, 200 channels)
     """
     rng = generator_of(rng)
-    n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
     table = float_array("machines", machines, (None, None), lowest=0.0)
     if not table.size or not table.any(axis=1).all():
         raise InvalidParameterError(f"machines has shape {table.shape}: expected machines that all have something")
-    level = finite_parameter("contention", contention, "(0, inf)")
     n_types = table.shape[1]
     _check_size(n_ports, n_instances, n_types, ports_per_instance)
     channels = regular_channels(rng, n_ports, n_instances, ports_per_instance)
@@ -162,7 +159,7 @@ def pai_like_instance(
     if shares.min() <= 0.0:
         raise InvalidParameterError(f"share = {share!r}: expected a range of numbers > 0")
     return BipartiteCluster(
-        requirements=level * shares * table[rng.integers(len(table), size=n_ports)],
+        requirements=contention * shares * table[rng.integers(len(table), size=n_ports)],
         capacities=table[rng.integers(len(table), size=n_instances)],
         channels=channels,
         gain=draw_gains(rng, gain, n_instances, n_types),
@@ -171,15 +168,16 @@ def pai_like_instance(
     )
 
 
+@legal
 def small_integer_instance(
     rng: np.random.Generator,
     *,
-    n_ports: int = 4,
-    n_instances: int = 5,
-    n_types: int = 2,
-    largest_requirement: int = 3,
-    largest_capacity: int = 5,
-    density: float = 0.7,
+    n_ports: Count = 4,
+    n_instances: Count = 5,
+    n_types: Count = 2,
+    largest_requirement: Natural = 3,
+    largest_capacity: Natural = 5,
+    density: Share = 0.7,
     gain: str = "mixed",
 ) -> BipartiteCluster:
     """Return a small instance of whole numbers, where equal amounts, slopes and overheads are common.
@@ -201,8 +199,6 @@ def small_integer_instance(
 
     Raises
     ------
-    InvalidParameterError
-        If a parameter is out of range.
     TooLargeError
         If memory does not hold such a cluster.
 
@@ -211,18 +207,13 @@ def small_integer_instance(
     >>> small_integer_instance(np.random.default_rng(0)).capacities[0]
     array([1., 3.])
     """
-    n_ports, n_instances = whole_parameter("n_ports", n_ports, 1), whole_parameter("n_instances", n_instances, 1)
-    n_types = whole_parameter("n_types", n_types, 1)
-    most = whole_parameter("largest_requirement", largest_requirement, 0)
-    room = whole_parameter("largest_capacity", largest_capacity, 0)
-    share = finite_parameter("density", density, "[0, 1]")
-    _check_size(n_ports, n_instances, n_types, share * n_ports)
-    channels = rng.random((n_ports, n_instances)) < share
+    _check_size(n_ports, n_instances, n_types, density * n_ports)
+    channels = rng.random((n_ports, n_instances)) < density
     for port in np.flatnonzero(~channels.any(axis=1)):
         channels[port, rng.integers(n_instances)] = True
     return BipartiteCluster(
-        requirements=rng.integers(0, most, (n_ports, n_types), endpoint=True),
-        capacities=rng.integers(0, room, (n_instances, n_types), endpoint=True),
+        requirements=rng.integers(0, largest_requirement, (n_ports, n_types), endpoint=True),
+        capacities=rng.integers(0, largest_capacity, (n_instances, n_types), endpoint=True),
         channels=channels,
         gain=draw_gains(rng, gain, n_instances, n_types),
         alpha=rng.integers(1, 2, (n_instances, n_types), endpoint=True),
@@ -264,7 +255,7 @@ def regular_channels(
     """
     mean = float(n_ports)
     if ports_per_instance is not None:
-        mean = finite_parameter("ports_per_instance", ports_per_instance, f"[1, {n_ports}]")
+        mean = Finite(f"[1, {n_ports}]").check("ports_per_instance", ports_per_instance)
     degree = int(mean) if mean.is_integer() else mean
     if round(mean * n_instances) < n_ports:
         raise InvalidParameterError(

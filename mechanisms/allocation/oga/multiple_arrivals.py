@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
-from marketsched.mechanisms.checks import count_array, float_array, read_only
+from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
 

@@ -42,16 +42,18 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.oga_kernels import aim_kernel, pass_kernel, slot_kernel
 from marketsched.mechanisms.allocation.oga.oga_lanes import LaneState
-from marketsched.mechanisms.checks import count_array, finite_parameter, whole_parameter
+from marketsched.mechanisms.arrays import count_array
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.legal import LARGEST, Amount, Count, Finite, Positive, legal
 
 Schedule = Callable[[int], float]
 THEORY: Final = "theory"
-LARGEST: Final = 1e100  # step, so that no point overflows
 _LOG_LARGEST: Final = math.log(LARGEST)
+_STEP: Final = Finite("[0, inf)")
 
 
-def geometric_step(first: float = 25.0, decay: float = 0.9999, horizon: int | None = None) -> Schedule:
+@legal
+def geometric_step(first: Amount = 25.0, decay: Positive = 0.9999, horizon: int | None = None) -> Schedule:
     r"""Return :math:`\eta_t = \eta_0 \, \delta^t`, the schedule of the authors' published code.
 
     A decay above 1 makes steps grow, as the OgaSched paper tries in its Fig. 4(b).
@@ -75,9 +77,8 @@ def geometric_step(first: float = 25.0, decay: float = 0.9999, horizon: int | No
     >>> geometric_step(8.0, 0.5)(2)
     2.0
     """
-    start, factor = finite_parameter("first", first), finite_parameter("decay", decay, "(0, inf)")
-    if horizon is not None and start > 0 and factor > 1 and math.log(start) + horizon * math.log(factor) > _LOG_LARGEST:
-        most = math.exp((_LOG_LARGEST - math.log(start)) / horizon)
+    if horizon is not None and first > 0 and decay > 1 and math.log(first) + horizon * math.log(decay) > _LOG_LARGEST:
+        most = math.exp((_LOG_LARGEST - math.log(first)) / horizon)
         most = math.floor(most * 1e4) / 1e4  # rounded down: what the line offers is legal
         raise InvalidParameterError(
             f"decay = {decay!r}: expected at most {most:g}: "
@@ -86,7 +87,7 @@ def geometric_step(first: float = 25.0, decay: float = 0.9999, horizon: int | No
 
     def step(t: int) -> float:
         try:
-            return start * factor**t
+            return first * decay**t
         except OverflowError:  # `step_of` then says what is legal
             return math.inf
 
@@ -112,7 +113,7 @@ def _step_schedule(step: str | float | Schedule) -> Schedule | None:
         return None
     if callable(step):
         return step
-    constant = finite_parameter("step", step, f"[0, {LARGEST:g}]", hint=f", {THEORY!r} or a function of the slot")
+    constant = _STEP.check("step", step)
     return lambda t: constant
 
 
@@ -124,7 +125,7 @@ def step_of(schedule: Schedule, slot: int) -> float:
     InvalidParameterError
         If the schedule gives a number outside [0, 1e100], or no number.
     """
-    return finite_parameter(f"step of slot {slot}", schedule(slot), f"[0, {LARGEST:g}]")
+    return _STEP.check(f"step of slot {slot}", schedule(slot))
 
 
 _COUNTS = np.dtype(np.int64)
@@ -162,7 +163,7 @@ class OgaSched:
     Raises
     ------
     InvalidParameterError
-        If an argument is out of range, or ``initial`` is not legal.
+        If ``initial`` is not legal.
 
     Examples
     --------
@@ -175,18 +176,19 @@ class OgaSched:
     array([1.125, 0.875])
     """
 
+    @legal
     def __init__(
         self,
         cluster: BipartiteCluster,
-        horizon: int,
+        horizon: Count,
         step: str | float | Schedule = "theory",
         initial: ArrayLike | None = None,
         peek: bool = False,
-        threads: int = 1,
+        threads: Count = 1,
     ) -> None:
         self.cluster = cluster
-        self.horizon = whole_parameter("horizon", horizon, 1)
-        self.threads = whole_parameter("threads", threads, 1)
+        self.horizon = horizon
+        self.threads = threads
         self.peek = bool(peek)
         self.name = "ogasched-peek" if peek else "ogasched"
         self.observes = "arrivals" if peek else "nothing"

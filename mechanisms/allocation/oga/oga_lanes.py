@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import LINEAR, LOG, POLY, RECIPROCAL
 from marketsched.mechanisms.allocation.oga.oga_kernels import LANES
-from marketsched.mechanisms.checks import read_only
+from marketsched.mechanisms.arrays import read_only
 
 BLOCKS: Final = 16  # of a cluster that is cut at all; as many threads are of use
 SHARED: Final = 1 << 15  # places; the pass over a smaller cluster is over before a second thread wakes

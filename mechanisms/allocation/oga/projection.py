@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import check_shape, float_array, read_only
+from marketsched.mechanisms.arrays import check_shape, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
 DIGITS = 60  # binary digits of a column's sum in whole numbers; two are left free
@@ -84,11 +84,6 @@ def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike,
     -------
     Projected
         The nearest points and the dual prices :math:`\rho` of OgaSched (12).
-
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree, or an entry is not finite or negative where it must not be.
 
     Examples
     --------

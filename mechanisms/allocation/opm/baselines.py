@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import DEADLINE, DONE, JOB, serve_kernel, share_kernel, spare_kernel
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
-from marketsched.mechanisms.checks import bool_array
+from marketsched.mechanisms.arrays import bool_array
 
 
 class FairScheduler(MachineScheduler):

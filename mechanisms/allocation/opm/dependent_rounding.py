@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import float_array
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
 

@@ -10,7 +10,7 @@ from marketsched.mechanisms.allocation.opm.machine_availability import Availabil
 from marketsched.mechanisms.allocation.opm.machine_environment import MEASURES, PAPER_SPEEDS, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
-from marketsched.mechanisms.checks import float_array
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 TOLERANCE = 1e-9  # relative, of a machine's load
@@ -36,7 +36,7 @@ class GeneralEnvironment(MachineEnvironment):
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or a job's demand is above every capacity.
+        If a job's demand is above every capacity.
 
     Examples
     --------

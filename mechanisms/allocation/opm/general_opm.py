@@ -33,8 +33,9 @@ from marketsched.mechanisms.allocation.opm.kernels import (
 )
 from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
 from marketsched.mechanisms.allocation.opm.projections import project_general
-from marketsched.mechanisms.checks import finite_parameter, float_array, read_only
+from marketsched.mechanisms.arrays import float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import OpenShare, legal
 
 FLOATS = NDArray[np.float64]
 
@@ -83,11 +84,6 @@ class GeneralOpm(PrimalDual):
     tolerance : float
         Of the projection, see `project_general`: shares are feasible whatever it is.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
@@ -101,6 +97,7 @@ class GeneralOpm(PrimalDual):
 
     _name = "general-opm"
 
+    @legal
     def __init__(
         self,
         prices: ArrayLike,
@@ -117,7 +114,7 @@ class GeneralOpm(PrimalDual):
         gamma: float | None = None,
         floor: float = FLOOR,
         known_rates: ArrayLike | None = None,
-        tolerance: float = 1e-9,
+        tolerance: OpenShare = 1e-9,
     ) -> None:
         super().__init__(
             prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
@@ -126,7 +123,7 @@ class GeneralOpm(PrimalDual):
         m = self.n_machines
         self.capacities = float_array("capacities", capacities, (m,), lowest=0.0).copy()
         read_only(self.capacities)
-        self.tolerance = finite_parameter("tolerance", tolerance, "(0, 1)")
+        self.tolerance = tolerance
         self._before = self.rates
         self._shares = np.zeros((0, m))
         self._machine_prices, self._job_prices = np.zeros(m), np.zeros(0)

@@ -27,8 +27,8 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     SPENT,
     WEIGHT,
 )
-from marketsched.mechanisms.checks import finite_parameter, whole_parameter
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Finite, Positive, PositiveShare, Whole, check_fields, legal
 
 FLOOR = 1e-2  # work per slot; where the slope of a job that has done next to nothing is taken
 
@@ -44,11 +44,6 @@ class PowerUtility:
     exponent : float
         beta, in (0, 1].
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> f = PowerUtility(3.0, 0.5)
@@ -56,25 +51,27 @@ class PowerUtility:
     (6.0, 0.75, 96.0)
     """
 
-    weight: float
-    exponent: float
+    weight: Positive
+    exponent: PositiveShare
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", finite_parameter("weight", self.weight, "(0, inf)"))
-        object.__setattr__(self, "exponent", finite_parameter("exponent", self.exponent, "(0, 1]"))
+        check_fields(self)
 
-    def __call__(self, work: float) -> float:
+    @legal
+    def __call__(self, work: Amount) -> float:
         """Return the utility of ``work`` units, in credits."""
-        return float(self.weight * finite_parameter("work", work) ** self.exponent)
+        return float(self.weight * work**self.exponent)
 
-    def slope(self, work: float, floor: float = FLOOR) -> float:
+    @legal
+    def slope(self, work: Amount, floor: Positive = FLOOR) -> float:
         """Return the slope at ``work``, or at ``floor`` if that is larger: at 0 it would be infinite."""
-        at = max(finite_parameter("work", work), finite_parameter("floor", floor, "(0, inf)"))
+        at = max(work, floor)
         return float(self.weight * self.exponent * at ** (self.exponent - 1.0))
 
-    def per_slot(self, work: float, slots: int) -> float:
+    @legal
+    def per_slot(self, work: Amount, slots: int) -> float:
         """Return ``slots * f(work / slots)``: the utility as OPM (6) counts it, over ``slots`` = d - a."""
-        return slots * self(finite_parameter("work", work) / slots)
+        return slots * self(work / slots)
 
 
 def power_utilities(weights: ArrayLike, exponents: ArrayLike, works: ArrayLike) -> NDArray[np.float64]:
@@ -183,14 +180,14 @@ class OpenJobs:
             If there was a job of this name before.
         """
         job = self._new_label(offer.job)
-        deadline = whole_parameter(f"deadline of job {offer.job!r}", offer.deadline, 1, LARGEST_LABEL)
+        deadline = Whole(1, LARGEST_LABEL).check(f"deadline of job {offer.job!r}", offer.deadline)
         if deadline <= now:
             raise InvalidParameterError(
                 f"deadline of job {offer.job!r} = {deadline}: expected a slot after the present one, {now}"
             )
-        budget = finite_parameter(f"budget of job {offer.job!r}", offer.budget, "(0, inf)")
-        demand = finite_parameter(f"demand of job {offer.job!r}", offer.demand, "(0, inf)")
-        limit = np.inf if offer.limit is None else whole_parameter(f"limit of job {offer.job!r}", offer.limit, 1)
+        budget = Finite("(0, inf)").check(f"budget of job {offer.job!r}", offer.budget)
+        demand = Finite("(0, inf)").check(f"demand of job {offer.job!r}", offer.demand)
+        limit = np.inf if offer.limit is None else Whole(1).check(f"limit of job {offer.job!r}", offer.limit)
         if not isinstance(offer.utility, PowerUtility):
             raise InvalidParameterError(f"utility of job {offer.job!r} = {offer.utility!r}: expected a PowerUtility")
         if self.count == self.capacity:
@@ -209,7 +206,7 @@ class OpenJobs:
     def _new_label(self, name: Hashable) -> int:
         """Return a number that is its own label, or a free label for any other name."""
         if isinstance(name, Real):
-            label = whole_parameter("job", name, 0, LARGEST_LABEL)
+            label = Whole(0, LARGEST_LABEL).check("job", name)
             if label in self._known:
                 raise EventError(f"job {label}: a job of this label was added before")
             return label

@@ -7,14 +7,15 @@ A process has ``n_machines`` and ``slots`` (None: no end), begins anew with ``be
 from __future__ import annotations
 
 import copy
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.checks import finite_parameter, float_array, one_of, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Count, Finite, Named, Positive, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import generator_of
 
@@ -59,11 +60,6 @@ class IndependentAvailability:
         In [0, 1].
     rng : Generator
         Only a child of it is drawn from.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a share is out of range.
     """
 
     slots: int | None = None
@@ -99,11 +95,6 @@ class GammaAvailability:
     up, down : (float, float)
         Shape and scale (slots) of the periods' lengths.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> process = GammaAvailability(3, rng=1, up=(1.0, 30.0), down=(1.0, 10.0))
@@ -111,18 +102,19 @@ class GammaAvailability:
     (0.75, (3,))
     """
 
+    @legal
     def __init__(
         self,
-        n_machines: int,
+        n_machines: Count,
         rng: np.random.Generator | int | None = None,
         *,
         up: tuple[float, float] = PAPER_UP,
         down: tuple[float, float] = PAPER_DOWN,
     ) -> None:
-        self.n_machines = whole_parameter("n_machines", n_machines, 1)
+        self.n_machines = n_machines
         self.slots: int | None = None
         laws = [
-            [finite_parameter(f"{name} {part}", x, "(0, inf)") for part, x in zip(("shape", "scale"), law, strict=True)]
+            [Finite("(0, inf)").check(f"{name} {part}", x) for part, x in zip(("shape", "scale"), law, strict=True)]
             for name, law in (("down", down), ("up", up))
         ]
         self._laws = np.array(laws)  # row 0: down, row 1: up
@@ -161,11 +153,6 @@ class RecordedAvailability:
     ----------
     available : array_like of bool or float, shape (slots, M)
         Available part of each slot, in [0, 1]; see `availability_from_periods` for how to make it.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is not such an array.
 
     Examples
     --------
@@ -209,15 +196,16 @@ class RecordedAvailability:
         return row
 
 
+@legal
 def availability_from_periods(
     machines: ArrayLike,
     starts: ArrayLike,
     ends: ArrayLike,
     *,
-    n_machines: int,
-    slots: int,
-    slot_length: float,
-    periods_are: str = "outages",
+    n_machines: Count,
+    slots: Count,
+    slot_length: Positive,
+    periods_are: Annotated[str, Named(("outages", "presence"))] = "outages",
 ) -> NDArray[np.float32]:
     """Return the available part of every slot and machine from recorded periods.
 
@@ -248,11 +236,6 @@ def availability_from_periods(
     ndarray of float32, shape (slots, n_machines)
         Part of the slot covered, overlaps counted once.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an array or parameter is out of range.
-
     Examples
     --------
     >>> availability_from_periods([0, 1], [10, 0], [25, 40], n_machines=2, slots=4, slot_length=10.0)
@@ -261,9 +244,7 @@ def availability_from_periods(
            [0.5, 0. ],
            [1. , 0. ]], dtype=float32)
     """
-    m, n_slots = whole_parameter("n_machines", n_machines, 1), whole_parameter("slots", slots, 1)
-    length = finite_parameter("slot_length", slot_length, "(0, inf)")
-    one_of("periods_are", periods_are, ("outages", "presence"))
+    m, n_slots = n_machines, slots
     begin, end = float_array("starts", starts, (None,)), float_array("ends", ends, (None,))
     which = float_array("machines", machines, begin.shape, lowest=0.0, highest=m - 1.0)
     float_array("ends", end, begin.shape)
@@ -274,7 +255,7 @@ def availability_from_periods(
     order = np.lexsort((begin, which))
     check_memory(f"the state of {m} machines in {n_slots} slots", 28.0 * n_slots * m, "fewer machines or slots")
     covered = np.zeros((n_slots, m))
-    _cover_kernel(which[order].astype(np.int64), begin[order] / length, end[order] / length, covered)
+    _cover_kernel(which[order].astype(np.int64), begin[order] / slot_length, end[order] / slot_length, covered)
     covered = np.minimum(covered, 1.0)
     return (1.0 - covered if periods_are == "outages" else covered).astype(np.float32)
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
-from marketsched.mechanisms.checks import float_array
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
 
@@ -82,7 +82,7 @@ class MachineEnvironment:
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or the availability does not last.
+        If the availability does not last.
 
     Examples
     --------

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility, power_utilities
-from marketsched.mechanisms.checks import finite_parameter, float_array, read_only, whole_array
+from marketsched.mechanisms.arrays import float_array, read_only, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.randomness import generator_of
 
 
@@ -34,11 +35,6 @@ class MachineJobs:
         r_j > 0 of the general setting; None: 1 each.
     limits : array_like of int, shape (N,), or None
         u_j >= 1 of the general setting; None: no limit.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an array is not as said here.
 
     Examples
     --------
@@ -111,8 +107,9 @@ class MachineJobs:
         return self.durations * self.utilities(np.asarray(works) / self.durations)
 
 
+@legal
 def published_jobs(
-    arrivals: ArrayLike, deadlines: ArrayLike, exponent: float, rng: np.random.Generator | int | None = None
+    arrivals: ArrayLike, deadlines: ArrayLike, exponent: PositiveShare, rng: np.random.Generator | int | None = None
 ) -> MachineJobs:
     """Return jobs with budgets and utilities drawn as in the OPM paper's evaluation.
 
@@ -127,11 +124,6 @@ def published_jobs(
     rng : Generator, int or None
         Budgets and weights are drawn from streams of their own: the same at every exponent.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an array or parameter is out of range.
-
     Examples
     --------
     >>> jobs = published_jobs([0, 1], [4, 3], exponent=0.5, rng=1)
@@ -145,8 +137,7 @@ def published_jobs(
     n = begin.size
     budgets = budgets_rng.uniform(2.0, 100.0, n) * (end - begin)
     weights = weights_rng.uniform(1.0, 5.0, n)
-    beta = finite_parameter("exponent", exponent, "(0, 1]")
-    return MachineJobs(begin, end, np.maximum(budgets, np.finfo(float).tiny), weights, np.full(n, beta))
+    return MachineJobs(begin, end, np.maximum(budgets, np.finfo(float).tiny), weights, np.full(n, exponent))
 
 
 def _positive(

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer, OpenJobs, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import SPENT
-from marketsched.mechanisms.checks import float_array, read_only, whole_parameter
+from marketsched.mechanisms.arrays import float_array, read_only
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.legal import Count, legal
 
 
 class MachineScheduler(ABC):
@@ -23,23 +24,19 @@ class MachineScheduler(ABC):
         p_i, credits for one slot of a machine; >= 0.
     horizon : int or None
         T, last slot; None: no last slot.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
     """
 
     name: str
     observes: str = "jobs"
 
-    def __init__(self, prices: ArrayLike, horizon: int | None = None) -> None:
+    @legal
+    def __init__(self, prices: ArrayLike, horizon: Count | None = None) -> None:
         self.prices = float_array("prices", prices, (None,), lowest=0.0).copy()
         if not self.prices.size:
             raise InvalidParameterError("prices has shape (0,): expected at least one machine")
         read_only(self.prices)
         self.n_machines = self.prices.size
-        self.horizon = None if horizon is None else whole_parameter("horizon", horizon, 1)
+        self.horizon = horizon
         self.slot = 0  # slots allocated so far
         self._cheapest = float(self.prices.min())
         self._jobs = OpenJobs()
@@ -89,7 +86,7 @@ class MachineScheduler(ABC):
         Raises
         ------
         InvalidParameterError
-            If a number is out of range, or the deadline is in the past.
+            If the deadline is in the past.
         EventError
             If there was a job of this name before.
         """
@@ -131,8 +128,6 @@ class MachineScheduler(ABC):
         ------
         EventError
             If no slot is open.
-        InvalidParameterError
-            If the work is not such an array.
         """
         if self._played:
             raise EventError(f"update after slot {self.slot}: expected allocate() first")

@@ -29,8 +29,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
 
 FLOATS = NDArray[np.float64]
 LARGEST_PROGRAM = 4_000_000  # variables
@@ -69,14 +70,15 @@ class _OfflineOptimum:
         return (self.bound - self.value) / self.bound if self.bound > 0.0 else 0.0
 
 
+@legal
 def offline_optimum(
     jobs: MachineJobs,
     prices: ArrayLike,
     rates: ArrayLike,
     *,
     objective: str = "utility",
-    tolerance: float = 1e-4,
-    max_programs: int = 25,
+    tolerance: OpenShare = 1e-4,
+    max_programs: Count = 25,
     most_kinds: int | None = None,
 ) -> _OfflineOptimum:
     """Return the best fractional plan with known rates.
@@ -101,8 +103,6 @@ def offline_optimum(
 
     Raises
     ------
-    InvalidParameterError
-        If an array or parameter is out of range.
     TooLargeError
         If the program would have more than 4 million variables.
     SolverError
@@ -117,8 +117,8 @@ def offline_optimum(
     """
     cost = float_array("prices", prices, (None,), lowest=0.0)
     speed = float_array("rates", rates, cost.shape, lowest=0.0, highest=1.0)
-    wanted = finite_parameter("tolerance", tolerance, "(0, 1)")
-    rounds = whole_parameter("max_programs", max_programs, 1)
+    wanted = tolerance
+    rounds = max_programs
     if not jobs.size or not speed.max(initial=0.0):
         raise InvalidParameterError(f"{jobs.size} jobs, highest rate {speed.max(initial=0.0)}: expected some of both")
     kinds = _like_rate(cost, speed, most_kinds)
@@ -159,7 +159,7 @@ def _amplitudes(jobs: MachineJobs, objective: str) -> FLOATS:
 
 def _like_rate(prices: FLOATS, rates: FLOATS, most: int | None) -> NDArray[np.int64] | None:
     """Return kinds of machines next to each other in rate, at most so many; None: there are no more than that."""
-    if most is None or len(np.unique(np.stack([prices, rates]), axis=1).T) <= whole_parameter("most_kinds", most, 1):
+    if most is None or len(np.unique(np.stack([prices, rates]), axis=1).T) <= Whole(1).check("most_kinds", most):
         return None
     kinds = np.empty(rates.size, dtype=np.int64)
     for kind, group in enumerate(np.array_split(np.argsort(rates, kind="stable"), most)):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from threading import Thread
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,8 +42,8 @@ from marketsched.mechanisms.allocation.opm.kernels import (
 )
 from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual, theory_slack
 from marketsched.mechanisms.allocation.opm.projections import from_blocks, lanes_of
-from marketsched.mechanisms.checks import whole_parameter
 from marketsched.mechanisms.errors import TooLargeError
+from marketsched.mechanisms.legal import Whole, legal
 
 WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it
 LARGEST_DENSE = 2**28  # entries of `Opm.fractional`
@@ -85,11 +86,6 @@ class Opm(PrimalDual):
     gamma, primal_step, dual_step, slack, price_scale : float
         What is used.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> opm = Opm([0.5, 0.5, 0.9], horizon=100, primal_step=1.0, rng=1)
@@ -99,6 +95,7 @@ class Opm(PrimalDual):
     >>> opm.update([0.9, 0.2, 0.7])
     """
 
+    @legal
     def __init__(
         self,
         prices: ArrayLike,
@@ -114,13 +111,13 @@ class Opm(PrimalDual):
         gamma: float | None = None,
         floor: float = FLOOR,
         known_rates: ArrayLike | None = None,
-        threads: int = 1,
+        threads: Annotated[int, Whole(1, 2)] = 1,
     ) -> None:
         super().__init__(
             prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
             slack=slack, gamma=gamma, floor=floor, known_rates=known_rates,
         )  # fmt: skip
-        self.threads = whole_parameter("threads", threads, 1, 2)
+        self.threads = threads
         self._make_blocks()
 
     @property
@@ -264,7 +261,7 @@ class Ops(Opm):
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or the theorem's slack would be 1 or more.
+        If the theorem's slack would be 1 or more.
 
     Examples
     --------

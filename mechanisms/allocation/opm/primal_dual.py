@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Count, Finite, OpenShare, Positive, legal
 from marketsched.mechanisms.randomness import generator_of
 
 
-def exploration(n_machines: int, horizon: int, confidence: float) -> float:
-    """Return gamma = ln(M T / delta) of Theorems 2 and 3.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-    """
-    m, slots = whole_parameter("n_machines", n_machines, 1), whole_parameter("horizon", horizon, 1)
-    return math.log(m * slots / finite_parameter("confidence", confidence, "(0, 1)"))
+@legal
+def exploration(n_machines: Count, horizon: Count, confidence: OpenShare) -> float:
+    """Return gamma = ln(M T / delta) of Theorems 2 and 3."""
+    return math.log(n_machines * horizon / confidence)
 
 
-def theory_steps(n_machines: int, horizon: int) -> tuple[float, float]:
-    """Return (alpha, mu) = (1 / (2 sqrt(T)), sqrt(T) / M) of Theorems 2 and 3: primal and dual step.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-    """
-    m, slots = whole_parameter("n_machines", n_machines, 1), whole_parameter("horizon", horizon, 1)
-    return 0.5 / math.sqrt(slots), math.sqrt(slots) / m
+@legal
+def theory_steps(n_machines: Count, horizon: Count) -> tuple[float, float]:
+    """Return (alpha, mu) = (1 / (2 sqrt(T)), sqrt(T) / M) of Theorems 2 and 3: primal and dual step."""
+    return 0.5 / math.sqrt(horizon), math.sqrt(horizon) / n_machines
 
 
-def theory_slack(budget: float, n_machines: int, horizon: int) -> float:
+@legal
+def theory_slack(budget: Positive, n_machines: int, horizon: int) -> float:
     """Return epsilon = 8 / (rho^2 T) with rho = B / (M T), of Theorem 2 (a single job).
 
     Raises
     ------
     InvalidParameterError
-        If a parameter is out of range, or epsilon would be 1 or more: the theorem is then empty.
+        If epsilon would be 1 or more: the theorem is then empty.
     """
-    share = finite_parameter("budget", budget, "(0, inf)") / (n_machines * horizon)
+    share = budget / (n_machines * horizon)
     slack = 8.0 / (share * share * horizon)
     if slack >= 1.0:
         need = math.floor(8.0 / (share * share)) + 1
@@ -62,6 +53,7 @@ class PrimalDual(MachineScheduler):
 
     _name = "opm"
 
+    @legal
     def __init__(
         self,
         prices: ArrayLike,
@@ -73,20 +65,20 @@ class PrimalDual(MachineScheduler):
         estimate: bool,
         rng: np.random.Generator | int | None,
         *,
-        slack: float,
-        gamma: float | None,
-        floor: float,
+        slack: Annotated[float, Finite("[0, 1)")],
+        gamma: Amount | None,
+        floor: Positive,
         known_rates: ArrayLike | None,
     ) -> None:
         super().__init__(prices, horizon)
         m = self.n_machines
         theory = exploration(m, horizon, confidence)
-        self.gamma = theory if gamma is None else finite_parameter("gamma", gamma)
+        self.gamma = theory if gamma is None else gamma
         alpha, mu = theory_steps(m, horizon)
-        self.primal_step = finite_parameter("primal_step", alpha if primal_step is None else primal_step, "(0, inf)")
-        self.dual_step = finite_parameter("dual_step", mu if dual_step is None else dual_step)
-        self.slack = finite_parameter("slack", slack, "[0, 1)")
-        self.floor = finite_parameter("floor", floor, "(0, inf)")
+        self.primal_step = Finite("(0, inf)").check("primal_step", alpha if primal_step is None else primal_step)
+        self.dual_step = Finite("[0, inf)").check("dual_step", mu if dual_step is None else dual_step)
+        self.slack = slack
+        self.floor = floor
         self.strict_budget, self.estimate = bool(strict_budget), bool(estimate)
         self.price_scale = max(1.0, float(self.prices.max()))
         self._fixed: NDArray[np.float64] | None = None if self.estimate else np.ones(m)

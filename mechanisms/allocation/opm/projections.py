@@ -24,8 +24,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.kernels import LANES, QUAD, project_kernel
-from marketsched.mechanisms.checks import finite_parameter, float_array, whole_parameter
+from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import SolverError
+from marketsched.mechanisms.legal import Count, OpenShare, legal
 
 
 def project_machines(points: ArrayLike) -> NDArray[np.float64]:
@@ -40,11 +41,6 @@ def project_machines(points: ArrayLike) -> NDArray[np.float64]:
     -------
     ndarray of float, shape (n_jobs, M)
         The closest shares with ``z >= 0`` and column sums of at most 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``points`` is not such an array.
 
     Examples
     --------
@@ -108,6 +104,7 @@ class _GeneralProjection:
     job_prices: FLOATS
 
 
+@legal
 def project_general(
     points: ArrayLike,
     demands: ArrayLike,
@@ -116,8 +113,8 @@ def project_general(
     *,
     top: ArrayLike | None = None,
     start: tuple[FLOATS, FLOATS] | None = None,
-    tolerance: float = 1e-15,
-    max_sweeps: int = 20_000,
+    tolerance: OpenShare = 1e-15,
+    max_sweeps: Count = 20_000,
 ) -> _GeneralProjection:
     """Return the solution of P5.
 
@@ -142,8 +139,6 @@ def project_general(
 
     Raises
     ------
-    InvalidParameterError
-        If an array or parameter is out of range.
     SolverError
         If the gap is not reached.
 
@@ -163,14 +158,13 @@ def project_general(
     most = np.minimum(np.asarray(limits, dtype=np.float64), float(n_machines) + 1.0)
     most = float_array("limits", most, (n_jobs,), lowest=0.0)
     ends = np.ones_like(y) if top is None else float_array("top", top, y.shape, lowest=0.0)
-    wanted = finite_parameter("tolerance", tolerance, "(0, 1)")
-    rounds = whole_parameter("max_sweeps", max_sweeps, 1)
+    wanted = tolerance
     rho, sigma = np.zeros(n_machines), np.zeros(n_jobs)
     if start is not None:
         rho = np.maximum(float_array("start[0]", start[0], (n_machines,)), 0.0)
         sigma = np.maximum(float_array("start[1]", start[1], (n_jobs,)), 0.0)
     shares = np.zeros_like(y)
-    gap, sweeps = _sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, wanted, rounds)
+    gap, sweeps = _sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, wanted, max_sweeps)
     if not gap <= wanted * (1.0 + float((shares * shares).sum())):
         raise SolverError(
             f"gap {gap:.2e} after {sweeps} sweeps: expected {wanted:g}; allow more sweeps or a larger gap"

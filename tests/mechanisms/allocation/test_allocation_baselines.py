@@ -17,6 +17,7 @@ from marketsched.mechanisms.allocation import (
     Spreading,
     published_instance,
 )
+from refusals import refused
 
 KINDS = (
     *((Fairness, {"share_over": word}) for word in ("arrived", "all")),
@@ -226,11 +227,9 @@ def test_a_type_that_no_instance_has_comes_last():
 
 def test_unknown_words_are_refused():
     cluster, _ = small_cluster(4, whole=True)
-    with pytest.raises(InvalidParameterError, match="share_over = 'both': expected one of arrived, all"):
-        Fairness(cluster, share_over="both")
+    refused(lambda: Fairness(cluster, share_over="both"), place="share_over", seen="both", legal="'arrived' or 'all'")
     for policy in (Drf, BinPacking, Spreading):
-        with pytest.raises(InvalidParameterError, match="demand = 'node': expected one of per-node, total"):
-            policy(cluster, demand="node")
+        refused(lambda policy=policy: policy(cluster, demand="node"), place="demand", legal="'per-node' or 'total'")
 
 
 @pytest.mark.parametrize("arrivals, message", [([1], "shape"), ([1, -1], "arrivals"), ([0.5, 1], "arrivals")])

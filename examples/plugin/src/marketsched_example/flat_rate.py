@@ -3,14 +3,13 @@
 import numpy as np
 
 from marketsched.mechanisms import RoundAuction, Settlement
-from marketsched.mechanisms.ranges import Positive, checked, inherits
+from marketsched.mechanisms.legal import Positive, legal
 
 
 class FlatRate(RoundAuction):
     """Whoever finds free nodes worth ``rate`` credits each and per round gets them."""
 
-    @checked
-    @inherits(RoundAuction)
+    @legal
     def __init__(self, capacity, horizon, *, rate: Positive = 2.0, **limits):
         super().__init__(capacity, horizon, **limits)
         self.rate = rate

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from marketsched.mechanisms.ranges import Positive
+from marketsched.mechanisms.legal import Positive
 from marketsched.worlds import Workload
 
 OURS = {"User": "user", "JobName": "executable", "ElapsedRaw": "run_s", "NNodes": "processors"}
