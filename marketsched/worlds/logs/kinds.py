@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, Finite, Maybe, Whole, check_fields
+from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.randomness import Rng
-from marketsched.mechanisms.ranges import Count, Finite, Maybe, Positive, Whole, check_fields
 from marketsched.worlds.logs.columns import AnyColumns
 from marketsched.worlds.logs.formats import FORMATS, find_log, read_log
 from marketsched.worlds.logs.market import Window, market_of
