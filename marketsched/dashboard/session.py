@@ -22,7 +22,7 @@ from marketsched.dashboard.bound import bound_by_round
 from marketsched.dashboard.reasons import Reason, WatchedMechanism
 from marketsched.dashboard.settings import Settings, apply, check_rounds
 from marketsched.dashboard.view import TRUTHFUL, MarketView, view_of
-from marketsched.mechanisms.checks import finite_parameter
+from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.hindsight import load_asked
 from marketsched.relaxed_lp.duality import dual_bound

@@ -71,7 +71,7 @@ class FirstCome(ArrivalMarket):
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
-        self.price = finite_parameter("price", price)
+        self.price = price
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
 
