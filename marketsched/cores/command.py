@@ -1,4 +1,4 @@
-"""The command `marketsched audit-published`: lies to the policies of all cores, in the worlds of docs/allocation.md."""
+"""The command `marketsched audit published`: lies to the policies of all cores, in the worlds of docs/allocation.md."""
 
 from __future__ import annotations
 

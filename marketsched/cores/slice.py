@@ -10,7 +10,7 @@ ENTRIES = {
     "contest": {"cluster": "marketsched.cores.comparing:PolicyContest"},
     "over": {"cluster": "marketsched.cores.over:compare_over"},
     "audit": {"cluster": "marketsched.cores.audit.auditing:audit_cores"},
-    "command": {"audit-published": "marketsched.cores.command:audit_published"},
+    "command": {"audit published": "marketsched.cores.command:audit_published"},
     "scenarios": {"cores": "marketsched.cores.scenarios"},
     "result": {
         "cluster": f"{_KINDS}:RunKind",

@@ -13,10 +13,11 @@ import typer
 
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.registry import get, names
-from marketsched.show.commands.audit import audit
+from marketsched.show.commands.audit import audit_app
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.learn import learn
 from marketsched.show.commands.mechanisms import mechanisms
+from marketsched.show.commands.pages import first_page
 from marketsched.show.commands.report import report
 from marketsched.show.commands.sweep import sweep
 from marketsched.show.commands.tools import (
@@ -80,7 +81,11 @@ def root(
         typer.echo(context.get_help())
 
 
-@app.command(no_args_is_help=True, epilog="Try: marketsched run synthetic-pipelines -m bid-price")
+@app.command(
+    no_args_is_help=True,
+    cls=first_page("mechanism", "seed", "days", "columns", "out", "data", "as_json", "changes"),
+    epilog="Try: marketsched run synthetic-pipelines -m bid-price",
+)
 def run(
     scenario: Annotated[
         str,
@@ -123,10 +128,13 @@ def run(
         finish(result, folder, force, as_json)
 
 
-app.command()(compare)
-app.command(no_args_is_help=True, epilog="Try: marketsched audit synthetic-pipelines")(audit)
+app.command(
+    cls=first_page("mechanism", "runs", "seed", "loads", "days", "columns", "out", "changes"),
+    epilog="Try: marketsched compare stochastic-mix -m bid-price,vcg,first-come --runs 3",
+)(compare)
+app.add_typer(audit_app, name="audit")
 app.command()(mechanisms)
-app.command()(learn)
+app.command(cls=first_page("mechanism", "learner", "owners", "nodes", "days", "seeds", "seed", "out"))(learn)
 app.command(no_args_is_help=True)(sweep)
 app.command(no_args_is_help=True)(report)
 
@@ -182,7 +190,11 @@ def scenarios(
 
 
 def _add_registered() -> None:
-    """Add the commands of slices and plug-ins; one that cannot be loaded is a line, and the others are there."""
+    """Add the commands of slices and plug-ins; one that cannot be loaded is a line, and the others are there.
+
+    A name of two words, such as ``audit finite``, is a command of that group.
+    """
+    groups = {"": app, "audit": audit_app}
     for name in names("command"):
         try:
             made = get("command", name)
@@ -192,7 +204,8 @@ def _add_registered() -> None:
         if isinstance(made, typer.Typer):
             app.add_typer(made, name=name)
         else:
-            app.command(name)(made)
+            group, _, own = name.rpartition(" ")
+            groups[group].command(own)(made)
 
 
 _add_registered()

@@ -36,7 +36,7 @@ def test_a_cluster_scenario_is_audited(scenario, tmp_path):
 
 
 def test_the_published_worlds_are_audited_and_every_policy_by_itself_alike(tmp_path):
-    words = ["audit-published", "--worlds", "20", "--confidence", "0.95", "--mechanism"]
+    words = ["audit", "published", "--worlds", "20", "--confidence", "0.95", "--mechanism"]
     done = CliRunner().invoke(app, [*words, "lcf", "--mechanism", "lwtf", "--out", str(tmp_path / "both")])
     assert done.exit_code == 3, done.output
     both = load(tmp_path / "both")
@@ -53,7 +53,7 @@ def test_the_published_worlds_are_audited_and_every_policy_by_itself_alike(tmp_p
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["audit-published", "--mechanism", "none"], "policy = 'none': expected one of ogasched, fairness, drf, "),
+        (["audit", "published", "--mechanism", "none"], "policy = 'none': expected one of ogasched, fairness, drf, "),
         (["audit", "esdp-default", "--mechanism", "drf"], "policy 'drf' is unknown: expected one of esdp, "),
     ],
 )

@@ -101,8 +101,8 @@ def folders(tmp_path_factory):
         "audit": ["audit", market, "--owners", 2, "--budget", 0.3],
         "conduct": [
             "audit",
+            "conduct",
             market,
-            "--conduct",
             "--mechanism",
             "bid-price",
             "--owners",

@@ -187,7 +187,7 @@ def test_the_command_measures_and_its_folder_comes_back(tmp_path):
     from marketsched.config.strict_yaml import dump_yaml
 
     (tmp_path / "market.yaml").write_text(dump_yaml(MARKET))
-    call = ["audit", str(tmp_path / "market.yaml"), "--conduct", "--owners", "3", "--past-owners", "1"]
+    call = ["audit", "conduct", str(tmp_path / "market.yaml"), "--owners", "3", "--past-owners", "1"]
     call += ["--mechanism", "bid-price", "--mechanism", "bid-price:buckets=2"]
     done = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr

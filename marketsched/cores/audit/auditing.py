@@ -2,7 +2,7 @@
 
 `audit_cores` audits the policies of any cluster scenario, as ``marketsched audit cluster-pai`` does: every seed draws
 a world of its own, and the owner of the first port (or job) lies. `published_cases` are the families of small random
-worlds of docs/allocation.md, and `audit_published` makes its table, as ``marketsched audit-published`` does.
+worlds of docs/allocation.md, and `audit_published` makes its table, as ``marketsched audit published`` does.
 
 One row per case and family of lies: the best lie of the family that the search found, scored on fresh worlds.
 Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the column before them.

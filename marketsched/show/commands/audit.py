@@ -1,12 +1,12 @@
-"""The command `marketsched audit`: what an owner could gain by lying."""
+"""The commands `marketsched audit`: what an owner could gain by lying, and by conduct that no promise is about."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marketsched.show.commands.pages import first_page, group_with
 from marketsched.show.commands.tools import (
     ColumnsOption,
     DataOption,
@@ -34,15 +34,29 @@ UNDECIDED = 5  # exit status: a lie seems to pay, and is not confirmed
 NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was found of others
 
 
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log.",
+        show_default=False,
+        autocompletion=known_scenarios,
+    ),
+]
+audit_app = typer.Typer(
+    help="Who could gain by lying? `lies` may be left out: marketsched audit synthetic-pipelines",
+    rich_markup_mode=None,
+    cls=group_with("lies"),
+)
+
+
+@audit_app.command(
+    "lies",
+    no_args_is_help=True,
+    cls=first_page("mechanism", "owners", "confidence", "budget", "plays", "seed", "out", "changes"),
+    epilog="Also: marketsched audit conduct, audit finite, audit published. Try: marketsched audit synthetic-pipelines",
+)
 def audit(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log.",
-            show_default=False,
-            autocompletion=known_scenarios,
-        ),
-    ],
+    scenario: ScenarioArgument,
     mechanism: MechanismOption = None,
     owners: Annotated[int, typer.Option(help="Owners that are certified, per mechanism.", min=1)] = 100,
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
@@ -59,22 +73,6 @@ def audit(
     call_seconds: Annotated[
         float, typer.Option(help="A call of a mechanism that takes longer is interrupted, and is its fault.")
     ] = 60.0,
-    conduct: Annotated[
-        bool,
-        typer.Option("--conduct", help="Instead: what delays, identities, ghosts and an owner's past gain, measured."),
-    ] = False,
-    past_owners: Annotated[
-        int, typer.Option(help="With --conduct: owners whose jobs are all reported at other values.", min=0)
-    ] = 10,
-    families: Annotated[
-        str | None,
-        typer.Option(
-            help="With --conduct: which, of delay,split,ghost,past and of what schedulers without prices believe: "
-            "estimate,value,account,accounts. (default: the first four)",
-            show_default=False,
-        ),
-    ] = None,
-    runs: Annotated[int, typer.Option(help="With --conduct: markets, with seeds from --seed on.", min=1)] = 1,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -92,17 +90,8 @@ def audit(
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3: one is found; 5: one seems to pay; 4: not audited."""
     with one_line_errors():
-        mechanism = asked_mechanisms(mechanism)
-        from marketsched.config.scenario import Scenario
-        from marketsched.config.scenario_file import read_scenario, with_changes
-
-        content, source = read_scenario(scenario)
-        base = Scenario.from_dict(
-            with_changes(content, [*log_changes(None, columns, strict), *(changes or [])]), source=source
-        )
-        if conduct:
-            _conduct(base, mechanism, owners, past_owners, runs, families, seed, out, force, data, as_json)
-            return
+        asked = asked_mechanisms(mechanism)
+        base = _read(scenario, changes, columns, strict)
         if base.kind != "market":
             from marketsched.mechanisms.registry import get
 
@@ -110,7 +99,7 @@ def audit(
             with progress_bar() as tell:
                 lies = get("audit", base.section)(
                     base,
-                    mechanism,
+                    asked,
                     seed=seed,
                     search_worlds=search_worlds,
                     fresh_worlds=worlds,
@@ -126,7 +115,7 @@ def audit(
         with progress_bar() as tell:
             found = audit_scenario(
                 base,
-                mechanism or ["scenario"],
+                asked or ["scenario"],
                 owners=owners,
                 confidence=confidence,
                 tolerance=tolerance,
@@ -148,34 +137,60 @@ def audit(
         raise typer.Exit(UNDECIDED)
 
 
-def _conduct(
-    base: Scenario,
-    mechanisms: list[str] | None,
-    owners: int,
-    past_owners: int,
-    runs: int,
-    families: str | None,
-    seed: int,
-    out: Path | None,
-    force: bool,
-    data: Path | None,
-    as_json: bool,
+@audit_app.command(
+    no_args_is_help=True,
+    cls=first_page("mechanism", "owners", "past_owners", "families", "runs", "seed", "out", "changes"),
+)
+def conduct(
+    scenario: ScenarioArgument,
+    mechanism: MechanismOption = None,
+    owners: Annotated[int, typer.Option(help="Owners whose conduct is tried, per mechanism.", min=1)] = 100,
+    past_owners: Annotated[int, typer.Option(help="Owners whose jobs are all reported at other values.", min=0)] = 10,
+    families: Annotated[
+        str | None,
+        typer.Option(
+            help="Which, of delay,split,ghost,past and of what schedulers without prices believe: "
+            "estimate,value,account,accounts. (default: the first four)",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Markets, with seeds from --seed on.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    out: OutOption = None,
+    force: ForceOption = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+    changes: SetOption = None,
+    columns: ColumnsOption = None,
+    strict: StrictOption = False,
 ) -> None:
-    """Measure conduct outside the model; that it pays breaks no promise."""
-    from marketsched.truthfulness.conduct.conduct_audit import audit_conduct
-    from marketsched.truthfulness.conduct.conducts import FAMILIES
+    """Measure what delays, identities, ghosts and an owner's past gain: conduct that breaks no promise."""
+    with one_line_errors():
+        from marketsched.truthfulness.conduct.conduct_audit import audit_conduct
+        from marketsched.truthfulness.conduct.conducts import FAMILIES
 
-    folder = target_folder(out, f"{file_name(base.name)}-conduct", force)
-    with progress_bar() as tell:
-        found = audit_conduct(
-            base,
-            mechanisms or ["scenario"],
-            owners=owners,
-            past_owners=past_owners,
-            runs=runs,
-            families=FAMILIES if families is None else [name.strip() for name in families.split(",")],
-            seed=seed,
-            data=data,
-            progress=lambda what, share: tell(share, 1.0, what),
-        )
-    finish(found, folder, force, as_json)
+        base = _read(scenario, changes, columns, strict)
+        folder = target_folder(out, f"{file_name(base.name)}-conduct", force)
+        with progress_bar() as tell:
+            found = audit_conduct(
+                base,
+                asked_mechanisms(mechanism) or ["scenario"],
+                owners=owners,
+                past_owners=past_owners,
+                runs=runs,
+                families=FAMILIES if families is None else [name.strip() for name in families.split(",")],
+                seed=seed,
+                data=data,
+                progress=lambda what, share: tell(share, 1.0, what),
+            )
+        finish(found, folder, force, as_json)
+
+
+def _read(scenario: str, changes: list[str] | None, columns: str | None, strict: bool) -> Scenario:
+    """Return the scenario that is audited."""
+    from marketsched.config.scenario import Scenario
+    from marketsched.config.scenario_file import read_scenario, with_changes
+
+    content, source = read_scenario(scenario)
+    asked = [*log_changes(None, columns, strict), *(changes or [])]
+    return Scenario.from_dict(with_changes(content, asked), source=source)

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from marketsched.show.commands.tools import known_mechanisms, one_line_errors
+from marketsched.show.commands.tools import known_mechanisms, one_line_errors, print_view
+
+STATUS = (
+    "proved: what it promises is proven in docs/mathematics.md; tested: its rule is; baseline: to be compared with. "
+    "`marketsched mechanisms NAME` describes one."
+)
 
 
 def mechanisms(
@@ -18,14 +23,22 @@ def mechanisms(
 ) -> None:
     """List the mechanisms, those of installed packages among them; or describe one with its parameters."""
     with one_line_errors():
-        from marketsched.mechanisms.registry import get, mechanism_names
+        from marketsched.mechanisms.registry import get, mechanism_names, standing_of
 
         if name is not None:
             typer.echo(_described(name, get("mechanism", name)))
             return
-        width = max(map(len, mechanism_names()))
+        from rich.table import Table
+
+        table = Table("name", "status", "promises", "needs to know", box=None, header_style="dim", pad_edge=False)
+        table.columns[0].no_wrap = True
         for each in mechanism_names():
-            typer.echo(f"{each:{width}}  {_first_line(get('mechanism', each))}")
+            standing = standing_of(each)
+            table.add_row(
+                each, standing.status, standing.promises or _first_line(get("mechanism", each)), standing.needs
+            )
+        print_view(table)
+        typer.echo(STATUS)
 
 
 def _first_line(maker: object) -> str:
