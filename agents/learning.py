@@ -78,6 +78,41 @@ class Menu:
         """Place of the truth."""
         return self.names.index(TRUTH)
 
+    def strategy_of(self, action: float) -> Strategy:
+        """Return the strategy of an action, a place in the menu."""
+        return self.strategies[int(action)]
+
+    def share(self, action: float) -> float:
+        """Return an action as a share of the last one, in [0, 1]; below 0 stands for none yet."""
+        return action / max(1, len(self) - 1)
+
+
+@dataclass(frozen=True)
+class Bids:
+    """Continuous bids: an action is the factor of the true value that is declared, in [0, ``highest``].
+
+    Examples
+    --------
+    >>> Bids().strategy_of(0.5)
+    ScaleValue(f=0.5)
+    """
+
+    highest: float = 1.5
+    truth = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the largest factor: the truth has to be among the bids."""
+        if not 1.0 <= self.highest < float("inf"):
+            raise InvalidParameterError(place="highest", value=self.highest, legal="a finite number >= 1")
+
+    def strategy_of(self, action: float) -> Strategy:
+        """Return the strategy that declares ``action`` times the value."""
+        return Truthful() if action == 1.0 else ScaleValue(float(action))
+
+    def share(self, action: float) -> float:
+        """Return an action as a share of the largest, in [0, 1]; below 0 stands for none yet."""
+        return action / self.highest
+
 
 def value_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
     """Return a menu of reports that scale every value; the truth stands at its place between them.

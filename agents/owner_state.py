@@ -70,7 +70,10 @@ class OwnerState:
             self.payment = event.payment
 
     def leave(self) -> None:
-        """Leave the market for good; a strategy that learns (it has ``hear``) is told the utility."""
+        """Leave the market for good; a strategy with ``see`` gets this owner, one with ``hear`` its utility."""
+        see = getattr(self.strategy, "see", None)
+        if see is not None:
+            see(self)
         hear = getattr(self.strategy, "hear", None)
         if hear is not None:
             hear(self.utility)

@@ -11,6 +11,7 @@ from .agents.result import RunResult as RunResult
 from .comparisons.comparing import Comparison as Comparison
 from .comparisons.comparing import compare as compare
 from .config.scenario import Scenario as Scenario
+from .config.scenario_file import scenario_names as scenario_names
 from .mechanisms.auctions.arrival_market import ArrivalMarket as ArrivalMarket
 from .mechanisms.auctions.first_come import FirstCome as FirstCome
 from .mechanisms.auctions.round_auction import RoundAuction as RoundAuction

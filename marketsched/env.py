@@ -15,21 +15,27 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
-from pettingzoo import ParallelEnv
 
-from marketsched.agents.learning import Menu, value_menu
+try:
+    import gymnasium
+    from gymnasium.spaces import Box, Discrete
+    from pettingzoo import ParallelEnv
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"marketsched.env needs {error.name}: pip install 'marketsched[rl]'", name=error.name
+    ) from None
+
+from marketsched.agents.learning import Bids, Menu, value_menu
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup, SetupSource
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
-from marketsched.study.learning.turns import OBSERVED, OwnersTurns
+from marketsched.study.learning.turns import OBSERVED, OUTCOME, OwnersTurns
 
-__all__ = ["OBSERVED", "MarketEnv", "OwnerEnv", "parallel_env"]
+__all__ = ["OBSERVED", "OUTCOME", "Bids", "MarketEnv", "OwnerEnv", "OwnersVectorEnv", "parallel_env"]
 
 Source = SetupSource | Scenario | str | PathLike[str] | Mapping[str, Any]
 
@@ -59,8 +65,13 @@ class _Markets:
         return frozenset(job.owner for seed in range(4) for job in self.setup(seed).jobs)
 
 
-def _spaces(menu: Menu) -> tuple[Box, Discrete]:
-    return Box(-1.0, 1.0, (len(OBSERVED),), np.float32), Discrete(len(menu))
+def _spaces(menu: Menu | Bids) -> tuple[Box, Box | Discrete]:
+    seen = Box(-1.0, 1.0, (len(OBSERVED),), np.float32)
+    return seen, Box(0.0, menu.highest, (1,), np.float32) if isinstance(menu, Bids) else Discrete(len(menu))
+
+
+def _menu_of(menu: Menu | Bids | Mapping[str, Any] | None) -> Menu | Bids:
+    return value_menu() if menu is None else menu if isinstance(menu, (Menu, Bids)) else Menu(menu)
 
 
 class MarketEnv(ParallelEnv):
@@ -77,8 +88,9 @@ class MarketEnv(ParallelEnv):
         The market; a `RepeatedMarket` has ``setup``, too.
     owners : sequence of str, optional
         Who decides; all others report as the scenario says. None: all owners of the markets of the first four seeds.
-    menu : Menu or mapping of str to Strategy, optional
-        The actions; by default `value_menu`.
+    menu : Menu, Bids or mapping of str to Strategy, optional
+        The actions; by default `value_menu`. With `Bids` an action is an array of one number, the factor of the true
+        value that is declared (1: the truth).
     data : path, optional
         Folder of recorded traces.
     render_mode : None
@@ -108,12 +120,12 @@ class MarketEnv(ParallelEnv):
         source: Source | _Markets,
         owners: Sequence[str] | None = None,
         *,
-        menu: Menu | Mapping[str, Any] | None = None,
+        menu: Menu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
         render_mode: None = None,
     ) -> None:
         self._markets = _Markets.of(source, data)
-        self.menu = menu if isinstance(menu, Menu) else value_menu() if menu is None else Menu(menu)
+        self.menu = _menu_of(menu)
         there = self._markets.owners
         chosen = sorted(there) if owners is None else list(owners)
         if not chosen or len(set(chosen)) < len(chosen) or not there.issuperset(chosen):
@@ -133,8 +145,8 @@ class MarketEnv(ParallelEnv):
         """Return the space of what an owner observes: `OBSERVED`, each in [-1, 1]."""
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> Discrete:
-        """Return the space of an owner's actions: places in the menu."""
+    def action_space(self, agent: str) -> Box | Discrete:
+        """Return the space of an owner's actions: places in the menu, or factors of the value."""
         return self.action_spaces[agent]
 
     def reset(
@@ -146,9 +158,9 @@ class MarketEnv(ParallelEnv):
         number = int(self._seeds.integers(2**31)) if seed is None else seed
         self._turns = OwnersTurns(self._markets.setup(number), self.possible_agents, self.menu)
         self.agents = self._turns.owners
-        return self._observations(self.agents), {owner: {} for owner in self.agents}
+        return self._observations(self.agents), self._infos(self.agents)
 
-    def step(self, actions: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play a turn; return observations, rewards, terminations, truncations and infos by owner.
 
         Raises
@@ -162,11 +174,10 @@ class MarketEnv(ParallelEnv):
             raise EventError("step: the market is over or was not begun; expected reset()")
         playing = self.agents
         for owner in playing:
-            if owner in actions and not self.action_spaces[owner].contains(actions[owner]):
-                raise InvalidParameterError(
-                    place=f"action of {owner}", value=actions[owner], legal=f"0 .. {len(self.menu) - 1}"
-                )
-        earned = self._turns.act({owner: int(action) for owner, action in actions.items()})
+            if owner in actions and not self._legal(owner, actions[owner]):
+                last = f"{self.menu.highest:g}" if isinstance(self.menu, Bids) else f"{len(self.menu) - 1}"
+                raise InvalidParameterError(place=f"action of {owner}", value=actions[owner], legal=f"0 .. {last}")
+        earned = self._turns.act({owner: float(np.asarray(each).item()) for owner, each in actions.items()})
         self.agents = self._turns.owners
         still = set(self.agents)
         return (
@@ -174,8 +185,19 @@ class MarketEnv(ParallelEnv):
             {owner: earned.get(owner, 0.0) for owner in playing},
             {owner: owner not in still for owner in playing},
             dict.fromkeys(playing, False),
-            {owner: {} for owner in playing},
+            self._infos(playing),
         )
+
+    def _legal(self, owner: str, action: Any) -> bool:
+        asked = np.asarray(action, dtype=np.float32).reshape(1) if isinstance(self.menu, Bids) else action
+        return bool(self.action_spaces[owner].contains(asked))
+
+    def _infos(self, owners: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return by owner what became of its jobs that left in this turn, and the price of a node in the next round."""
+        assert self._turns is not None
+        price = self._turns.price() if owners else 0.0
+        found = self._turns.outcomes
+        return {owner: {**dict.fromkeys(OUTCOME, 0.0), **found.get(owner, {}), "price": price} for owner in owners}
 
     def result(self) -> RunResult:
         """Return the tables of the market so far, as of a run.
@@ -239,7 +261,7 @@ class OwnerEnv(gymnasium.Env):
         source: Source,
         owner: str | None = None,
         *,
-        menu: Menu | Mapping[str, Any] | None = None,
+        menu: Menu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
         render_mode: None = None,
     ) -> None:
@@ -254,19 +276,94 @@ class OwnerEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin a new market in which the owner has a job; return its observation and an empty info."""
+        """Begin a new market in which the owner has a job; return its observation and info."""
         super().reset(seed=seed)
         number = int(self.np_random.integers(2**31)) if seed is None else seed
-        observations, _ = self._env.reset(seed=number)
+        observations, infos = self._env.reset(seed=number)
         while not observations:  # no job of this owner: the next market of the stream
-            observations, _ = self._env.reset(seed=int(self.np_random.integers(2**31)))
-        return observations[self.owner], {}
+            observations, infos = self._env.reset(seed=int(self.np_random.integers(2**31)))
+        return observations[self.owner], infos[self.owner]
 
-    def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Report the job that is due; return observation, reward, terminated, truncated and an empty info."""
-        observations, rewards, ended, _, _ = self._env.step({self.owner: action})
-        return observations[self.owner], float(rewards[self.owner]), ended[self.owner], False, {}
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Report the job that is due; return observation, reward, terminated, truncated and info."""
+        observations, rewards, ended, _, infos = self._env.step({self.owner: action})
+        return observations[self.owner], float(rewards[self.owner]), ended[self.owner], False, infos[self.owner]
 
     def result(self) -> RunResult:
         """Return the tables of the market so far, as of a run."""
         return self._env.result()
+
+
+class OwnersVectorEnv(gymnasium.vector.VectorEnv):
+    """All owners of one market as a vector of environments in one process: a step is a turn of the market.
+
+    Sub-environment ``i`` is owner ``i``. An action counts for owners whose first observed number is 1; an owner that is
+    done waits for the others, and all begin the next market together (``terminations`` of all are True then, and the
+    observations are those of the new market). So many jobs are reported in a step as fall due, where `OwnerEnv` plays
+    the whole market for the jobs of one owner.
+
+    Parameters
+    ----------
+    source, owners, menu, data
+        As for `MarketEnv`.
+
+    Examples
+    --------
+    >>> from marketsched import contested_market
+    >>> env = OwnersVectorEnv(contested_market("pay-as-bid", n_owners=3, capacity=1))
+    >>> observations, infos = env.reset(seed=1)
+    >>> observations, rewards, terminations, truncations, infos = env.step(np.full(3, env.menu.truth))
+    >>> observations.shape, rewards.shape, sorted(infos)
+    ((3, 21), (3,), ['jobs_over', 'paid', 'price', 'started', 'surplus', 'wait'])
+    """
+
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}  # noqa: RUF012 - Gymnasium's attribute
+
+    def __init__(
+        self,
+        source: Source,
+        owners: Sequence[str] | None = None,
+        *,
+        menu: Menu | Bids | Mapping[str, Any] | None = None,
+        data: str | PathLike[str] | None = None,
+    ) -> None:
+        self._env = MarketEnv(source, owners, menu=menu, data=data)
+        self.owners, self.menu = self._env.possible_agents, self._env.menu
+        self.num_envs = len(self.owners)
+        self.single_observation_space, self.single_action_space = _spaces(self.menu)
+        batch = gymnasium.vector.utils.batch_space
+        self.observation_space = batch(self.single_observation_space, self.num_envs)
+        self.action_space = batch(self.single_action_space, self.num_envs)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin a new market; return observations, shape (num_envs, len(OBSERVED)), and infos as arrays."""
+        observations, infos = self._env.reset(seed=seed)
+        return self._stacked(observations), self._arrays(infos)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Play a turn; return observations, rewards, terminations, truncations and infos, an entry for each owner."""
+        playing = set(self._env.agents)
+        asked = {owner: actions[i] for i, owner in enumerate(self.owners) if owner in playing}
+        observations, rewards, _, _, infos = self._env.step(asked)
+        earned = np.array([rewards.get(owner, 0.0) for owner in self.owners])
+        over = not self._env.agents
+        found = self._arrays(infos)
+        if over:
+            observations, _ = self._env.reset()
+        ended = np.full(self.num_envs, over)
+        return self._stacked(observations), earned, ended, np.zeros(self.num_envs, dtype=bool), found
+
+    def _stacked(self, observations: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        nothing = np.zeros(len(OBSERVED), dtype=np.float32)
+        return np.stack([observations.get(owner, nothing) for owner in self.owners])
+
+    def _arrays(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        return {name: np.array([infos.get(o, {}).get(name, 0.0) for o in self.owners]) for name in (*OUTCOME, "price")}
+
+
+if "marketsched/Owner-v0" not in gymnasium.registry:
+    gymnasium.register(id="marketsched/Owner-v0", entry_point="marketsched.env:OwnerEnv")

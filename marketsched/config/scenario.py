@@ -53,6 +53,28 @@ _OF_MARKETS = ("workload", "mechanism", "owners", "resubmit", "expected")
 class Scenario(Strict):
     """Everything that determines a run but its seed.
 
+    Make one with `load` (a built-in one by its name, a YAML file, a log) or `from_dict`; change it with
+    `with_mechanism`, `with_changes` and `with_capacity`. It is frozen, and `to_yaml` writes it.
+
+    Attributes
+    ----------
+    name, description : str
+        What it is called, and what it is about.
+    workload
+        Of a market, the key ``workload``: whose jobs, by ``kind`` (``synthetic-pipelines``, ``jobs``, ``mixtures``,
+        ``swf``, ``sacct``, ``csv`` and more) with the keys of that kind.
+    mechanism : MechanismChoice
+        Of a market: ``name``, sizes (``capacity``, ``horizon`` ...), rules (``pricing``, ``oracle``, ``epsilon``,
+        ``threshold``, ``eviction``) and ``parameters`` of the mechanism's own.
+    owners : OwnerMix
+        Of a market: how owners report; all truthfully by default.
+    resubmit : bool
+        Of a market: whether a job that was dropped is submitted once more.
+    expected : dict
+        Figures that a run is expected to find, as a number or [mean, standard deviation].
+    cluster
+        Instead of all from ``workload`` on: an allocation core with its cluster, arrivals and policies.
+
     Examples
     --------
     >>> scenario = Scenario.load("synthetic-pipelines")

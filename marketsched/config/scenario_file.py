@@ -20,8 +20,14 @@ from marketsched.worlds.logs import KINDS
 OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
 
 
-def built_in_names() -> tuple[str, ...]:
-    """Return the names of the built-in scenarios, sorted."""
+def scenario_names() -> tuple[str, ...]:
+    """Return the names of the built-in scenarios, sorted.
+
+    Examples
+    --------
+    >>> "synthetic-pipelines" in scenario_names()
+    True
+    """
     return tuple(sorted(_built_in()))
 
 
@@ -33,8 +39,8 @@ def built_in_text(name: str) -> str:
     UnknownNameError
         If there is none of that name.
     """
-    if name not in built_in_names():
-        raise UnknownNameError(f"scenario {name!r} is unknown: expected one of {', '.join(built_in_names())}")
+    if name not in scenario_names():
+        raise UnknownNameError(f"scenario {name!r} is unknown: expected one of {', '.join(scenario_names())}")
     return _built_in()[name].read_text(encoding="utf-8")
 
 
@@ -50,7 +56,7 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
     OSError
         If the file cannot be read.
     """
-    if isinstance(where, str) and where in built_in_names():
+    if isinstance(where, str) and where in scenario_names():
         return parse_yaml(built_in_text(where), f"{where}.yaml"), where
     if not isinstance(where, (str, PathLike)):
         raise InvalidParameterError(f"scenario = {where!r}: expected the name of a built-in one, a file, or a mapping")
@@ -59,9 +65,9 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         such = f", such as {inside}" if inside.is_file() else ", or the name of a built-in one"
         raise InvalidParameterError(f"scenario {str(where)!r} is a folder: expected a YAML file{such}")
     if not Path(where).exists():
-        near = difflib.get_close_matches(Path(where).stem.lower(), built_in_names(), n=1)
+        near = difflib.get_close_matches(Path(where).stem.lower(), scenario_names(), n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        names = ", ".join(built_in_names())
+        names = ", ".join(scenario_names())
         raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
     if _is_log_file(Path(where)):
         return _of_log(Path(where)), str(where)

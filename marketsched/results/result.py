@@ -80,10 +80,18 @@ class Result:
             return tables[name]
         raise AttributeError(f"a result of kind {self.__dict__.get('kind')!r} has no {name!r}: it has {[*tables]}")
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.tables})
+
     def __repr__(self) -> str:
         tables = self.tables if isinstance(self.tables, Tables) else Tables(self.tables)
         sizes = ", ".join(f"{name} {tables.rows(name):,}" for name in tables)
-        return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'})"
+        figures = ""
+        if isinstance(self.summary, Mapping) and "welfare" in self.summary:
+            share = self.summary.get("share_of_best")
+            of_best = "" if share is None else f", at least {share:.1%} of the best"
+            figures = f"; welfare {self.summary['welfare']:,.6g}{of_best}"
+        return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'}{figures})"
 
     def _repr_html_(self) -> str:
         page: str = self._look.notebook(self)

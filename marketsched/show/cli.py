@@ -175,14 +175,14 @@ def scenarios(
 ) -> None:
     """List the built-in scenarios, and what installed packages add; or print one."""
     with one_line_errors():
-        from marketsched.config.scenario_file import built_in_names, built_in_text
+        from marketsched.config.scenario_file import built_in_text, scenario_names
         from marketsched.config.strict_yaml import parse_yaml
         from marketsched.mechanisms.registry import plugin_names
 
         if name is not None:
             typer.echo(built_in_text(name), nl=False)
             return
-        known = {each: parse_yaml(built_in_text(each), each)["description"] for each in built_in_names()}
+        known = {each: parse_yaml(built_in_text(each), each)["description"] for each in scenario_names()}
         for each, description in known.items():
             typer.echo(f"{each:{max(map(len, known))}}  {description}")
         if added := ", ".join(f"{kind} {each}" for kind, each in plugin_names()):

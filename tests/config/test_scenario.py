@@ -11,7 +11,7 @@ from rich.console import Console
 
 from marketsched import Scenario, run
 from marketsched.agents import Truthful
-from marketsched.config.scenario_file import built_in_names, built_in_text, with_changes
+from marketsched.config.scenario_file import built_in_text, scenario_names, with_changes
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import InvalidParameterError, MissingDataError, TableValue, UnknownNameError
 from marketsched.mechanisms.randomness import checked_seed
@@ -92,7 +92,7 @@ def test_what_is_dumped_reads_back_unchanged(data):
     assert parse_yaml(dump_yaml(data), "x") == data
 
 
-MARKETS = tuple(name for name in built_in_names() if not name.startswith(("cluster-", "esdp-", "opm-")))
+MARKETS = tuple(name for name in scenario_names() if not name.startswith(("cluster-", "esdp-", "opm-")))
 
 
 @pytest.mark.parametrize("name", MARKETS)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import built_in_names, built_in_text
+from marketsched.config.scenario_file import built_in_text, scenario_names
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.cores.sections.policies import policy_choices
 from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 
-CLUSTERS = tuple(name for name in built_in_names() if Scenario.load(name).kind != "market")
+CLUSTERS = tuple(name for name in scenario_names() if Scenario.load(name).kind != "market")
 SMALL = {"name": "small", "cluster": {"slots": 40, "instance": {"kind": "published", "ports": 4, "instances": 6}}}
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import built_in_names, read_scenario
+from marketsched.config.scenario_file import read_scenario, scenario_names
 from marketsched.dashboard.session import scaled_jobs
 from marketsched.dashboard.settings import LIES, amount_of, apply, first_form, read_form
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -25,7 +25,7 @@ def test_an_untouched_form_is_the_scenario():
     assert same.owners.misreporting == 0.0
 
 
-@pytest.mark.parametrize("name", [n for n in built_in_names() if "cluster" not in read_scenario(n)[0]])
+@pytest.mark.parametrize("name", [n for n in scenario_names() if "cluster" not in read_scenario(n)[0]])
 def test_every_scenario_of_jobs_has_a_legal_first_form(name):
     scenario = Scenario.load(name)
     settings, faults = read_form(first_form(scenario, seed=0))

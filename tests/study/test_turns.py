@@ -1,5 +1,6 @@
 """Environments over markets: the libraries' own checks, the tables of a run, and what an action does."""
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -8,7 +9,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from marketsched import Scenario, contested_market, run
 from marketsched.agents import value_menu
-from marketsched.env import OBSERVED, MarketEnv, OwnerEnv, parallel_env
+from marketsched.env import OBSERVED, Bids, MarketEnv, OwnerEnv, OwnersVectorEnv, parallel_env
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 
 SMALL = {
@@ -34,6 +35,60 @@ def test_pettingzoo_accepts_the_market():
 
 def test_equal_seeds_give_equal_markets():
     parallel_seed_test(lambda: MarketEnv(contested_market("exponential", n_owners=4)), num_cycles=20)
+
+
+def test_gymnasium_accepts_continuous_bids_and_makes_the_environment_by_name():
+    source = contested_market("vcg", n_owners=3, capacity=1)
+    check_env(OwnerEnv(source, menu=Bids()), skip_render_check=True)
+    named = gymnasium.make("marketsched/Owner-v0", source=source, menu=Bids(2.0))
+    assert named.action_space.high.tolist() == [2.0]
+    with pytest.raises(InvalidParameterError, match=r"expected 0 \.\. 1\.5"):
+        env = OwnerEnv(source, menu=Bids())
+        env.reset(seed=0)
+        env.step(np.array([1.6], dtype=np.float32))
+
+
+def test_a_bid_of_one_is_the_truth_and_a_lower_one_is_what_is_paid():
+    source = contested_market("pay-as-bid", n_owners=1, capacity=1)
+    paid = {}
+    for factor in (0.5, 1.0):
+        env = OwnerEnv(source, menu=Bids())
+        env.reset(seed=1)
+        *_, info = env.step(np.array([factor], dtype=np.float32))
+        paid[factor] = info["paid"]
+        assert info["jobs_over"] == info["started"] == 1.0
+    assert paid[0.5] == pytest.approx(0.5 * paid[1.0]) and paid[1.0] > 0.0
+
+
+def test_infos_add_up_to_the_tables_of_the_run():
+    env = parallel_env(Scenario.from_dict(SMALL))
+    _, infos = env.reset(seed=3)
+    sums = dict.fromkeys(("jobs_over", "surplus", "paid", "started", "wait"), 0.0)
+    while env.agents:
+        *_, infos = env.step(dict.fromkeys(env.agents, env.menu.truth))
+        for info in infos.values():
+            sums = {name: x + info[name] for name, x in sums.items()}
+    jobs = env.result().jobs
+    waits = (jobs["start"] - jobs["arrival"]).dropna()
+    assert sums["jobs_over"] == len(jobs) and sums["started"] == len(waits) and sums["wait"] == waits.sum()
+    assert sums["paid"] == pytest.approx(jobs["payment"].sum())
+    assert sums["surplus"] == pytest.approx(jobs["utility"].sum())
+
+
+def test_owners_side_by_side_in_one_market_are_the_parallel_environment():
+    scenario = Scenario.from_dict(SMALL)
+    many, one = OwnersVectorEnv(scenario), parallel_env(scenario)
+    seen, _ = many.reset(seed=3)
+    others, _ = one.reset(seed=3)
+    assert all((seen[i] == others[owner]).all() for i, owner in enumerate(many.owners) if owner in others)
+    truth, total, steps = np.full(many.num_envs, many.menu.truth), np.zeros(many.num_envs), 0
+    ended = np.zeros(many.num_envs, dtype=bool)
+    while not ended.all():
+        seen, rewards, ended, _, _ = many.step(truth)
+        total, steps = total + rewards, steps + 1
+        assert seen in many.observation_space
+    assert dict(zip(many.owners, total.tolist(), strict=True)) == pytest.approx(truthful(one))
+    assert (seen[:, 0] == 1).any()  # the next market has begun
 
 
 def test_gymnasium_accepts_the_market_of_one_owner():

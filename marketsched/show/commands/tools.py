@@ -31,9 +31,9 @@ def known_mechanisms(begun: str) -> list[str]:
 
 def known_scenarios(begun: str) -> list[str]:
     """Return the built-in scenarios that a shell may complete ``begun`` to."""
-    from marketsched.config.scenario_file import built_in_names
+    from marketsched.config.scenario_file import scenario_names
 
-    return [name for name in built_in_names() if name.startswith(begun)]
+    return [name for name in scenario_names() if name.startswith(begun)]
 
 
 DataOption = Annotated[

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.learning import Menu
+from marketsched.agents.learning import Bids, Menu
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.market_run import MarketRun
+from marketsched.agents.owner_state import OwnerState
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.sow import StatementOfWork
@@ -42,22 +43,26 @@ OBSERVED = (
 )
 
 
+# jobs_over: how many left; surplus, paid: credits; started: how many ran; wait: rounds from arrival to start, summed.
+OUTCOME = ("jobs_over", "surplus", "paid", "started", "wait")
+
+
 class _Told:
     """The strategy of one job: reports as the action of the owner's turn says, and passes the utility on."""
 
     def __init__(self, market: OwnersTurns, job: Job) -> None:
         self._market, self._job = market, job
-        self._action: int | None = None
+        self._action: float | None = None
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report; a job that is submitted again keeps its action."""
         if self._action is None:
             self._action = self._market.action_of(self._job.owner)
-        return self._market.menu.strategies[self._action].report(truth, public)
+        return self._market.menu.strategy_of(self._action).report(truth, public)
 
-    def hear(self, utility: float) -> None:
-        """Pass on what the job has earned, credits; called once, when it leaves the market."""
-        self._market.job_over(self._job, utility)
+    def see(self, owner: OwnerState) -> None:
+        """Pass on what became of the job; called once, when it leaves the market."""
+        self._market.job_over(self._job, owner)
 
 
 class OwnersTurns:
@@ -69,7 +74,7 @@ class OwnersTurns:
         Fresh; it is used up. Owners that are not in ``owners`` report as it says.
     owners : collection of str
         Whose jobs are reported by actions.
-    menu : Menu
+    menu : Menu or Bids
         The actions.
 
     Attributes
@@ -78,9 +83,11 @@ class OwnersTurns:
         By owner the jobs that are born in the coming round; empty once the market is over.
     over : bool
         Whether all rounds are played.
+    outcomes : dict of str to dict
+        By owner, of its jobs that left during the last turn: figures as `OUTCOME` names them.
     """
 
-    def __init__(self, setup: MarketSetup, owners: Collection[str], menu: Menu) -> None:
+    def __init__(self, setup: MarketSetup, owners: Collection[str], menu: Menu | Bids) -> None:
         self.menu = menu
         own = {job.owner for job in setup.jobs}.intersection(owners)
         self._born: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
@@ -95,7 +102,8 @@ class OwnersTurns:
         self._past = np.zeros((len(own), 5))
         self._past[:, 0] = -1.0
         self._earned: dict[str, float] = {}
-        self._actions: Mapping[str, int] = {}
+        self.outcomes: dict[str, dict[str, float]] = {}
+        self._actions: Mapping[str, float] = {}
         others = setup.strategy_of
         self.market = MarketRun(
             replace(setup, strategy=lambda job: _Told(self, job) if job.owner in own else others(job))
@@ -115,7 +123,7 @@ class OwnersTurns:
         """Owners that still have a job to report or in the market, in order of their names."""
         return [] if self.over else sorted(owner for owner, left in self._left.items() if left)
 
-    def act(self, actions: Mapping[str, int]) -> dict[str, float]:
+    def act(self, actions: Mapping[str, float]) -> dict[str, float]:
         """Report the jobs that are due and play until others are, or to the end.
 
         Parameters
@@ -134,7 +142,7 @@ class OwnersTurns:
             If the market is over.
         """
         self._actions = actions
-        self._earned = {}
+        self._earned, self.outcomes = {}, {}
         self.market.step()
         self._play_on()
         return self._earned
@@ -143,15 +151,22 @@ class OwnersTurns:
         """Return the tables of all rounds that were played."""
         return self.market.result()
 
-    def action_of(self, owner: str) -> int:
+    def action_of(self, owner: str) -> float:
         """Return the action of this turn, and remember it."""
         action = self._actions.get(owner, self.menu.truth)
         self._past[self._place[owner], 0] = action
         return action
 
-    def job_over(self, job: Job, utility: float) -> None:
+    def job_over(self, job: Job, owner: OwnerState) -> None:
         """Take note of a job that has left the market."""
-        past = self._past[self._place[job.owner]]
+        utility, past = owner.utility, self._past[self._place[job.owner]]
+        came = self.outcomes.setdefault(job.owner, dict.fromkeys(OUTCOME, 0.0))
+        came["jobs_over"] += 1.0
+        came["surplus"] += utility
+        came["paid"] += owner.payment
+        if owner.start is not None and job.arrival is not None:
+            came["started"] += 1.0
+            came["wait"] += float(owner.start - job.arrival)
         past[1] = utility
         past[2:] += utility, 1.0, utility != 0.0
         self._left[job.owner] -= 1
@@ -180,7 +195,7 @@ class OwnersTurns:
         places = [self._place[owner] for owner in owners]
         action, last, total, gone, paying = self._past[places].T
         jobs = self._jobs[places]
-        past = (action / max(1, len(self.menu) - 1), last / self._unit, total / np.maximum(1.0, gone) / self._unit)
+        past = (self.menu.share(action), last / self._unit, total / np.maximum(1.0, gone) / self._unit)
         seen[:, -5:] = np.stack((*past, gone / jobs, paying / jobs), axis=1)
         return np.clip(seen, -1.0, 1.0).astype(np.float32)
 
@@ -202,6 +217,13 @@ class OwnersTurns:
             (arrival - now) / public.max_delay,
             until / public.max_delay,
         ]
+
+    def price(self) -> float:
+        """Return the public price of a node in the next round, credits; 0 where there is none, or no next round."""
+        if self.market.round >= self.public.horizon:
+            return 0.0
+        found = self.market.mechanism.slot_prices(self.market.round + 1, 1)
+        return 0.0 if found is None else float(np.asarray(found)[0])
 
     def prices(self) -> NDArray[np.float64]:
         """Return the public prices of a node-round ahead, each a mean over S / 8 rounds; zeros where there are none."""

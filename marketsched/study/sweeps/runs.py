@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import built_in_names, read_scenario, with_changes
+from marketsched.config.scenario_file import read_scenario, scenario_names, with_changes
 from marketsched.config.strict_yaml import Strict, dump_yaml, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Whole
@@ -338,7 +338,7 @@ def runs_from(listed: Sequence[Any]) -> list[SweepRun]:
 def _read(name: str, folder: Path, source: str) -> tuple[Any, str]:
     """Return the content of a scenario that a sweep names; a file is looked for beside the sweep."""
     with placed(source=source):
-        content, called = read_scenario(name if name in built_in_names() else str(folder / name))
+        content, called = read_scenario(name if name in scenario_names() else str(folder / name))
     return content, f"{source}: {called}"
 
 

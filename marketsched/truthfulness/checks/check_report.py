@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -37,7 +38,7 @@ class CheckResult:
     seen: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CheckReport:
     """All checks of one mechanism.
 
@@ -47,9 +48,17 @@ class CheckReport:
     >>> report = CheckReport(results)
     >>> report["capacity is held"].outcome, [result.name for result in report.failed]
     ('passed', ['truthful'])
+    >>> report
+    CheckReport(1 passed, 1 failed; truthful: owner 2 gains 4)
     """
 
     results: tuple[CheckResult, ...] = field(repr=False)
+
+    def __repr__(self) -> str:
+        counts = Counter(result.outcome for result in self.results)
+        said = ", ".join(f"{number} {outcome}" for outcome, number in counts.items()) or "no checks"
+        failed = "".join(f"; {result.name}: {result.detail}" for result in self.failed)
+        return f"CheckReport({said}{failed})"
 
     def __getitem__(self, name: str) -> CheckResult:
         """Return the result of one check; KeyError: there is none of this name."""
