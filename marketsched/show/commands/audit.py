@@ -53,7 +53,7 @@ audit_app = typer.Typer(
     "lies",
     no_args_is_help=True,
     cls=first_page("mechanism", "owners", "confidence", "budget", "plays", "seed", "out", "changes"),
-    epilog="\b\nTry: marketsched audit synthetic-pipelines\nAlso: marketsched audit conduct, audit finite, audit published",
+    epilog="\b\nTry: marketsched audit synthetic-pipelines\nAlso: audit conduct, audit finite, audit published",
 )
 def audit(
     scenario: ScenarioArgument,
