@@ -97,7 +97,7 @@ class Bids:
     ScaleValue(f=0.5)
     """
 
-    highest: float = 1.5
+    highest: float = 1.0
     truth = 1.0
 
     def __post_init__(self) -> None:

@@ -81,8 +81,7 @@ def test_every_command_of_the_next_steps_is_there():
         (["run", "empty.yaml"], "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"),
         (
             ["run", "table.csv"],
-            "expected a log: swf, csv, philly, google-jobs, google-demand, google-tasks, openb-pods, spot-gpu; see "
-            "docs/logs.md",
+            "expected --columns submit_s=COLUMN,run_s=COLUMN,processors=COLUMN, each one of a, b",
         ),
         (["run", "saturated"], "--data DIR, or set MARKETSCHED_DATA; `marketsched traces` lists them"),
         (["sweep", "synthetic-pipelines"], "no such file: expected a YAML file that names a scenario and what to vary"),
