@@ -39,7 +39,7 @@ from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.play.running import versions
 from marketsched.results.result import Result
-from marketsched.study.hard.annealing import Plan, Progress, Search, Stopped
+from marketsched.study.hard.annealing import Progress, Search, SearchLength, Stopped
 from marketsched.study.hard.birth_sequences import BirthSequence, InstanceLimits, entries, sketched
 from marketsched.study.hard.instance_trial import Trial
 from marketsched.study.hard.sequence_changes import Changes
@@ -195,7 +195,7 @@ def search_hard_instance(
     (True, True, 'jobs')
     """
     base, limits, choice = _read(scenario_or_limits, mechanism)
-    plan = Plan(
+    plan = SearchLength(
         steps,
         restarts,
         math.inf if seconds is None else seconds,

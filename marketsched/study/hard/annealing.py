@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]  # instances evaluated, evaluations in all
 Stopped = Literal["steps", "seconds", "interrupt"]
 
 
-class Plan(NamedTuple):
+class SearchLength(NamedTuple):
     """How long to search."""
 
     steps: int
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 class Search:
     """The annealing runs of one search."""
 
-    def __init__(self, trial: Trial, changes: Changes, plan: Plan, progress: Progress | None) -> None:
+    def __init__(self, trial: Trial, changes: Changes, plan: SearchLength, progress: Progress | None) -> None:
         self.trial, self.plan = trial, plan
         self.first: BirthSequence | None = None
         self.finalists: dict[BirthSequence, float] = {}  # the best of each restart, and its score

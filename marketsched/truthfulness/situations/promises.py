@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.mechanism import Mechanism, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
 
 
-def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> str:
+def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> Truthful:
     """Return what a mechanism promises to a job: one of "ex post", "in expectation", "up to regret", "none".
 
     Parameters
@@ -16,4 +16,4 @@ def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> str:
     truth : StatementOfWork
         The true statement of the job.
     """
-    return str(getattr(mechanism, "truthful" if truth.revealed else "truthful_hidden", "none"))
+    return mechanism.truthful if truth.revealed else mechanism.truthful_hidden

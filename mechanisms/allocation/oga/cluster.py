@@ -30,10 +30,9 @@ from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes,
 from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, legal
+from marketsched.mechanisms.legal import LARGEST, Count, legal
 
-LARGEST = 1e100  # requirement or capacity, so that no sum or square overflows
-ALPHAS = (1e-50, 1e50)  # legal, for the same reason
+ALPHAS = (1e-50, 1e50)  # legal, so that no sum or square overflows; so are requirements and capacities up to LARGEST
 TOLERANCE = 1e-9  # an allocation may leave Y by this share of the bound it leaves, or of 1 if that is more
 
 
