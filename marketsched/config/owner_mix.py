@@ -34,7 +34,6 @@ class _LieChoice(Strict):
     kind: str
 
     def strategy(self) -> Misreport:
-        """Return the lie."""
         return KINDS[self.kind].read(self.model_dump(exclude={"kind"}))
 
     def __reduce__(self) -> tuple[Any, ...]:

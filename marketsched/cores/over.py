@@ -102,8 +102,8 @@ def compare_over(
         "seconds": round(time.perf_counter() - began, 3),
     }
     meta["complete"] = complete
-    runs_table = _below_each_other([(value, each.runs) for value, each in found])
-    summary = _below_each_other([(value, each.summary) for value, each in found])
+    runs_table = _with_values([(value, each.runs) for value, each in found])
+    summary = _with_values([(value, each.summary) for value, each in found])
     return Result("over", {"runs": runs_table}, summary, meta, {"scenario.yaml": base.to_yaml()})
 
 
@@ -114,8 +114,8 @@ def _told(progress: Progress | None, done: int, total: int, text: str) -> Progre
     return lambda step, steps, what: progress(done * steps + step, total * steps, f"{text}: {what}")
 
 
-def _below_each_other(tables: Sequence[tuple[Any, pd.DataFrame]]) -> pd.DataFrame:
-    """Return one table with the values in the first column, of one kind: numbers, or else text."""
+def _with_values(tables: Sequence[tuple[Any, pd.DataFrame]]) -> pd.DataFrame:
+    """Return the tables below each other, the values in the first column: numbers, or else text."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in tables)
     parts = [table.assign(value=value if numbers else str(value)) for value, table in tables]
     table = pd.concat(parts, ignore_index=True)

@@ -223,7 +223,7 @@ def whole_file(target: Path) -> Iterator[Path]:
         with _naming(target, partial):
             yield partial
             partial.chmod(0o666 & ~_umask())
-            _sync(partial)
+            to_disk(partial)
             partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -244,7 +244,7 @@ def _move_into_place(partial: Path, target: Path, nursery: Path) -> None:
         if aside is not None:
             os.replace(aside, target)
         raise
-    _sync(target.parent)
+    to_disk(target.parent)
     if aside is not None:
         for name in old:
             (aside / name).unlink()
@@ -265,7 +265,8 @@ def _umask() -> int:
     return mask
 
 
-def _sync(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -275,8 +276,8 @@ def _sync(path: Path) -> None:
 
 def _sync_tree(folder: Path) -> None:
     for path in folder.iterdir():
-        _sync(path)
-    _sync(folder)
+        to_disk(path)
+    to_disk(folder)
 
 
 def write_table(table: pd.DataFrame, path: Path, about: Mapping[str, Any]) -> None:

@@ -203,7 +203,13 @@ def pairs_table(title: str, pairs: Iterable[tuple[str, Any]]) -> ShownTable:
 
 
 def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    """Return the leaves of nested mappings, with dots between levels."""
+    """Return the leaves of nested mappings, with dots between levels.
+
+    Examples
+    --------
+    >>> flat({"welfare": 4.0, "bounds": {"dual": 5.0}})
+    [('welfare', 4.0), ('bounds.dual', 5.0)]
+    """
     leaves: list[tuple[str, Any]] = []
     for key, value in data.items():
         leaves += flat(value, f"{above}{key}.") if isinstance(value, Mapping) else [(f"{above}{key}", value)]

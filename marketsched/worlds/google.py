@@ -67,7 +67,6 @@ class GoogleParameters(PredictionRule):
     longest_run_seconds: Positive = 14_400.0
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         PredictionRule.__post_init__(self)
         legal = f"expected at least max_concurrency = {self.max_concurrency}"
         require(self.capacity >= self.max_concurrency, f"capacity = {self.capacity!r}: {legal}")

@@ -95,7 +95,6 @@ class PredictionRule:
     max_points: Count = 600
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
         if self.min_gaps > self.history:
             raise InvalidParameterError(f"min_gaps = {self.min_gaps}: expected at most history = {self.history}")

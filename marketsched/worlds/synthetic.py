@@ -85,7 +85,6 @@ class SyntheticParameters:
     round_seconds: Positive = 300.0
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
 
     def build(self, rng: Rng) -> Workload:

@@ -14,11 +14,12 @@ import pytest
 import marketsched
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.errors import SweepError
+from marketsched.results.views import flat
 from marketsched.study.fingerprint import difference, fingerprint, source_digest
 from marketsched.study.sweeps import folder as sweep_folder
 from marketsched.study.sweeps import records as sweep_records
 from marketsched.study.sweeps.folder import check_sweep_target, open_folder
-from marketsched.study.sweeps.records import flat, perform
+from marketsched.study.sweeps.records import perform
 from marketsched.study.sweeps.runs import runs_from
 from marketsched.study.sweeps.sweeping import _Work
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
@@ -54,8 +55,8 @@ def test_the_table_holds_what_each_run_alone_gives(here):
             {**ONE_JOB, "mechanism": {**ONE_JOB["mechanism"], "epsilon": row["mechanism.epsilon"]}}, row["seed"]
         )
         expected = {name: value for name, value in alone.summary.items() if name not in ("name", "meta")}
-        figures = {name: row[name] for name in flat(expected)}
-        assert figures == flat(expected)
+        figures = {name: row[name] for name in dict(flat(expected))}
+        assert figures == dict(flat(expected))
     assert names(here / "out") == WHOLE
 
 

@@ -1,46 +1,49 @@
-"""Print a digest of all tables of every built-in scenario, seed by seed: two versions that decide alike print alike.
+"""Print a digest of every column of every built-in scenario's tables, seed by seed, to hold two versions together.
 
-    python tests/support/same_runs.py --seeds 5 [--data DIR] [SCENARIO ...]
+    python tests/support/same_runs.py [--seeds 0,1,2,3,4] [--data DIR] [SCENARIO ...] > now.txt
+    comm -23 <(sort before.txt) <(sort now.txt)
 
-Times are left out. Run it with the ``PYTHONPATH`` of either version (`make links` makes such a tree) and compare.
+prints what the earlier version found and this one does not: nothing, if both decide alike. New columns do not count,
+and times are left out. `make links` makes the tree that a version's ``PYTHONPATH`` names.
 """
 
 import argparse
 import hashlib
+from collections.abc import Iterator
 
 import marketsched
 from marketsched.config.scenario_file import built_in_names
+from marketsched.mechanisms.errors import MarketschedError
 
 
-def digest(scenario: str, seed: int, data: str | None) -> str:
-    """Return a digest of the tables and the summary of one run, or the name of its error."""
+def found(scenario: str, seed: int, data: str | None) -> Iterator[tuple[str, str]]:
+    """Yield what one run has found: each figure of the summary, each column of a table; or the name of its error."""
     try:
         result = marketsched.run(scenario, seed, data=data)
-    except marketsched.mechanisms.MarketschedError as error:
-        return type(error).__name__
-    whole = hashlib.sha256()
+    except MarketschedError as error:
+        yield "error", type(error).__name__
+        return
     tables = dict(result.tables)
-    if hasattr(result.summary, "to_csv"):
+    if hasattr(result.summary, "columns"):
         tables["summary"] = result.summary
     else:
-        whole.update(repr(result.summary).encode())
-    for name in sorted(tables):
-        frame = tables[name]
-        timed = [column for column in frame.columns if "seconds" in str(column)]
-        whole.update(name.encode() + frame.drop(columns=timed).to_csv().encode())
-    return whole.hexdigest()[:20]
+        yield from ((f"summary.{name}", repr(value)) for name, value in result.summary.items())
+    for name, table in tables.items():
+        yield from ((f"{name}.{column}", repr(table[column].tolist())) for column in table.columns)
 
 
 def main() -> None:
-    """Print one line for each scenario and seed."""
+    """Print one line for each figure and column."""
     parser = argparse.ArgumentParser()
     parser.add_argument("scenarios", nargs="*")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--data")
     asked = parser.parse_args()
-    for scenario in asked.scenarios or built_in_names():
-        for seed in range(asked.seeds):
-            print(scenario, seed, digest(scenario, seed, asked.data), flush=True)
+    for seed in map(int, asked.seeds.split(",")):
+        for scenario in asked.scenarios or built_in_names():
+            for what, text in found(scenario, seed, asked.data):
+                if "seconds" not in what:
+                    print(scenario, seed, what, hashlib.sha256(text.encode()).hexdigest()[:16], flush=True)
 
 
 if __name__ == "__main__":

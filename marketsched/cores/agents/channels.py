@@ -188,7 +188,6 @@ class _NoOracle:
     """Nobody asks for the best selection here."""
 
     def value(self, arrivals: NDArray[np.bool_]) -> float:
-        """Return 0."""
         return 0.0
 
 
@@ -198,7 +197,6 @@ class _SeenEnvironment(ChannelEnvironment):
     came: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
 
     def play(self, decision: object) -> SlotOutcome:
-        """Play the slot."""
         came = self._arrivals()
         outcome = super().play(decision)
         self.came = came

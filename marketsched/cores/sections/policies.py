@@ -50,7 +50,6 @@ class OgaSchedPolicy:
     threads: Count = 1
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
         if self.step == "theory" and self.decay != 1.0:
             raise InvalidParameterError(f"decay = {self.decay!r}: expected 1 with step = 'theory', or a step to shrink")
@@ -77,7 +76,6 @@ class GangOgaPolicy:
     geometry: Literal["euclidean", "entropy"] = "euclidean"
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
 
     def build(self, cluster: GangCluster | None, horizon: int) -> GangOga:
@@ -108,7 +106,6 @@ class OpmPolicy:
     threads: Count = 1
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
 
     def build(

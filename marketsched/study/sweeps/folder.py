@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.results.output import INCOMPLETE, META, PARTIAL, plain
+from marketsched.results.output import INCOMPLETE, META, PARTIAL, plain, to_disk
 from marketsched.study.fingerprint import difference, fingerprint
 from marketsched.study.sweeps.records import is_record
 
@@ -155,9 +155,9 @@ class SweepFolder:
         partial = self._partial / target.stem
         try:
             fill(partial)
-            _flush(partial)
+            to_disk(partial)
             os.replace(partial, target)
-            _flush(target.parent)
+            to_disk(target.parent)
         except OSError as error:
             raise SweepError(f"{target}: {error.strerror or error}: finished runs are kept") from None
 
@@ -215,14 +215,6 @@ def _lock(lock: int, path: Path) -> None:
         os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
     except OSError as error:
         raise SweepError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def kept(record: Mapping[str, Any]) -> Kept:

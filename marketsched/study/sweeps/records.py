@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marketsched.play.workers import one_thread
+from marketsched.results.views import flat
 from marketsched.study.fingerprint import difference, fingerprint
 
 DONE, FAILED, REFUSED = "done", "failed", "refused"
@@ -98,8 +99,8 @@ def _rows(task: Task) -> list[dict[str, Any]]:
     scenario = Scenario.from_dict(json.loads(task.scenario))
     found = run(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)
     if scenario.kind != "market":
-        return [flat(row) for row in found.records()]
-    return [flat({name: value for name, value in found.summary.items() if name not in ("name", "meta")})]
+        return [_figures(row) for row in found.records()]
+    return [_figures({name: value for name, value in found.summary.items() if name not in ("name", "meta")})]
 
 
 def _data_folder(task: Task) -> str | None:
@@ -107,21 +108,9 @@ def _data_folder(task: Task) -> str | None:
     return task.data or os.environ.get("MARKETSCHED_DATA") or task.data_here
 
 
-def flat(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return ``data`` with tables inside it opened: keys are joined by dots.
-
-    Examples
-    --------
-    >>> flat({"welfare": 4.0, "bounds": {"dual": 5.0}})
-    {'welfare': 4.0, 'bounds.dual': 5.0}
-    """
-    found: dict[str, Any] = {}
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{above}{key}.")
-        else:
-            found[f"{above}{key}"] = _value(value)
-    return found
+def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the leaves of ``data`` by their dotted names, as JSON knows them."""
+    return {name: _value(value) for name, value in flat(data)}
 
 
 def _value(value: Any) -> Any:

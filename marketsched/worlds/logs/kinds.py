@@ -60,7 +60,6 @@ class LogFile:
     rule: Annotated[Any, Maybe(AnyRule())] = None
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
         if not self.path and not self.trace:
             raise InvalidParameterError(place="path", value=self.path, legal="the file of a log")

@@ -81,7 +81,6 @@ class LogRule:
     history: Annotated[int, Whole(1, 1000)] = 10
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
 
     def length_for(self, runs: pd.DataFrame) -> float:
