@@ -23,7 +23,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
-from marketsched.play.running import Progress, versions
+from marketsched.play.running import Progress
+from marketsched.play.versions import versions
 from marketsched.play.workers import run_in_processes
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from marketsched.agents.market_run import MarketRun
 from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import FlatPrices, paired_differences
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
@@ -152,8 +153,6 @@ class _World:
 
     def result(self, setup: MarketSetup) -> RunResult:
         """Play a setup to its end."""
-        from marketsched.agents.market_run import MarketRun
-
         return MarketRun(setup, lookahead=0).run()
 
     def _rng(self) -> np.random.Generator:

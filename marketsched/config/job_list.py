@@ -16,6 +16,7 @@ from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidReportError, placed
 from marketsched.mechanisms.legal import Count, Maybe, Positive, Whole
 from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
+from marketsched.worlds.workload import Workload
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.statement_law import StatementLaw
@@ -129,8 +130,6 @@ class ListedMarket(WorkloadSection):
         notes: Mapping[str, str | int | float] | None = None,
     ) -> Workload:
         """Return the workload of these jobs, which are in order of submission."""
-        from marketsched.worlds.workload import Workload
-
         return Workload(
             self.kind,
             tuple(jobs),

@@ -8,6 +8,7 @@ from typing import Any
 
 from marketsched.config.configuration import ExponentialPrices, MonteCarlo
 from marketsched.config.mechanism_choice import MechanismChoice
+from marketsched.mechanisms.posted.guarantees import guarantees, price_ends, relaxed_ratio, smallest_supply
 from marketsched.mechanisms.registry import canonical
 
 SIZES = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay")
@@ -45,8 +46,6 @@ def promised_ratio(choice: MechanismChoice, sizes: object, *, certain: bool) -> 
     """
     if canonical("mechanism", choice.name) not in POSTED or not isinstance(choice.pricing, ExponentialPrices):
         return Promise(None, False, "no theorem bounds the ratio of this mechanism on single instances")
-    from marketsched.mechanisms.posted.guarantees import price_ends
-
     own = {name: getattr(choice, name) for name in SIZES}
     market = {name: getattr(sizes, name) if size is None else size for name, size in own.items()}
     pricing, (c, d, v) = choice.pricing, (market[name] for name in SIZES[1:4])
@@ -67,8 +66,6 @@ def promised_ratio(choice: MechanismChoice, sizes: object, *, certain: bool) -> 
 
 def _certain(epsilon: float, capacity: int, width: int, low: float, high: float) -> tuple[float, list[str]]:
     """Return alpha of Theorem 5.1 for a market, and which of its conditions fail."""
-    from marketsched.mechanisms.posted.guarantees import relaxed_ratio, smallest_supply
-
     supply, needed, faults = (1 - epsilon) * capacity, smallest_supply(width, low, high), []
     if epsilon < 0:
         faults.append(f"epsilon = {epsilon:g} overbooks: Theorem 5.1 needs at least 0")
@@ -81,8 +78,6 @@ def _uncertain(
     choice: MechanismChoice, market: dict[str, Any], low: float, high: float
 ) -> tuple[float | None, list[str]]:
     """Return the ratio of Theorem 4.1, and which of its conditions fail."""
-    from marketsched.mechanisms.posted.guarantees import guarantees
-
     if not 0 < choice.epsilon <= 0.4:
         return None, [f"epsilon = {choice.epsilon:g}: Theorem 4.1 needs a number in (0, 0.4]"]
     oracle, faults = choice.oracle, []

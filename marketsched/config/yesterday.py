@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marketsched.agents.lies import PublicInformation
 from marketsched.config.sections import read_workload
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
@@ -119,8 +120,6 @@ def _played_again(played: Any, rng: np.random.Generator, data: Source) -> tuple[
     past: Workload = played.workload.build(streams[0], data)
     if not played.owners.misreporting:
         return past, lambda job: job.truth
-    from marketsched.agents.lies import PublicInformation
-
     strategy = played.owners.strategies(sorted({job.owner for job in past.jobs}), streams[2])
     sizes = _limits(played.mechanism, past)
     public = PublicInformation(**{name: getattr(sizes, name) for name in SIZES})

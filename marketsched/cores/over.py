@@ -14,7 +14,8 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.play.running import Progress, versions
+from marketsched.play.running import Progress
+from marketsched.play.versions import versions
 from marketsched.results.result import Result
 
 

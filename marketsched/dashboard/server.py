@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from marketsched.config.scenario import Scenario
+from marketsched.dashboard.session import Session
+from marketsched.dashboard.settings import first_form, read_form
 from marketsched.mechanisms.errors import InvalidParameterError
 
 HOST = "127.0.0.1"
@@ -157,9 +159,6 @@ class DashboardServer:
 
 def _check_playable(scenario: Scenario, seed: int, data: Path | None) -> None:
     """Build the scenario's market once."""
-    from marketsched.dashboard.session import Session
-    from marketsched.dashboard.settings import first_form, read_form
-
     settings, faults = read_form(first_form(scenario, seed))
     if settings is None:
         control, fault = next(iter(faults.items()))

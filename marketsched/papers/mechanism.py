@@ -9,6 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from marketsched.comparisons.comparing import compare
+from marketsched.mechanisms.posted.guarantees import failure_tail, overload_probability, sample_size
 from marketsched.papers.claims import CONFIDENCE, CheckedClaim, Claim, exact_row, interval_row, mean_row
 from marketsched.papers.markets import (
     HORIZON,
@@ -20,6 +22,8 @@ from marketsched.papers.markets import (
     toy_values,
 )
 from marketsched.papers.runs import Bench, Found, Line, Panel, experiment
+from marketsched.truthfulness.audit import audit
+from marketsched.truthfulness.searches.betting import mean_interval
 
 OWNERS = 10
 
@@ -29,8 +33,6 @@ OWNERS = 10
 )
 def _truthfulness(bench: Bench) -> Found:
     """Certificates and a search for lies, under posted prices and under pay-as-bid."""
-    from marketsched.truthfulness.audit import audit
-
     owners, plays = (100, 40_000) if bench.full else (OWNERS, 2000)
     names, tables = ("exponential:epsilon=0.1", "pay-as-bid"), []
     for seed in range(bench.first, bench.first + bench.runs):
@@ -67,8 +69,6 @@ def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> CheckedC
 )
 def _ratio(bench: Bench) -> Found:
     """E[OPT] / E[welfare] against what the theorems allow."""
-    from marketsched.comparisons.comparing import compare
-
     rows: list[CheckedClaim] = []
     tables = []
     cases = (
@@ -111,8 +111,6 @@ def _ratio(bench: Bench) -> Found:
 )
 def _lemma_43(bench: Bench) -> Found:
     """How often a submission meets a failure probability above delta, against (17)."""
-    from marketsched.mechanisms.posted.guarantees import failure_tail, overload_probability
-
     capacity, delay, delta = (400, 20, 0.05) if bench.full else (100, 10, 0.2)
     rows: list[CheckedClaim] = []
     tables, lines = [], []
@@ -143,8 +141,6 @@ def _lemma_43(bench: Bench) -> Found:
 
 def _share_row(claim: Claim, shares: NDArray[np.float64]) -> CheckedClaim:
     """Return the row of a mean share; its interval holds for rare events, too, which Student's does not."""
-    from marketsched.truthfulness.searches.betting import mean_interval
-
     low, high = mean_interval(shares, 0.0, 1.0, CONFIDENCE)
     return interval_row(claim, float(shares.mean()), low, high, shares.size)
 
@@ -152,8 +148,6 @@ def _share_row(claim: Claim, shares: NDArray[np.float64]) -> CheckedClaim:
 @experiment("mechanism-sampling", "mechanism paper, Lemma F.1", "estimates of failure probabilities, against (28)")
 def _sampling(bench: Bench) -> Found:
     """Whether sampled failure probabilities are within gamma as often as (28) says."""
-    from marketsched.mechanisms.posted.guarantees import sample_size
-
     eta, markets = 0.1, 40 if bench.full else 10
     rows: list[CheckedClaim] = []
     points = []
@@ -176,8 +170,6 @@ def _sampling(bench: Bench) -> Found:
 @experiment("mechanism-toy", "mechanism paper, Section 1.1", "reservations against statements of work")
 def _toy(bench: Bench) -> Found:
     """The introduction's job: reservations, or a statement of work."""
-    from marketsched.comparisons.comparing import compare
-
     rounds = 8
     probability, value = toy_values(rounds)
     by_blocks = best_reservations(probability, value)

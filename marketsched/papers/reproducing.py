@@ -18,6 +18,7 @@ from marketsched.papers.experiments import experiment_of
 from marketsched.papers.folder import kept, write_overview
 from marketsched.papers.runs import SEEDS, Bench, Experiment, lines_table
 from marketsched.play.workers import run_in_processes
+from marketsched.results.output import check_target
 from marketsched.results.result import Result
 from marketsched.study.fingerprint import fingerprint
 
@@ -86,8 +87,6 @@ def reproduce(
     asked = _asked(chosen, full, runs, slots, seed)
     n_runs = asked["runs"]
     if out is not None:
-        from marketsched.results.output import check_target
-
         check_target(Path(out), force=force)
     used = Bench(full, n_runs, asked["seed"], asked["slots"], data) if bench is None else bench
     used.runs = n_runs

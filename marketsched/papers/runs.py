@@ -13,6 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.comparisons.comparing import compare
+from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.papers.claims import CheckedClaim, Claim, ratio_row
 from marketsched.results.paired_statistics import spread
 
@@ -135,10 +138,6 @@ class Bench:
         slots : int
             To be played.
         """
-        from marketsched.comparisons.comparing import compare
-        from marketsched.config.scenario import Scenario
-        from marketsched.config.scenario_file import read_scenario, with_changes
-
         key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])
         if key not in self.made:
             content, source = read_scenario(scenario)

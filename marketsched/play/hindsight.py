@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
+from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.relaxed_lp import hindsight_optimum, realised_bound
+from marketsched.relaxed_lp.duality import STEPS, dual_bound
 
 if TYPE_CHECKING:
     from marketsched.agents.market_run import MarketRun
@@ -58,9 +62,6 @@ def optimum_bracket(jobs: RealisedJobs, capacity: int, *, seconds: float, start_
     start_prices : array_like of float, shape (horizon,), optional
         Where the dual bound may start, too.
     """
-    from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
-    from marketsched.relaxed_lp import dual_bound, hindsight_optimum, realised_bound
-
     horizon = jobs.horizon
     low = max(
         best_first_come(jobs, capacity, horizon).welfare, first_come_welfare(jobs, capacity, horizon, 0.0).welfare
@@ -96,9 +97,6 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
 
     ``bounds`` holds the dual bound and the certificate, ``first_come`` what first-come-first-served earns.
     """
-    from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
-    from marketsched.relaxed_lp.duality import STEPS, dual_bound
-
     setup = market.setup
     jobs = realised(setup)
     prices = _final_prices(market)
@@ -170,8 +168,6 @@ def load_asked(setup: MarketSetup) -> float:
 
 def proven(setup: MarketSetup) -> str:
     """Say which promises the theorems make for a market like this one."""
-    from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
-
     if not isinstance(setup.mechanism, PostedPriceMechanism):
         return "no theorem of the posted-price mechanism applies to this mechanism"
     if all(job.truth.revealed for job in setup.jobs):

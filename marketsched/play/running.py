@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
+from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
+from marketsched.play.versions import versions
+from marketsched.results.market_kind import prices_table
 from marketsched.results.result import Result
 from marketsched.results.tables import Tables
-
-PACKAGES = ("marketsched", "numpy", "numba", "scipy", "pandas", "pyarrow", "Mesa", "pydantic")
 
 Progress = Callable[[int, int, str], None]  # steps done, steps in all, what comes now
 
@@ -103,10 +103,6 @@ def run(
 def _run_market(
     scenario: Scenario, seed: int, data: str | PathLike[str] | None, progress: Progress | None, keep_interrupted: bool
 ) -> Result:
-    from marketsched.agents.market_run import MarketRun
-    from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
-    from marketsched.results.market_kind import prices_table
-
     clock = _Stopwatch()
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     tell = progress or (lambda done, total, what: None)
@@ -153,17 +149,6 @@ def _run_market(
     tables: dict[str, Any] = {"events": result.event_rows, "jobs": result.job_rows, "rounds": result.rounds}
     tables |= prices_table(result.price_surface)
     return Result("market", Tables(tables), summary, meta, {"scenario.yaml": scenario.to_yaml()})
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a result may depend on."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name.lower()] = version(name)
-        except PackageNotFoundError:  # run from a source tree that was never installed
-            found[name.lower()] = "unknown"
-    return found
 
 
 class _Stopwatch:

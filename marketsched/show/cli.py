@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from marketsched.mechanisms.errors import MarketschedError
-from marketsched.mechanisms.registry import get, names
+from marketsched.mechanisms.errors import MarketschedError, MissingDataError
+from marketsched.mechanisms.registry import get, names, plugin_names
 from marketsched.show.commands.audit import audit_app
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.learn import learn
@@ -177,7 +177,6 @@ def scenarios(
     with one_line_errors():
         from marketsched.config.scenario_file import built_in_text, scenario_names
         from marketsched.config.strict_yaml import parse_yaml
-        from marketsched.mechanisms.registry import plugin_names
 
         if name is not None:
             typer.echo(built_in_text(name), nl=False)
@@ -222,7 +221,6 @@ def traces(context: typer.Context, data: DataOption = None) -> None:
 def _list_traces(data: DataOption = None) -> None:
     """List the known traces, and which of them are there."""
     with one_line_errors():
-        from marketsched.mechanisms.errors import MissingDataError
         from marketsched.worlds.traces import data_folder
         from marketsched.worlds.traces.catalogue import known_traces
 
@@ -242,7 +240,6 @@ def _verify_traces(
 ) -> None:
     """Compare trace files with their published statistics; exit status 1 if any differs."""
     with one_line_errors():
-        from marketsched.mechanisms.errors import MissingDataError
         from marketsched.worlds.traces import TRACES, data_folder, get_trace, verify
 
         folder = data_folder(data)

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from marketsched.play.running import versions
+from marketsched.play.versions import versions
 
 MORE_PACKAGES = ("cvxpy", "highspy", "clarabel")  # solvers, beside what `versions` names
 ROOMS = ("marketsched", "marketsched.agents", "marketsched.mechanisms", "marketsched.relaxed_lp")

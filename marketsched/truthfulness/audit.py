@@ -30,7 +30,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.play.running import versions
+from marketsched.play.versions import versions
 from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.at_hand import pooled_over_worlds, screened_at_hand
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from marketsched.config.scenario import Scenario
 from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.audit.searching import Progress, ScoredLie, World, search_core_lies
 from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.play.running import versions
+from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import Estimate
 from marketsched.results.result import Result
 
@@ -159,8 +160,6 @@ def audit_cores(
     MissingDataError, TraceError
         If the scenario needs a trace that is not there or damaged.
     """
-    from marketsched.config.scenario import Scenario
-
     base = Scenario.of(scenario, kind="cluster")
     choices = base.cluster.choices(policies)
     world = base.cluster.world(seed, data=data)

@@ -18,6 +18,7 @@ import pandas as pd
 
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
+from marketsched.mechanisms.allocation.esdp.schedules import scale_of
 from marketsched.mechanisms.allocation.slot_loop import Policy, play_slots
 from marketsched.papers.claims import CheckedClaim, Claim, ClaimKind, mean_row, ratio_row
 from marketsched.papers.runs import (
@@ -163,8 +164,6 @@ def _timed(seed: int, change: dict[str, Any], slots: int) -> dict[str, float]:
     policy: Any = world.policy(choice, slots)
     timed = Timed(policy)
     play_slots(timed, world.environment(), slots)
-    from marketsched.mechanisms.allocation.esdp.schedules import scale_of
-
     _, budgets = scale_of(policy.slack((slots + 1) // 2), policy.largest)  # of a slot in the middle
     return {
         "microseconds": timed.microseconds,

@@ -18,6 +18,7 @@ from marketsched.papers.runs import (
     experiment,
     key_panel,
     leads,
+    mean_line,
     stacked,
     totals,
 )
@@ -175,6 +176,4 @@ def _figure_3(bench: Bench) -> Found:
 
 def _mean_lines(label: str, steps: tuple[float, ...], values: dict[str, Array]) -> Line:
     """Return means against the step."""
-    from marketsched.papers.runs import mean_line
-
     return mean_line(label, steps, list(values.values()))

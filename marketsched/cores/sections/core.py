@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from marketsched.config.strict_yaml import Strict
+from marketsched.cores import worlds
 from marketsched.cores.sections.labels import CoreLabels
 from marketsched.cores.sections.policies import PolicyChoice, policy_choices
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
-
-if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import CoreWorld
 
 Data = str | PathLike[str] | None
 PARTS = ("instance", "arrivals", "machines", "jobs")  # which have a kind
@@ -39,7 +37,7 @@ class ClusterCore(Strict):
         """Return the policies that ``tokens`` name (None: those of the scenario); see `policy_choices`."""
         return policy_choices(self.policies if tokens is None else tokens, self.core)
 
-    def world(self, seed: int, *, data: Data = None) -> CoreWorld:
+    def world(self, seed: int, *, data: Data = None) -> worlds.world.CoreWorld:
         """Draw everything of one seed that no policy decides.
 
         Parameters
@@ -68,5 +66,5 @@ class ClusterCore(Strict):
         return {key: kinds.get(key, value) for key, value in data.items() if value is not None}
 
     @abstractmethod
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> worlds.world.CoreWorld:
         """Build the world from four streams of random numbers, one for each purpose."""

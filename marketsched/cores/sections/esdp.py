@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StrictBool
 
 from marketsched.config.strict_yaml import Strict
+from marketsched.cores import worlds
 from marketsched.cores.sections.core import ClusterCore, Data
 from marketsched.cores.sections.labels import ESDP, CoreLabels
 from marketsched.cores.sections.parts import AnyArrivals, Bernoulli, CountRange
 from marketsched.cores.sections.policies import policy_list
+from marketsched.mechanisms.allocation import GangChannels
+from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
+from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities, RecordedUtilities, UtilitySource
 from marketsched.mechanisms.errors import placed
 from marketsched.mechanisms.legal import Count, Positive, PositiveShare
 from marketsched.mechanisms.memory import check_memory
-
-if TYPE_CHECKING:
-    from marketsched.cores.worlds.records import ChannelSamples
-    from marketsched.cores.worlds.world import CoreWorld
-    from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
-    from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,6 @@ class _PublishedChannels(Strict):
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
-        from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
-
         drawn = published_channels(
             rng,
             n_ports=self.ports,
@@ -86,10 +82,7 @@ class _RecordedChannels(Strict):
     capacity: Count = 4
     replay: StrictBool = False
 
-    def _built(self, found: ChannelSamples, request_unit: float) -> _BuiltChannels:
-        from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
-        from marketsched.mechanisms.allocation.esdp.channel_utilities import RecordedUtilities
-
+    def _built(self, found: worlds.records.ChannelSamples, request_unit: float) -> _BuiltChannels:
         asked = np.maximum(1, np.ceil(found.requests / request_unit - 1e-9)).astype(np.int64)
         capacities = np.full(asked.shape[1], self.capacity)
         channels = Channels(asked, capacities, found.ports, n_ports=found.n_ports)
@@ -120,9 +113,7 @@ class _PaiMiniBatches(_RecordedChannels):
         InvalidParameterError
             If a request exceeds the capacity.
         """
-        from marketsched.cores.worlds.records import minibatch_samples
-
-        return self._built(minibatch_samples(data), self.request_unit)
+        return self._built(worlds.records.minibatch_samples(data), self.request_unit)
 
 
 class _GoogleTasks(_RecordedChannels):
@@ -154,9 +145,7 @@ class _GoogleTasks(_RecordedChannels):
         InvalidParameterError
             If there are fewer such jobs, no channel is left, or a request exceeds the capacity.
         """
-        from marketsched.cores.worlds.records import task_samples
-
-        found = task_samples(
+        found = worlds.records.task_samples(
             rng,
             data,
             n_ports=self.ports,
@@ -188,8 +177,6 @@ class _GangPlacements(Strict):
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.mechanisms.allocation import GangChannels, GaussianUtilities
-
         check_memory(f"{self.ports} ports", 200.0 * self.ports, "fewer ports")
         numbers = np.maximum(1, rng.integers(*self.tasks, self.ports, endpoint=True))
         places_wanted = float(numbers.sum()) * self.servers
@@ -238,12 +225,12 @@ class EsdpCluster(ClusterCore):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("esdp")] = _DEFAULT_POLICIES
 
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
-        from marketsched.cores.worlds.esdp import EsdpWorld
-
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> worlds.world.CoreWorld:
         instance_rng, arrivals_rng, utilities_rng, policy_rng = streams
         with placed("cluster.instance"):
             built = self.instance.build(instance_rng, data)
         utilities = built.utilities(utilities_rng)
         arrivals = self.arrivals.build(built.channels.n_ports, self.slots, arrivals_rng, data)
-        return EsdpWorld(built.channels, built.servers, built.costs, utilities, arrivals, self.slots, policy_rng)
+        return worlds.esdp.EsdpWorld(
+            built.channels, built.servers, built.costs, utilities, arrivals, self.slots, policy_rng
+        )

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
 from marketsched.config.strict_yaml import Strict
+from marketsched.cores import worlds
 from marketsched.cores.sections.core import ClusterCore, Data
 from marketsched.cores.sections.labels import OGASCHED, CoreLabels
 from marketsched.cores.sections.parts import AnyArrivals, Bernoulli, CountRange, PositiveRange, ShareRange
 from marketsched.cores.sections.policies import policy_list
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
+from marketsched.mechanisms.allocation.oga.instances import (
+    pai_like_instance,
+    published_instance,
+    small_integer_instance,
+)
 from marketsched.mechanisms.errors import placed
 from marketsched.mechanisms.legal import Count, Finite, Positive, PositiveShare, Share
 from marketsched.mechanisms.memory import check_memory
-
-if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import CoreWorld
-    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-    from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 
 MEMORY_UNIT_GIB = 4.0  # on most recorded machines about as much as there is for each core
 
@@ -73,8 +76,6 @@ class _Published(_DrawnFamily):
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.mechanisms.allocation.oga.instances import published_instance
-
         return published_instance(rng, ports_per_instance=self.ports_per_instance, **self._common())
 
 
@@ -92,11 +93,8 @@ class _PaiMix(_DrawnFamily):
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
-        from marketsched.cores.worlds.pods import pai_mix
-        from marketsched.mechanisms.allocation.oga.instances import pai_like_instance
-
         common = self._common()
-        machines = pai_mix() / (1.0, self.memory_unit_gib, 1.0)
+        machines = worlds.pods.pai_mix() / (1.0, self.memory_unit_gib, 1.0)
         return pai_like_instance(rng, machines, ports_per_instance=self.ports_per_instance, share=self.share, **common)
 
 
@@ -112,8 +110,6 @@ class _SmallInteger(Strict):
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
         """Return an instance; ``data`` is not used."""
-        from marketsched.mechanisms.allocation.oga.instances import small_integer_instance
-
         sizes = {"n_ports": self.ports, "n_instances": self.instances, "n_types": self.types}
         return small_integer_instance(rng, **sizes, density=self.density, gain=self.gain)
 
@@ -143,9 +139,7 @@ class Recorded(_DrawnFamily):
         InvalidParameterError
             If there are fewer machines or types of pods, or a type fits on none of the machines drawn.
         """
-        from marketsched.cores.worlds.pods import recorded_instance
-
-        return recorded_instance(
+        return worlds.pods.recorded_instance(
             rng, data, machines=self.machines, reach=self.reach, memory_unit_gib=self.memory_unit_gib, **self._common()
         )
 
@@ -163,8 +157,6 @@ class Gangs(Strict):
 
     def build(self, cluster: BipartiteCluster, rng: np.random.Generator) -> GangCluster:
         """Return the cluster with the requirements of each port divided among its tasks."""
-        from marketsched.mechanisms.allocation import GangCluster
-
         numbers = np.maximum(1, rng.integers(*self.tasks, cluster.n_ports, endpoint=True))
         each = 40.0 + 60.0 * cluster.n_types  # bytes of a task's channel: ends; bounds, allocation, gradient, ...
         at_once = each * float(numbers[cluster.layout.ports].sum())
@@ -197,13 +189,11 @@ class OgaSchedCluster(ClusterCore):
     slots: Count = 2000
     policies: Annotated[tuple[str, ...], policy_list("ogasched")] = _DEFAULT_POLICIES
 
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
-        from marketsched.cores.worlds.ogasched import OgaSchedWorld
-
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> worlds.world.CoreWorld:
         instance_rng, arrivals_rng, policy_rng, _ = streams
         with placed("cluster.instance"):
             cluster = self.instance.build(instance_rng, data)
         arrivals = self.arrivals.build(cluster.n_ports, self.slots, arrivals_rng, data)
         gangs = self.gangs
         divided = None if gangs is None else lambda ports: gangs.build(ports, instance_rng.spawn(1)[0])
-        return OgaSchedWorld(cluster, arrivals, self.slots, policy_rng, divided)
+        return worlds.ogasched.OgaSchedWorld(cluster, arrivals, self.slots, policy_rng, divided)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator, Field
 
 from marketsched.config.strict_yaml import Strict
+from marketsched.cores import worlds
 from marketsched.cores.sections.core import ClusterCore, Data
 from marketsched.cores.sections.labels import OPM, CoreLabels
 from marketsched.cores.sections.parts import PositiveRange, ShareRange
 from marketsched.cores.sections.policies import policy_list
+from marketsched.mechanisms.allocation.opm.machine_availability import (
+    AvailabilityProcess,
+    GammaAvailability,
+    IndependentAvailability,
+    RecordedAvailability,
+)
+from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Amount, Count, Finite, Positive, PositiveShare
 from marketsched.mechanisms.memory import check_memory
-
-if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import CoreWorld
-    from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
-    from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,6 @@ class _GammaMachines(_Machines):
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
         """Return the machines; ``data`` is not used."""
-        from marketsched.mechanisms.allocation.opm.machine_availability import GammaAvailability
-
         _check_machines(self.machines)
         process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
         return _BuiltMachines(process, np.full(self.machines, process.share))
@@ -103,8 +104,6 @@ class _UnequalMachines(_Machines):
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
         """Return the machines; ``data`` is not used."""
-        from marketsched.mechanisms.allocation.opm.machine_availability import IndependentAvailability
-
         _check_machines(self.machines)
         share = rng.uniform(*self.share, self.machines)
         return _BuiltMachines(IndependentAvailability(share, rng), share)
@@ -128,10 +127,8 @@ class _LanlMachines(_Machines):
         InvalidParameterError
             If there is no such system, it has fewer nodes, or its record is shorter.
         """
-        from marketsched.cores.worlds.records import lanl_availability
-
         shape = {"system": self.system, "n_machines": self.machines, "slots": slots}
-        return _recorded(lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
+        return _recorded(worlds.records.lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
 
 
 class _SpotMachines(_Machines):
@@ -151,9 +148,9 @@ class _SpotMachines(_Machines):
         InvalidParameterError
             If the record is shorter than the slots.
         """
-        from marketsched.cores.worlds.records import spot_availability
-
-        return _recorded(spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds))
+        return _recorded(
+            worlds.records.spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds)
+        )
 
 
 class _SeriesMachines(_Machines):
@@ -173,14 +170,12 @@ class _SeriesMachines(_Machines):
         InvalidParameterError
             If no zone ever had a machine, or a record is shorter than the slots.
         """
-        from marketsched.cores.worlds.records import series_availability
-
-        return _recorded(series_availability(self.files, data, slots=slots, slot_seconds=self.slot_seconds))
+        return _recorded(
+            worlds.records.series_availability(self.files, data, slots=slots, slot_seconds=self.slot_seconds)
+        )
 
 
 def _recorded(available: NDArray[np.float32]) -> _BuiltMachines:
-    from marketsched.mechanisms.allocation.opm.machine_availability import RecordedAvailability
-
     return _BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
 
 
@@ -201,8 +196,6 @@ class _Jobs(Strict):
 
     def _jobs(self, arrivals: ArrayLike, stays: ArrayLike, slots: int, rng: np.random.Generator) -> MachineJobs:
         """Return the jobs; deadlines after the last slot are brought forward to it."""
-        from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
-
         begin = np.asarray(arrivals, dtype=np.int64)
         if not begin.size:
             raise InvalidParameterError("no job comes in", legal="longer slots, more of them, or more jobs")
@@ -258,9 +251,7 @@ class _GoogleJobs(_Jobs):
         InvalidParameterError
             If the window is longer than the trace, or no job comes in it.
         """
-        from marketsched.cores.worlds.records import google_window
-
-        found = google_window(rng, data, seconds=slots * self.slot_seconds)
+        found = worlds.records.google_window(rng, data, seconds=slots * self.slot_seconds)
         kept = rng.random(found.submitted.size) < self.keep
         arrivals = np.minimum(np.floor(found.submitted[kept] / self.slot_seconds), slots - 1)
         return self._jobs(arrivals, np.ceil(found.ran[kept] / self.slot_seconds), slots, rng)
@@ -296,9 +287,7 @@ class OpmCluster(ClusterCore):
     slots: Count = 50_000
     policies: Annotated[tuple[str, ...], policy_list("opm")] = _DEFAULT_POLICIES
 
-    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> CoreWorld:
-        from marketsched.cores.worlds.opm import Machines, OpmWorld
-
+    def _world(self, streams: Sequence[np.random.Generator], data: Data) -> worlds.world.CoreWorld:
         machines_rng, jobs_rng, speeds_rng, policy_rng = streams
         with placed("cluster.machines"):
             built = self.machines.build(self.slots, machines_rng, data)
@@ -311,5 +300,5 @@ class OpmCluster(ClusterCore):
             jobs = replace(jobs, demands=demands, limits=np.full(jobs.size, self.sharing.tasks))
         rates = self.machines.rates(built.share)
         speeds = (self.machines.available, self.machines.unavailable)
-        machines = Machines(built.availability, built.share, rates, self.machines.prices(rates), speeds)
-        return OpmWorld(machines, jobs, self.slots, speeds_rng, policy_rng, capacities)
+        machines = worlds.opm.Machines(built.availability, built.share, rates, self.machines.prices(rates), speeds)
+        return worlds.opm.OpmWorld(machines, jobs, self.slots, speeds_rng, policy_rng, capacities)

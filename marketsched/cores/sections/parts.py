@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
 from marketsched.config.strict_yaml import Strict
+from marketsched.cores import worlds
 from marketsched.cores.sections.core import Data
+from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, BernoulliArrivals, RecordedArrivals
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Count, Finite, Positive
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 
 
 def _range(interval: str) -> Any:
@@ -73,8 +72,6 @@ class Bernoulli(Strict):
         InvalidParameterError
             If there is a list of probabilities, and not one for each port.
         """
-        from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-
         given = self.probability
         if isinstance(given, tuple) and len(given) != n_ports:
             raise InvalidParameterError(
@@ -108,10 +105,7 @@ class _OpenbHours(Strict):
         InvalidParameterError
             If it has fewer slots or fewer types of pods.
         """
-        from marketsched.cores.worlds.pods import recorded_counts
-        from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
-
-        counts = recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
+        counts = worlds.pods.recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
         if slots > len(counts):
             raise InvalidParameterError(
                 place="cluster.slots",
@@ -141,10 +135,7 @@ class _OpenbRates(Strict):
         InvalidParameterError
             If it has fewer types of pods.
         """
-        from marketsched.cores.worlds.pods import recorded_counts
-        from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-
-        counts = recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
+        counts = worlds.pods.recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
         return BernoulliArrivals((counts > 0).mean(axis=0), rng)
 
 

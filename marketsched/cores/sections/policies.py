@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +18,13 @@ from pydantic import BeforeValidator
 
 from marketsched.config.sections import Section, asked_for, section_class
 from marketsched.config.strict_yaml import parse_yaml, validated
+from marketsched.mechanisms.allocation import GangCluster, GangOga, GeneralOpm, Opm
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.oga import OgaSched, geometric_step
+from marketsched.mechanisms.allocation.slot_loop import Policy
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError
 from marketsched.mechanisms.legal import Count, Finite, Named, Positive, check_fields
 from marketsched.mechanisms.registry import get, names
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation import GangCluster, GangOga, GeneralOpm, Opm
-    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-    from marketsched.mechanisms.allocation.oga.oga import OgaSched
-    from marketsched.mechanisms.allocation.slot_loop import Policy
 
 GIVEN = {
     "ogasched": ("cluster", "horizon", "rng"),
@@ -56,9 +54,6 @@ class OgaSchedPolicy:
 
     def build(self, cluster: BipartiteCluster, horizon: int) -> OgaSched:
         """Return the policy in its first slot."""
-        from marketsched.mechanisms.allocation import OgaSched
-        from marketsched.mechanisms.allocation.oga.oga import geometric_step
-
         step: Any = self.step
         if not isinstance(self.step, str) and self.decay != 1.0:
             step = geometric_step(self.step, self.decay, horizon)
@@ -80,8 +75,6 @@ class GangOgaPolicy:
 
     def build(self, cluster: GangCluster | None, horizon: int) -> GangOga:
         """Return the policy in its first slot."""
-        from marketsched.mechanisms.allocation import GangCluster, GangOga
-
         if not isinstance(cluster, GangCluster):
             raise InvalidParameterError("policy 'gang-oga': expected a cluster with gangs")
         return GangOga(cluster, horizon, step=self.step, geometry=self.geometry)
@@ -117,8 +110,6 @@ class OpmPolicy:
         rng: np.random.Generator,
     ) -> Opm | GeneralOpm:
         """Return the scheduler in its first slot; with ``capacities``, of machines that hold several tasks."""
-        from marketsched.mechanisms.allocation import GeneralOpm, Opm
-
         rules: dict[str, Any] = {
             "horizon": horizon,
             "confidence": self.confidence,

@@ -1,1 +1,5 @@
 """What policies of the three allocation cores are played in: drawn and recorded clusters, channels and machines."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # modules: __init__.pyi

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.oga.instances import draw_gains
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.derived import JOB_TYPE, last_days
@@ -144,9 +146,6 @@ def recorded_instance(
     InvalidParameterError
         If there are fewer machines or types of pods, or a type fits on none of the machines drawn.
     """
-    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-    from marketsched.mechanisms.allocation.oga.instances import draw_gains
-
     unit = np.array([1.0, memory_unit_gib, 1.0])
     table = machine_capacities(source, machines) / unit
     if n_instances > len(table):

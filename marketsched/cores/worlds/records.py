@@ -13,8 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_instances import LEAST_CHANNELS
+from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
+from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import check_memory
 from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.spot_series import read_spot_series
+from marketsched.worlds.traces.trace import data_folder
 
 Source = str | PathLike[str] | None
 
@@ -55,8 +60,6 @@ def minibatch_samples(source: Source) -> ChannelSamples:
     MissingDataError, TraceError
         If the trace is not there or damaged.
     """
-    from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
-
     table = TRACES["pai-minibatches"].read(source).sort_values(["job", "worker", "time"], kind="stable")
     samples: list[NDArray[np.float64]] = []
     ports: list[int] = []
@@ -213,8 +216,6 @@ def lanl_availability(
     InvalidParameterError
         If there is no such system, it has fewer nodes, or its record is shorter.
     """
-    from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
-
     table = TRACES["lanl-outages"].read(source)
     table = table[table["sys_nodes"].notna() & table["node"].notna()]
     own = table[table["system"] == system]
@@ -262,8 +263,6 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
     InvalidParameterError
         If the record is shorter than the slots.
     """
-    from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
-
     table = TRACES["spot-nodes"].read(source)
     own = table[table["trace"] == fleet]
     last = float(own["time_ms"].max()) / 1000.0
@@ -311,11 +310,6 @@ def series_availability(
     InvalidParameterError
         If no zone ever had a machine, or a record is shorter than the slots.
     """
-    from marketsched.mechanisms.allocation.opm.machine_availability import availability_from_periods
-    from marketsched.mechanisms.memory import check_memory
-    from marketsched.worlds.traces.spot_series import read_spot_series
-    from marketsched.worlds.traces.trace import data_folder
-
     machines, starts, ends = [], [], []
     n_machines = 0
     for name in files:

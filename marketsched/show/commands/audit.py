@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marketsched.mechanisms.registry import get
 from marketsched.show.commands.pages import first_page, group_with
 from marketsched.show.commands.tools import (
     ColumnsOption,
@@ -93,8 +94,6 @@ def audit(
         asked = asked_mechanisms(mechanism)
         base = _read(scenario, changes, columns, strict)
         if base.kind != "market":
-            from marketsched.mechanisms.registry import get
-
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
                 lies = get("audit", base.section)(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.registry import get
 from marketsched.show.commands.tools import (
     ColumnsOption,
     DataOption,
@@ -96,7 +98,6 @@ def compare(
     with one_line_errors():
         from marketsched.config.scenario import Scenario
         from marketsched.config.scenario_file import is_log, read_scenario, with_changes
-        from marketsched.mechanisms.errors import InvalidParameterError
 
         names = asked_mechanisms(mechanism)
         content, source = read_scenario(scenario) if scenario is not None else (None, "")
@@ -142,7 +143,6 @@ def _compare(
 ) -> None:
     from marketsched.comparisons.comparing import compare as compare_all
     from marketsched.config.scenario_file import values_over
-    from marketsched.mechanisms.registry import get
 
     folder = target_folder(out, f"{file_name(base.name)}-compared", force)
     with progress_bar() as tell:
@@ -158,8 +158,6 @@ def _compare(
 
 def _numbers(text: str) -> list[float]:
     """Read the numbers of ``--loads``."""
-    from marketsched.mechanisms.errors import InvalidParameterError
-
     try:
         return [float(each) for each in text.split(",")]
     except ValueError:

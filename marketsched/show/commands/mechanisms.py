@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from marketsched.mechanisms.registry import get, mechanism_names, standing_of
 from marketsched.show.commands.tools import known_mechanisms, one_line_errors, print_view
 
 STATUS = (
@@ -23,8 +24,6 @@ def mechanisms(
 ) -> None:
     """List the mechanisms, those of installed packages among them; or describe one with its parameters."""
     with one_line_errors():
-        from marketsched.mechanisms.registry import get, mechanism_names, standing_of
-
         if name is not None:
             typer.echo(_described(name, get("mechanism", name)))
             return

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.registry import mechanism_names
 from marketsched.results.output import file_name as file_name
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ LONGEST_LINE = 2000  # letters of an error: a name may be as long as its author 
 
 def known_mechanisms(begun: str) -> list[str]:
     """Return the mechanisms that a shell may complete ``begun`` to."""
-    from marketsched.mechanisms.registry import mechanism_names
-
     earlier, comma, last = begun.rpartition(",")
     return [f"{earlier}{comma}{name}" for name in mechanism_names() if name.startswith(last)]
 
@@ -92,7 +92,6 @@ def asked_mechanisms(texts: list[str] | None) -> list[str] | None:
     if not texts:
         return None
     from marketsched.config.mechanism_text import mechanisms_in
-    from marketsched.mechanisms.errors import InvalidParameterError
 
     found = mechanisms_in(texts)
     if not found:
@@ -111,7 +110,6 @@ def one_mechanism(names: list[str] | None) -> list[str]:
     if names is None:
         return []
     from marketsched.config.mechanism_text import changes_for
-    from marketsched.mechanisms.errors import InvalidParameterError
 
     if len(names) > 1:
         legal = "one, in a run of a market; `marketsched compare` takes several"
@@ -131,8 +129,6 @@ def log_changes(days: float | None, columns: str | None, strict: bool) -> list[s
     if columns is not None:
         pairs = [pair.partition("=") for pair in columns.split(",")]
         if not all(name.strip() and column.strip() for name, _, column in pairs):
-            from marketsched.mechanisms.errors import InvalidParameterError
-
             raise InvalidParameterError(place="--columns", value=columns, legal="name=column,..., as in user=User")
         named = {name.strip(): column.strip() for name, _, column in pairs}
         found.append(f"workload.columns={json.dumps(named)}")
@@ -142,8 +138,6 @@ def log_changes(days: float | None, columns: str | None, strict: bool) -> list[s
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn every error of the user's into one line on standard error and exit status 2."""
-    from marketsched.mechanisms.errors import MarketschedError
-
     try:
         yield
     except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell

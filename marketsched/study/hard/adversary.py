@@ -37,7 +37,12 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Seed, Whole, legal
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.randomness import generator_of
-from marketsched.play.running import versions
+from marketsched.play.running import run
+from marketsched.play.versions import versions
+from marketsched.relaxed_lp.bounds import realised_bound
+from marketsched.relaxed_lp.hindsight import hindsight_optimum
+from marketsched.results.hard_kind import instance_file
+from marketsched.results.output import whole_file
 from marketsched.results.result import Result
 from marketsched.study.hard.annealing import Progress, Search, SearchLength, Stopped
 from marketsched.study.hard.birth_sequences import BirthSequence, InstanceLimits, entries, sketched
@@ -89,8 +94,6 @@ class HardInstance:
         OSError
             If the file cannot be written; what was there before is then still there.
         """
-        from marketsched.results.output import whole_file
-
         with whole_file(Path(path)) as partial:
             partial.write_text(self.instance.to_yaml(), encoding="utf-8")
 
@@ -111,8 +114,6 @@ def hard_instances(found: Mapping[str, HardInstance], *, seed: int, asked: int |
     Result
         Of kind ``hard``: figures of each in the summary, and ``hard-LABEL.yaml``, its instance, which runs.
     """
-    from marketsched.results.hard_kind import instance_file
-
     figures = [field.name for field in fields(HardInstance) if field.name not in ("history", "instance")]
     summary = {label: {name: getattr(each, name) for name in figures} for label, each in found.items()}
     asked = len(found) if asked is None else asked
@@ -270,8 +271,6 @@ class _Measure(NamedTuple):
 
 def _measure(trial: Trial, sequence: BirthSequence, exact_seconds: float, welfare: list[float]) -> _Measure:
     """Return the exact optimum of each seed beside what the mechanism earned there."""
-    from marketsched.relaxed_lp.hindsight import hindsight_optimum
-
     limits = trial.limits
     found = [
         hindsight_optimum(
@@ -336,15 +335,11 @@ def _measured(search: Search, exact_seconds: float) -> HardInstance:
 
 def _replayed(scenario: Scenario, seed: int) -> float:
     """Return the welfare of a full run."""
-    from marketsched.play.running import run
-
     return float(run(scenario, seed).summary["welfare"])
 
 
 def _lp_bound(trial: Trial, jobs: list[Job]) -> float:
     """Return the certified value of (11) for jobs as they turned out."""
-    from marketsched.relaxed_lp.bounds import realised_bound
-
     return realised_bound(trial.realised(jobs), trial.limits.capacity, trial.limits.horizon).dual_value
 
 

@@ -21,7 +21,7 @@ from scipy import stats
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
 from marketsched.mechanisms.randomness import LARGEST_SEED
-from marketsched.play.running import versions
+from marketsched.play.versions import versions
 from marketsched.play.workers import run_in_processes
 from marketsched.results.result import Result
 from marketsched.study.learning.markets import contested_market

@@ -11,9 +11,11 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Menu, value_menu
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -98,8 +100,6 @@ class RegisteredMechanism:
 
     def __call__(self, rng: np.random.Generator) -> Mechanism:
         """Return a fresh mechanism."""
-        from marketsched.mechanisms.registry import get_mechanism
-
         return get_mechanism(self.name, **{"rng": rng, **self.parameters})
 
 
@@ -159,8 +159,6 @@ def repeated_scenario(
     >>> repeated_scenario("stochastic-mix").owners
     ('alarm', 'build', 'month-end', 'release', 'report', 'training')
     """
-    from marketsched.config.scenario import Scenario
-
     chosen = Scenario.of(scenario, kind="market")
     draw = _ScenarioDay(chosen, data)
     first = draw.workload(np.random.default_rng(0))

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.study.sweeps.records import Task, killed
+from marketsched.study.sweeps.records import Task, killed, perform
 
 ANSWER_SECONDS = 4.0
 AT_ONCE = 1000  # tasks the scheduler knows of at a time
@@ -166,8 +166,6 @@ def _travelling() -> Callable[[dict[str, Any]], str]:
     """
 
     def perform_there(task: dict[str, Any]) -> str:
-        from marketsched.study.sweeps.records import Task, perform
-
         return perform(Task(**task))
 
     return perform_there

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marketsched.config.scenario import Scenario
 from marketsched.play.workers import one_thread
 from marketsched.results.views import flat
 from marketsched.study.fingerprint import difference, fingerprint
@@ -93,8 +94,7 @@ def is_record(record: Any, key: str) -> bool:
 
 
 def _rows(task: Task) -> list[dict[str, Any]]:
-    from marketsched.config.scenario import Scenario
-    from marketsched.play.running import run
+    from marketsched.play.running import run  # numba and pandas: a faulty sweep is refused without them
 
     scenario = Scenario.from_dict(json.loads(task.scenario))
     found = run(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)

@@ -14,7 +14,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Natural, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
-from marketsched.play.running import versions
+from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts

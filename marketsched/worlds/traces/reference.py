@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.worlds.traces.derived import JOB_TYPE, last_days, regularity
+from marketsched.worlds.traces.spot_series import spot_statistics
 
 QUANTILES = (0.05, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99)
 RECURRING = ["user", "group"]
@@ -349,8 +350,6 @@ def _spot_gpu_jobs(table: pd.DataFrame) -> Iterator[Statistic]:
 
 def _spot_series(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of one zone of the availability and price series, found in the published file."""
-    from marketsched.worlds.traces.spot_series import spot_statistics
-
     found = spot_statistics(table)
     yield "entries", "19961", len(table)
     yield "entries with a machine", "14591", int((table["available"] > 0).sum())
