@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.announced import Report, announced_values
+from marketsched.mechanisms.offers.service import PATIENCE
 from marketsched.mechanisms.offers.waits import expected_waits
 
 
@@ -23,11 +24,10 @@ class TwoOffersMenu:
     odds: NDArray[np.float64]  # (2, 12, 2): per offer and cell, completed in time and left
     free: NDArray[np.int64]  # (2, AHEAD): free nodes ahead, for a spare and for a regular job
     runs: NDArray[np.int64]  # (n, 3): nodes, rounds run and rounds to run of spare runs
-    protection: float  # b: spare runs that have more node-rounds than b times the usual work of a job stay
 
     def waits(self, width: int, mean: float, usual_rounds: float) -> tuple[int, int]:
         """Return the expected waits of a job as spare and as regular job, rounds."""
-        return expected_waits(self.free, self.runs, width, mean, self.protection * width * usual_rounds)
+        return expected_waits(self.free, self.runs, width, mean, PATIENCE * width * usual_rounds)
 
     def announced(self, report: Report, usual_rounds: float) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return what spare and regular are worth to a report, and its chances, as `announced_values`."""
@@ -38,6 +38,6 @@ class TwoOffersMenu:
         """Compare bit for bit."""
         if not isinstance(other, TwoOffersMenu):
             return NotImplemented
-        mine, its = ((x.now, x.rates, x.protection) for x in (self, other))
+        mine, its = ((x.now, x.rates) for x in (self, other))
         arrays = ((self.odds, other.odds), (self.free, other.free), (self.runs, other.runs))
         return mine == its and all(np.array_equal(*pair) for pair in arrays)

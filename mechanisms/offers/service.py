@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.present import Present
 
+PATIENCE = 1.5  # b
+
 
 def serve(
     present: Present,
@@ -29,7 +31,6 @@ def serve(
     idle: int,
     room: int,
     usual_rounds: NDArray[np.float64],
-    patience: float,
     *,
     requeue: bool,
     passing: bool,
@@ -48,8 +49,6 @@ def serve(
         Nodes that regular jobs could start on if no spare job ran.
     usual_rounds : ndarray, shape (5,)
         By band of widths.
-    patience : float
-        b.
     requeue : bool
         False: runs that are taken back are lost, and their jobs with them.
     passing : bool
@@ -62,7 +61,7 @@ def serve(
     """
     taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
     n_taken, n_started = _serve_kernel(
-        present.jobs, present.turn, present.n, now, idle, room, usual_rounds, patience, requeue, passing, taken, started
+        present.jobs, present.turn, present.n, now, idle, room, usual_rounds, PATIENCE, requeue, passing, taken, started
     )
     return taken[:n_taken], started[:n_started]
 

@@ -41,11 +41,10 @@ from marketsched.mechanisms.offers.departures import Learnt
 from marketsched.mechanisms.offers.menu import TwoOffersMenu
 from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of
 from marketsched.mechanisms.offers.rates import Rates
-from marketsched.mechanisms.offers.service import serve
+from marketsched.mechanisms.offers.service import PATIENCE, serve
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
 from marketsched.mechanisms.sow import Signal
 
-PATIENCE = 1.5  # b: a regular job may cost so many times the usual work that waits
 BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
 REGULAR_ALONE = (0.7, 0.65)
 
@@ -121,7 +120,6 @@ class TwoOffers(BidPrice):
         self._present, self._learnt = Present(), Learnt()
         self._rates = Rates(self.capacity, *(BOTH if spare else REGULAR_ALONE))
         self._calendars, self._stale = Calendars(), True  # until they are filled for the arrivals of a round
-        self._protection = PATIENCE  # b of the last round
         self._came: list[tuple[WaitingJob, Signal]] = []  # of hidden duration, in the current round
         self._in_row: dict[int, WaitingJob] = {}
         self._held = [0, 0]  # nodes of spare and regular runs
@@ -247,10 +245,10 @@ class TwoOffers(BidPrice):
             self._stale = False
         if self._menus is not None and keep:
             odds, free, runs = learnt.odds.copy(), self._calendars.free.copy(), self._calendars.runs.copy()
-            self._menus[x.job] = TwoOffersMenu(now, self._rates.posted, odds, free, runs, self._protection)
+            self._menus[x.job] = TwoOffersMenu(now, self._rates.posted, odds, free, runs)
         if report is None:
             return False
-        most_lost = self._protection * width * usual
+        most_lost = PATIENCE * width * usual
         waits = expected_waits(self._calendars.free, self._calendars.runs, width, report.mean, most_lost)
         values, chances = announced_values(learnt.odds, waits, self._rates.posted, report, now)
         offer = self._preferred(x, values)
@@ -295,11 +293,8 @@ class TwoOffers(BidPrice):
         free = room
         if self._books:
             free, room = int(self._free[now - 1]), int(self._free[now - 1 : now - 1 + self.max_duration].min())
-        self._protection = PATIENCE * max(1.0, self._rates.load) ** 3
         orders = {"requeue": self._requeue, "passing": self._passing}
-        taken, started = serve(
-            self._present, now, free - self._held[SPARE], room, self._learnt.usual_rounds, self._protection, **orders
-        )
+        taken, started = serve(self._present, now, free - self._held[SPARE], room, self._learnt.usual_rounds, **orders)
         events = []
         for row in taken.tolist():
             x = self._in_row[row]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from draws import many
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork, get_mechanism
+from marketsched.mechanisms.offers.rates import _quantile
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
 from offers_markets import LAWS, Chosen, curve_of, left_in, played, random_jobs, sizes_of
 
@@ -269,3 +270,8 @@ def test_the_registry_knows_it():
     with pytest.raises(InvalidParameterError, match="hidden_order"):
         get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
                       max_delay=9, hidden_order="strict")  # fmt: skip
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=40), st.sampled_from([0.0, 0.2, 0.45, 1.0]))
+def test_quantiles_are_those_of_numpy(numbers, share):
+    assert _quantile(sorted(numbers), share) == np.quantile(numbers, share)
