@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator
 
 import marketsched
-from marketsched.config.scenario_file import built_in_names
+from marketsched.config.scenario_file import scenario_names
 from marketsched.mechanisms.errors import MarketschedError
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--data")
     asked = parser.parse_args()
     for seed in map(int, asked.seeds.split(",")):
-        for scenario in asked.scenarios or built_in_names():
+        for scenario in asked.scenarios or scenario_names():
             for what, text in found(scenario, seed, asked.data):
                 if "seconds" not in what:
                     print(scenario, seed, what, hashlib.sha256(text.encode()).hexdigest()[:16], flush=True)
