@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.slurm import beside_slurm
-from marketsched.worlds import LogRule, Workload
+from marketsched.worlds import LogRule, workload_of_log
 
 jobs, counting, reserving = (*sys.argv[1:], *("30", "licenses", "head")[len(sys.argv) - 1 :])
 rng = np.random.default_rng(1)
@@ -19,9 +19,7 @@ log = {
     "requested_s": (run_s * rng.uniform(0.7, 3, count)).round(),  # some are killed at their limit
     "processors": rng.choice([1, 1, 2, 3, 4, 5, 6], count),
 }
-market = Workload.from_log(
-    pd.DataFrame(log), rng=1, days=30, load=1.2, rule=LogRule(round_seconds=600, law="requested")
-)
+market = workload_of_log(pd.DataFrame(log), rng=1, days=30, load=1.2, rule=LogRule(round_seconds=600, law="requested"))
 found = beside_slurm(market, counting=counting, reserving=reserving)
 
 frame, waits = found.run.frame, found.waits()

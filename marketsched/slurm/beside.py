@@ -110,8 +110,8 @@ def beside_slurm(
 
     Examples
     --------
-    >>> from marketsched import Workload
-    >>> beside = beside_slurm(Workload.from_log(log, rng=1, days=0.1))  # doctest: +SKIP
+    >>> from marketsched.worlds import workload_of_log
+    >>> beside = beside_slurm(workload_of_log(log, rng=1, days=0.1))  # doctest: +SKIP
     >>> beside.equal("easy-backfill")  # jobs that start in the same round  # doctest: +SKIP
     """
     licenses = counting == "licenses"

@@ -3,6 +3,7 @@ from .google import google_recurring as google_recurring
 from .google import saturated as saturated
 from .learned import learned_laws as learned_laws
 from .logs.rule import LogRule as LogRule
+from .logs.table import workload_of_log as workload_of_log
 from .prediction import PredictionRule as PredictionRule
 from .prediction import predict as predict
 from .synthetic import SyntheticParameters as SyntheticParameters

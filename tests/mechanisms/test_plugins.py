@@ -11,7 +11,7 @@ import pytest
 from marketsched import Scenario, run
 from marketsched.mechanisms import InvalidParameterError, register, registry
 from marketsched.mechanisms.errors import UnknownNameError
-from marketsched.worlds import Workload
+from marketsched.worlds import workload_of_log
 from marketsched.worlds.traces.catalogue import get_trace, known_traces
 
 PLUGIN = """
@@ -155,13 +155,13 @@ def test_a_log_becomes_a_market():
         [(3_600 * i + 60 * (i % 2), 900, 2, 1, 1) for i in range(48)],
         columns=["submit_s", "run_s", "processors", "user", "executable"],
     )
-    market = Workload.from_log(log, rng=0, days=1.0)
+    market = workload_of_log(log, rng=0, days=1.0)
     assert len(market.jobs) == 25 and market.capacity >= 4 and market.max_concurrency == 2  # both ends of the day
     assert all(job.duration == 15 and job.truth.birth == job.arrival for job in market.jobs)  # rounds of a minute
-    assert Workload.from_log(log.iloc[::-1], rng=0, days=1.0).jobs == market.jobs
+    assert workload_of_log(log.iloc[::-1], rng=0, days=1.0).jobs == market.jobs
     with pytest.raises(InvalidParameterError, match="no column processors: expected submit_s, run_s"):
-        Workload.from_log(log.drop(columns="processors"))
+        workload_of_log(log.drop(columns="processors"))
     with pytest.raises(InvalidParameterError, match="no run is usable"):
-        Workload.from_log(log.assign(run_s=0))
+        workload_of_log(log.assign(run_s=0))
     with pytest.raises(InvalidParameterError, match="days = 0: expected a finite number > 0"):
-        Workload.from_log(log, days=0)
+        workload_of_log(log, days=0)

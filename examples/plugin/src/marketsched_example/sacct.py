@@ -3,7 +3,7 @@
 import pandas as pd
 
 from marketsched.mechanisms.legal import Positive
-from marketsched.worlds import Workload
+from marketsched.worlds import workload_of_log
 
 OURS = {"User": "user", "JobName": "executable", "ElapsedRaw": "run_s", "NNodes": "processors"}
 
@@ -19,4 +19,4 @@ def read_sacct(path):
 
 def sacct_market(rng, path: str, days: Positive = 1.0, load: Positive = 1.2):
     """Return the market of the last days of a log."""
-    return Workload.from_log(read_sacct(path), rng=rng, name="sacct", days=days, load=load)
+    return workload_of_log(read_sacct(path), rng=rng, name="sacct", days=days, load=load)
