@@ -1,1 +1,5 @@
 """Scenarios: what to run, as plain typed data read from YAML."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # modules: __init__.pyi

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from marketsched import config
 from marketsched.show.commands.tools import DataOption, SetOption, one_line_errors
 
 
@@ -24,12 +25,12 @@ def dashboard(
 ) -> None:
     """Serve a live page of a market, on this machine alone; Ctrl-C ends it. Needs the extra viz."""
     with one_line_errors():
-        from marketsched.config.scenario import Scenario
-        from marketsched.config.scenario_file import read_scenario, with_changes
         from marketsched.dashboard.server import DashboardServer
 
-        content, source = read_scenario(scenario)
-        chosen = Scenario.from_dict(with_changes(content, changes or []), source=source, kind="market")
+        content, source = config.scenario_file.read_scenario(scenario)
+        chosen = config.scenario.Scenario.from_dict(
+            config.scenario_file.with_changes(content, changes or []), source=source, kind="market"
+        )
         server = DashboardServer(chosen, seed=seed, port=port, data=data)
         server.start()
         typer.echo(f"{chosen.name}: {server.url} (Ctrl-C ends it)")

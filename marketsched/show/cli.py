@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from marketsched import config, play
 from marketsched.mechanisms.errors import MarketschedError, MissingDataError
 from marketsched.mechanisms.registry import get, names, plugin_names
+from marketsched.results.output import whole_file
 from marketsched.show.commands.audit import audit_app
 from marketsched.show.commands.compare import compare
 from marketsched.show.commands.learn import learn
@@ -107,22 +109,17 @@ def run(
 ) -> None:
     """Run a scenario or a log; print its summary, write its tables and a figure."""
     with one_line_errors():
-        from marketsched.config.scenario_file import read_scenario, with_changes
-
-        content, source = read_scenario(scenario)
-        from marketsched.config.scenario import Scenario
-
+        content, source = config.scenario_file.read_scenario(scenario)
         policies = asked_mechanisms(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
-        chosen = Scenario.from_dict(
-            with_changes(content, [*own, *log_changes(days, columns, strict), *(changes or [])]), source=source
+        chosen = config.scenario.Scenario.from_dict(
+            config.scenario_file.with_changes(content, [*own, *log_changes(days, columns, strict), *(changes or [])]),
+            source=source,
         )
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
-        from marketsched.play.running import run as run_scenario
-
         with progress_bar() as tell:
             rivals = None if chosen.kind == "market" else policies
-            result = run_scenario(chosen, seed, policies=rivals, data=data, progress=tell, keep_interrupted=True)
+            result = play.running.run(chosen, seed, policies=rivals, data=data, progress=tell, keep_interrupted=True)
         if chosen.kind == "market" and not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json)
@@ -149,11 +146,9 @@ def replay(
 ) -> None:
     """Feed a log of events to a mechanism and print its decisions, one JSON object per line."""
     with one_line_errors():
-        from marketsched.play.replaying import replay as decisions_of
-
         if out is not None and out.is_file() and not force:
             raise FileExistsError(f"--out {out} exists: expected a new file, or --force to replace it")
-        decisions = decisions_of(config, sys.stdin.buffer if events == "-" else Path(events), strict=strict)
+        decisions = play.replaying.replay(config, sys.stdin.buffer if events == "-" else Path(events), strict=strict)
         if out is None:
             faults = _write_lines(decisions, sys.stdout.write, sys.stdout.flush if events == "-" else None)
             sys.stdout.flush()
@@ -161,8 +156,6 @@ def replay(
             with out.open("w", encoding="utf-8") as file:
                 faults = _write_lines(decisions, file.write, file.flush)
         else:
-            from marketsched.results.output import whole_file
-
             with whole_file(out) as partial, partial.open("w", encoding="utf-8") as file:
                 faults = _write_lines(decisions, file.write, None)
     if faults:
@@ -175,13 +168,13 @@ def scenarios(
 ) -> None:
     """List the built-in scenarios, and what installed packages add; or print one."""
     with one_line_errors():
-        from marketsched.config.scenario_file import built_in_text, scenario_names
-        from marketsched.config.strict_yaml import parse_yaml
-
         if name is not None:
-            typer.echo(built_in_text(name), nl=False)
+            typer.echo(config.scenario_file.built_in_text(name), nl=False)
             return
-        known = {each: parse_yaml(built_in_text(each), each)["description"] for each in scenario_names()}
+        known = {
+            each: config.strict_yaml.parse_yaml(config.scenario_file.built_in_text(each), each)["description"]
+            for each in config.scenario_file.scenario_names()
+        }
         for each, description in known.items():
             typer.echo(f"{each:{max(map(len, known))}}  {description}")
         if added := ", ".join(f"{kind} {each}" for kind, each in plugin_names()):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marketsched import config
 from marketsched.mechanisms.registry import get
 from marketsched.show.commands.pages import first_page, group_with
 from marketsched.show.commands.tools import (
@@ -28,7 +29,7 @@ from marketsched.show.commands.tools import (
 )
 
 if TYPE_CHECKING:
-    from marketsched.config.scenario import Scenario
+    pass
 
 PROFITABLE = 3  # exit status: a lie pays
 UNDECIDED = 5  # exit status: a lie seems to pay, and is not confirmed
@@ -185,11 +186,8 @@ def conduct(
         finish(found, folder, force, as_json)
 
 
-def _read(scenario: str, changes: list[str] | None, columns: str | None, strict: bool) -> Scenario:
+def _read(scenario: str, changes: list[str] | None, columns: str | None, strict: bool) -> config.scenario.Scenario:
     """Return the scenario that is audited."""
-    from marketsched.config.scenario import Scenario
-    from marketsched.config.scenario_file import read_scenario, with_changes
-
-    content, source = read_scenario(scenario)
+    content, source = config.scenario_file.read_scenario(scenario)
     asked = [*log_changes(None, columns, strict), *(changes or [])]
-    return Scenario.from_dict(with_changes(content, asked), source=source)
+    return config.scenario.Scenario.from_dict(config.scenario_file.with_changes(content, asked), source=source)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marketsched import comparisons, config
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get
 from marketsched.show.commands.tools import (
@@ -28,6 +29,7 @@ from marketsched.show.commands.tools import (
     progress_bar,
     target_folder,
 )
+from marketsched.study import hard
 
 RUNS, LOG_RUNS = 20, 3  # paired runs, where nothing is said
 
@@ -96,17 +98,16 @@ def compare(
 ) -> None:
     """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
     with one_line_errors():
-        from marketsched.config.scenario import Scenario
-        from marketsched.config.scenario_file import is_log, read_scenario, with_changes
-
         names = asked_mechanisms(mechanism)
-        content, source = read_scenario(scenario) if scenario is not None else (None, "")
+        content, source = config.scenario_file.read_scenario(scenario) if scenario is not None else (None, "")
         content = (
-            None if content is None else with_changes(content, [*log_changes(days, columns, strict), *(changes or [])])
+            None
+            if content is None
+            else config.scenario_file.with_changes(content, [*log_changes(days, columns, strict), *(changes or [])])
         )
-        if content is not None and is_log(content):
+        if content is not None and config.scenario_file.is_log(content):
             runs = LOG_RUNS if runs is None else runs
-        base = None if content is None else Scenario.from_dict(content, source=source)
+        base = None if content is None else config.scenario.Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
         if loads is not None and (adversary or (base is not None and base.kind != "market")):
@@ -141,18 +142,15 @@ def _compare(
     as_json: bool,
     options: dict[str, Any],
 ) -> None:
-    from marketsched.comparisons.comparing import compare as compare_all
-    from marketsched.config.scenario_file import values_over
-
     folder = target_folder(out, f"{file_name(base.name)}-compared", force)
     with progress_bar() as tell:
         if over is not None:
-            key, values = values_over(over)
+            key, values = config.scenario_file.values_over(over)
             found = get("over", base.section)(
                 content, key, values, names, runs, seed, source=source, progress=tell, **options
             )
         else:
-            found = compare_all(base, names, runs, seed, progress=tell, **options)
+            found = comparisons.comparing.compare(base, names, runs, seed, progress=tell, **options)
     finish(found, folder, force, as_json)
 
 
@@ -165,7 +163,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _search(
-    base: Scenario | None,
+    base: config.scenario.Scenario | None,
     names: list[str],
     steps: int,
     seed: int,
@@ -175,21 +173,20 @@ def _search(
     as_json: bool,
 ) -> None:
     """Search for each mechanism in turn; one scenario file each."""
-    from marketsched.config.named_mechanisms import named_mechanisms
-    from marketsched.config.scenario import Scenario
-    from marketsched.study.hard.adversary import hard_instances, search_hard_instance
-
     starts: list[tuple[str, Any, Any]] = []
     if base is None:
-        empty = Scenario.from_dict(_NO_JOBS)
-        starts = [(each.label, None, each.scenario.mechanism) for each in named_mechanisms(empty, names)]
+        empty = config.scenario.Scenario.from_dict(_NO_JOBS)
+        starts = [
+            (each.label, None, each.scenario.mechanism)
+            for each in config.named_mechanisms.named_mechanisms(empty, names)
+        ]
     else:
-        starts = [(each.label, each.scenario, None) for each in named_mechanisms(base, names)]
+        starts = [(each.label, each.scenario, None) for each in config.named_mechanisms.named_mechanisms(base, names)]
     folder = target_folder(out, "hard-instances", force)
     found: dict[str, HardInstance] = {}
     for label, start, mechanism in starts:
         with progress_bar() as tell:
-            found[label] = search_hard_instance(
+            found[label] = hard.adversary.search_hard_instance(
                 start,
                 mechanism,
                 steps=steps,
@@ -200,7 +197,7 @@ def _search(
             )
         if found[label].stopped == "interrupt":
             break
-    finish(hard_instances(found, seed=seed, asked=len(starts)), folder, force, as_json)
+    finish(hard.adversary.hard_instances(found, seed=seed, asked=len(starts)), folder, force, as_json)
 
 
 _NO_JOBS = {

@@ -17,6 +17,7 @@ from marketsched.show.commands.tools import (
     progress_bar,
     target_folder,
 )
+from marketsched.study import learning
 
 
 def learn(
@@ -38,12 +39,10 @@ def learn(
 ) -> None:
     """Let owners learn which report pays, day after day, under different mechanisms; no scenario is needed."""
     with one_line_errors():
-        from marketsched.study.learning.comparing import compare_learning
-
         names = asked_mechanisms(mechanism) or ["exponential", "pay-as-bid"]
         folder = target_folder(out, "learned", force)
         with progress_bar() as tell:
-            found = compare_learning(
+            found = learning.comparing.compare_learning(
                 names,
                 learner,
                 owners=owners,

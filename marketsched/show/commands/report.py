@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from marketsched.show import reports
 from marketsched.show.commands.tools import one_line_errors
 
 
@@ -23,6 +24,4 @@ def report(
 ) -> None:
     """Make one HTML page of a folder of results, with figures, tables and scenario; it needs no network."""
     with one_line_errors():
-        from marketsched.show.reports.page import write_report
-
-        typer.echo(f"written to {write_report(folder, out)}")
+        typer.echo(f"written to {reports.page.write_report(folder, out)}")

@@ -22,6 +22,7 @@ from marketsched.show.commands.tools import (
     one_line_errors,
     stop,
 )
+from marketsched.study import sweeps
 
 if TYPE_CHECKING:
     from marketsched.study.sweeps.sweeping import Progress, SweepResult
@@ -52,15 +53,12 @@ def sweep(
 ) -> None:
     """Run scenarios with many changes and seeds; go on where an earlier sweep was interrupted."""
     with one_line_errors():
-        from marketsched.study.sweeps.runs import read_spec, runs_of
-        from marketsched.study.sweeps.sweeping import sweep as make
-
-        found, folder = read_spec(spec)
-        runs = runs_of(found, folder=folder, source=str(spec), changes=changes or [], first_seed=seed)
+        found, folder = sweeps.runs.read_spec(spec)
+        runs = sweeps.runs.runs_of(found, folder=folder, source=str(spec), changes=changes or [], first_seed=seed)
         target = out if out is not None else Path("runs") / f"{file_name(found.name)}-sweep"
         with _progress() as tell:
             try:
-                result = make(
+                result = sweeps.sweeping.sweep(
                     runs,
                     target,
                     scheduler,

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from marketsched import config
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.registry import mechanism_names
+from marketsched.results.output import check_target
 from marketsched.results.output import file_name as file_name
 
 if TYPE_CHECKING:
@@ -31,9 +33,7 @@ def known_mechanisms(begun: str) -> list[str]:
 
 def known_scenarios(begun: str) -> list[str]:
     """Return the built-in scenarios that a shell may complete ``begun`` to."""
-    from marketsched.config.scenario_file import scenario_names
-
-    return [name for name in scenario_names() if name.startswith(begun)]
+    return [name for name in config.scenario_file.scenario_names() if name.startswith(begun)]
 
 
 DataOption = Annotated[
@@ -91,9 +91,7 @@ def asked_mechanisms(texts: list[str] | None) -> list[str] | None:
     """
     if not texts:
         return None
-    from marketsched.config.mechanism_text import mechanisms_in
-
-    found = mechanisms_in(texts)
+    found = config.mechanism_text.mechanisms_in(texts)
     if not found:
         raise InvalidParameterError(place="--mechanism", value=",".join(texts), legal="names, separated by commas")
     return found
@@ -109,12 +107,10 @@ def one_mechanism(names: list[str] | None) -> list[str]:
     """
     if names is None:
         return []
-    from marketsched.config.mechanism_text import changes_for
-
     if len(names) > 1:
         legal = "one, in a run of a market; `marketsched compare` takes several"
         raise InvalidParameterError(place="--mechanism", value=",".join(names), legal=legal)
-    return changes_for(names[0])
+    return config.mechanism_text.changes_for(names[0])
 
 
 def log_changes(days: float | None, columns: str | None, strict: bool) -> list[str]:
@@ -170,8 +166,6 @@ def target_folder(out: Path | None, name: str, force: bool) -> Path:
     InvalidParameterError
         If it may not be written: known before any work is done.
     """
-    from marketsched.results.output import check_target
-
     folder = out if out is not None else _free_folder(Path("runs") / name, force)
     check_target(folder, force=force)
     return folder

@@ -1,1 +1,5 @@
 """Owners that learn, in markets that are repeated."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # modules: __init__.pyi

@@ -1,1 +1,5 @@
 """Sweeps: many seeded runs, survived interruptions, one table."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # modules: __init__.pyi

@@ -1,0 +1,5 @@
+from . import comparing as comparing
+from . import contest as contest
+from . import flat_prices as flat_prices
+from . import loads as loads
+from . import mechanisms as mechanisms

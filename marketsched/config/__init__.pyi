@@ -1,0 +1,15 @@
+from . import configuration as configuration
+from . import job_list as job_list
+from . import json_lines as json_lines
+from . import mechanism_choice as mechanism_choice
+from . import mechanism_text as mechanism_text
+from . import mixtures as mixtures
+from . import named_mechanisms as named_mechanisms
+from . import owner_mix as owner_mix
+from . import promised_ratio as promised_ratio
+from . import scenario as scenario
+from . import scenario_file as scenario_file
+from . import sections as sections
+from . import sow_codec as sow_codec
+from . import strict_yaml as strict_yaml
+from . import yesterday as yesterday

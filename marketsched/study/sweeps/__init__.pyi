@@ -1,0 +1,6 @@
+from . import dask_workers as dask_workers
+from . import folder as folder
+from . import records as records
+from . import runs as runs
+from . import sweeping as sweeping
+from . import table as table
