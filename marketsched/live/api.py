@@ -19,11 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from marketsched import __version__
 from marketsched.live import calls
 from marketsched.live.batches import batch
-from marketsched.live.calls import MOST_ON_PAGE, PAGE, Principal
+from marketsched.live.calls import MOST_ON_PAGE, PAGE
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
 from marketsched.live.guard import Guard
 from marketsched.live.market_view import PRICED_ROUNDS, shown_at
+from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
 from marketsched.live.rows import Row
 from marketsched.live.service import LiveService, Repeatable, UnavailableError

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from marketsched.live import calls
-from marketsched.live.calls import MOST_ROUNDS, Principal, Said, given, only
+from marketsched.live.calls import MOST_ROUNDS
 from marketsched.live.database import JournalError
+from marketsched.live.principal import Principal, Said, given, only
 from marketsched.live.problems import details_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError

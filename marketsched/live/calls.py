@@ -7,48 +7,29 @@ one that does not exist. A reader sees figures and no names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.job import GONE, OUTCOMES, WITHDRAWN, LiveJob
-from marketsched.live.market_view import market_view, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, market_view, shown_at
+from marketsched.live.principal import Principal, Said, given, only
 from marketsched.live.rows import Row
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
     EventError,
     InvalidParameterError,
     InvalidReportError,
-    MarketschedError,
     UnknownNameError,
 )
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LARGEST_CAPACITY
 from marketsched.mechanisms.mechanism import Offer
 
+QUOTED_ROUNDS = 100  # whose prices a quote shows where starts are decided at arrival
 MOST_ROUNDS = 1000  # cleared by one request
 PAGE = 200  # jobs or entries in one answer
 MOST_ON_PAGE = 1000
-Said = Mapping[str, Any]
-
-
-class ForbiddenError(MarketschedError, PermissionError):
-    """The role of who asks does not allow it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who asks: an account, by one of its tokens."""
-
-    name: str
-    role: str
-
-    def must_be(self, *roles: str) -> None:
-        """Raise ForbiddenError unless the role is one of these."""
-        if self.role not in roles:
-            raise ForbiddenError(f"not for the role {self.role}", legal=f"a token of the role {' or '.join(roles)}")
 
 
 # -- owners -------------------------------------------------------------------------------------------------
@@ -64,7 +45,13 @@ def quote(who: Principal, said: Said) -> Work:
         name = turn.market.name_of_next(owner, said.get("name"))
         offer = turn.market.quote(owner, name, given(said, "sow"))
         fee = turn.market.fee(said["sow"]["concurrency"]) / MICRO
-        return {"round": turn.market.round, "no_show_fee": fee, **_offered(offer)}
+        found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
+        if turn.market.decides == "at submission":
+            return found
+        # No start and no price is known before the job comes; what the rounds cost now is.
+        first = min(row["arrival"] for row in said["sow"]["requirements"]) - turn.market.round
+        prices = (turn.market.prices(PRICED_ROUNDS) or [])[first : first + QUOTED_ROUNDS]
+        return {**found, "prices_now": {"first_round": turn.market.round + first, "prices": prices}}
 
     return work
 
@@ -357,21 +344,6 @@ def revoke(who: Principal, owner: str) -> Work:
 
 
 # -- parts --------------------------------------------------------------------------------------------------
-
-
-def only(said: Said, *known: str) -> None:
-    """Raise InvalidParameterError if a field is none of these."""
-    for key in said:
-        if key not in known:
-            legal = ", ".join(known) or "nothing"
-            raise InvalidParameterError(f": unknown field: known here are {legal}", place=str(key))
-
-
-def given(said: Said, key: str) -> Any:
-    """Return a field that has to be there."""
-    if key not in said:
-        raise InvalidParameterError("is missing", place=key)
-    return said[key]
 
 
 def _acting_for(turn: Turn, who: Principal, said: Said) -> Account:

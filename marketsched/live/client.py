@@ -126,6 +126,10 @@ class LiveClient:
         said = {name: value for name, value in said.items() if value is not LEFT_OUT}
         return self._post(f"/v1/jobs/{job}/arrival", said, key)
 
+    def withdraw(self, job: str, *, key: str | None = None) -> dict[str, Any]:
+        """Take a job back: at the no-show fee before it came, at the price of its rounds once it runs."""
+        return self._post(f"/v1/jobs/{job}/withdrawal", {}, key)
+
     def batch(self, calls: Sequence[Mapping[str, Any]], *, key: str | None = None) -> list[dict[str, Any]]:
         """Make several calls in one request and one transaction; return the status and answer, or problem, of each.
 

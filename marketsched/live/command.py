@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,31 +97,35 @@ def owner(
     limit: Annotated[
         float | None, typer.Option(help="How far below zero plans may bring the account.", show_default=False)
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="New file for the token, which only you can read; else it is printed.", show_default=False),
+    ] = None,
     renew: Annotated[bool, typer.Option("--renew", help="Make a new token of one that is there.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all its tokens.")] = False,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
     """Create an owner and print the token; or deposit to, renew or revoke one that is there."""
-    with live_errors(), live_client(url, token_file) as client:
+    with live_errors(), live_client(url, token_file) as client, _token_file(out) as write:
         if name is None:
             for each in client.owners():
                 typer.echo(f"{each['owner']:32} {each['role']:8} {each['balance']:16.6f}")
         elif revoke:
             client.revoke(name)
         elif renew:
-            typer.echo(client.renew(name)["token"])
+            write(client.renew(name)["token"])
         elif deposit and any(each["owner"] == name for each in client.owners()):
             _print(client.deposit(name, deposit))
         else:
-            typer.echo(client.create_owner(name, role=role, deposit=deposit, limit=limit)["token"])
+            write(client.create_owner(name, role=role, deposit=deposit, limit=limit)["token"])
 
 
 @live_app.command(no_args_is_help=True)
 def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
     """Print plan, prices and failure probabilities that a submission would get now; nothing is changed."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.quote(_statement(sow), owner=owner))
+        _print(client.quote(_statement(sow, client), owner=owner))
 
 
 @live_app.command(no_args_is_help=True)
@@ -136,7 +141,7 @@ def submit(
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.submit(_statement(sow), name=name, owner=owner, key=key))
+        _print(client.submit(_statement(sow, client), name=name, owner=owner, key=key))
 
 
 @live_app.command(no_args_is_help=True)
@@ -152,6 +157,41 @@ def arrive(
     """Report that a job is ready."""
     with live_errors(), live_client(url, token_file) as client:
         _print(client.arrive(job) if signal is None else client.arrive(job, signal=_signal(signal)))
+
+
+@live_app.command(no_args_is_help=True)
+def complete(
+    job: Annotated[str, typer.Argument(help="As submit printed it.")],
+    outcome: Annotated[str, typer.Option(help="done, failed or node-failed; the last one is not charged.")] = "done",
+    exit_code: Annotated[int | None, typer.Option(help="Of its script.", show_default=False)] = None,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Report that a running job ran its last round in the one cleared last; for operators."""
+    with live_errors(), live_client(url, token_file) as client:
+        _print(client.complete(job, outcome=outcome, exit_code=exit_code))
+
+
+@live_app.command(no_args_is_help=True)
+def cancel(
+    job: Annotated[str, typer.Argument(help="As submit printed it.")],
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Take a job back: at the no-show fee before it came, at the price of its rounds once it runs."""
+    with live_errors(), live_client(url, token_file) as client:
+        _print(client.withdraw(job))
+
+
+@live_app.command()
+def rounds(
+    count: Annotated[int, typer.Argument(help="How many.", min=1, max=1000)] = 1,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Clear rounds of a market with a manual clock, and print the decisions; for operators."""
+    with live_errors(), live_client(url, token_file) as client:
+        _print(client.advance(count))
 
 
 @live_app.command()
@@ -175,7 +215,8 @@ def status(
             typer.echo(f"prices from this round on: {shown}")
         for each in client.jobs():
             charge = "" if each["charge"] is None else f"{each['charge']:.6f}"
-            typer.echo(f"{each['job']:40} {each['state']:10} {each['nodes']:6} {charge:>14}")
+            why = f"  {each['reason']}" if each["reason"] else ""
+            typer.echo(f"{each['job']:40} {each['state']:10} {each['nodes']:6} {charge:>14}{why}")
 
 
 @live_app.command()
@@ -233,15 +274,39 @@ def live_client(url: str | None, token_file: Path | None) -> LiveClient:
     return LiveClient(url, token, patience=10.0)
 
 
-def _statement(path: Path) -> Mapping[str, Any]:
-    """Read a statement of work: YAML, of which JSON is a part."""
+def _statement(path: Path, client: LiveClient) -> Mapping[str, Any]:
+    """Read a statement of work: YAML, of which JSON is a part; its times become rounds of the market."""
     from marketsched.config.strict_yaml import read_yaml
-    from marketsched.mechanisms.errors import InvalidReportError
+    from marketsched.live.times import in_rounds
+    from marketsched.mechanisms.errors import InvalidReportError, placed
 
     found = read_yaml(path)
     if not isinstance(found, Mapping):
         raise InvalidReportError(str(path), legal="a table with concurrency, value and requirements")
-    return found
+    with placed(source=str(path)):
+        return in_rounds(found, client.market(rounds=0))
+
+
+@contextmanager
+def _token_file(path: Path | None) -> Iterator[Callable[[str], None]]:
+    """Give what writes a token: to a new file that only its owner can read, made first, or to standard output."""
+    if path is None:
+        yield typer.echo
+        return
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    written = False
+
+    def write(token: str) -> None:
+        nonlocal written
+        os.write(file, f"{token}\n".encode())
+        written = True
+
+    try:
+        yield write
+    finally:
+        os.close(file)
+        if not written:
+            path.unlink()
 
 
 def _signal(text: str) -> Any:

@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from marketsched.config.json_lines import parse_line
-from marketsched.live.calls import Principal
 from marketsched.live.connections import BODY_SECONDS
+from marketsched.live.principal import Principal
 from marketsched.live.problems import problem
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError

@@ -144,6 +144,11 @@ class LiveMarket:
             _check_signal(row.get("signal"))
         return self._replayer.mechanism.quote(job, sow)
 
+    @property
+    def decides(self) -> str:
+        """When starts and prices are settled: ``at submission`` or ``at arrival``."""
+        return f"at {self._replayer.mechanism.reads_reports}"
+
     def fee(self, nodes: int) -> int:
         """Return what an announcement of so many nodes costs that does not come as it said, millionths."""
         return round(self.config.no_show_fee * nodes * MICRO)

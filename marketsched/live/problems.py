@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from marketsched.live.calls import ForbiddenError
+from marketsched.live.principal import ForbiddenError
 from marketsched.live.service import UnavailableError
 from marketsched.mechanisms.errors import UNSEEN, EventError, MarketschedError, UnknownNameError, shown
 

@@ -23,21 +23,35 @@ def run(*arguments, status=0):
 
 def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "sow.yaml").write_text(dump_yaml(sow(1, 1)))
+    statement = sow(1, 1)
+    statement["requirements"][0]["arrival"] = "now"
+    (tmp_path / "sow.yaml").write_text(dump_yaml(statement))
     with serving(PLAIN, "market.db", operator_token_file="operator.token") as url:
         monkeypatch.setenv("MARKETSCHED_URL", url)
         monkeypatch.setenv("MARKETSCHED_TOKEN_FILE", "operator.token")
-        (tmp_path / "ann.token").write_text(run("live", "owner", "ann", "--deposit", "5"))
+        assert run("live", "owner", "ann", "--deposit", "5", "--out", "ann.token") == ""
+        assert oct((tmp_path / "ann.token").stat().st_mode)[-3:] == "600"
+        assert "ann.token" in run("live", "owner", "ben", "--out", "ann.token", status=2)  # a new file, or none
+        assert "ben" not in run("live", "owner")
         ann = ("--token-file", "ann.token")
         offered = json.loads(run("live", "quote", "sow.yaml", *ann))
         job = json.loads(run("live", "submit", "sow.yaml", "--name", "x", *ann))
         assert job["plan"] == offered["plan"] and job["runs"] == offered["runs"] and job["job"] == "ann.x"
         assert json.loads(run("live", "arrive", "ann.x", "--signal", "1", *ann))["state"] == "arrived"
-        operator = LiveClient()
-        operator.advance()
-        operator.complete("ann.x")
+        assert json.loads(run("live", "rounds"))["round"] == 2
+        assert json.loads(run("live", "complete", "ann.x", "--exit-code", "0"))["outcome"] == "done"
+        run("live", "submit", "sow.yaml", "--name", "y", *ann)
+        assert json.loads(run("live", "cancel", "ann.y", *ann))["state"] == "withdrawn"
+        run("live", "owner", "ann", "--deposit", "1")  # what the fee took
         assert "ann.x" in run("live", "status") and '"completed"' in run("live", "status", "ann.x", *ann)
-        assert "4.500000" in run("live", "owner") and "sum market: 0.500000" in run("live", "ledger")
+        assert "4.500000" in run("live", "owner") and "sum market: 1.500000" in run("live", "ledger")
+        assert "withdrawn by its owner" in run("live", "status", *ann)
+        for bad, words in NOT_SENT.items():
+            assert words in run("live", *bad, *(() if bad[0] in ("owner", "export") else ann), status=2), bad
+        (tmp_path / "nan.yaml").write_text(dump_yaml(sow(1, 1, value=float("nan"))))
+        run("live", "submit", "nan.yaml", *ann, status=2)
+        (tmp_path / "binary").write_bytes(bytes(range(256)))
+        assert "one token" in run("live", "status", "--token-file", "binary", status=2)
         assert "concurrency = 9" in run("live", "submit", _bad(tmp_path), *ann, status=2)
         run("live", "owner", "ann", "--revoke")
         assert "expected Bearer and a token that is good" in run("live", "status", *ann, status=2)
@@ -46,6 +60,20 @@ def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     assert run("replay", "config.yaml", "log.jsonl") == run("live", "export", "--decisions")
     assert "is not there" in run("live", "export", "--db", "other.db", status=2)
     assert "expected an address of the loopback" in run("live", "serve", "--host", "0.0.0.0", "--port", "0", status=2)
+
+
+NOT_SENT = {  # commands whose arguments cannot be sent: one line each
+    ("arrive", "ann.x", "--signal", "NaN"): "finite",
+    ("arrive", "ann.x", "--signal", "1e999"): "finite",
+    ("arrive", "ann.x", "--signal", "[" * 100_000): "",
+    ("submit", "sow.yaml", "--key", "é"): "ASCII",
+    ("submit", "sow.yaml", "--key", "a\nb"): "ASCII",
+    ("status", "ann\n.x"): "",
+    ("owner", "cid", "--deposit", "inf"): "finite",
+    ("owner", "cid", "--limit", "nan"): "finite",
+    ("export", "--db", ""): "a file on a disk",
+    ("export", "--db", "sqlite://"): "a file on a disk",
+}
 
 
 def _bad(folder):

@@ -11,8 +11,8 @@ import pytest
 from live_tools import PLAIN, refused
 from marketsched.live import connections, guard
 from marketsched.live.batches import batch
-from marketsched.live.calls import Principal
 from marketsched.live.fairness import FairQueue
+from marketsched.live.principal import Principal
 from marketsched.live.serving import serving
 from marketsched.mechanisms.errors import InvalidParameterError
 

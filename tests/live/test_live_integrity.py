@@ -10,9 +10,9 @@ import pytest
 
 from live_tools import PLAIN, check_journal, refused, sow, state
 from marketsched.live import calls
-from marketsched.live.calls import Principal
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
+from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService, Repeatable
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 

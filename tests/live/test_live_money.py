@@ -6,9 +6,9 @@ import pytest
 
 from live_tools import PLAIN, check_journal, refused, sow
 from marketsched.live import calls
-from marketsched.live.calls import Principal
 from marketsched.live.configuration import live_config
 from marketsched.live.machine import LiveMarket
+from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError
 

@@ -11,10 +11,10 @@ import pytest
 from live_databases import binaries, database, postgres
 from live_tools import PLAIN, check_journal, config, refused, sow, state
 from marketsched.live import calls
-from marketsched.live.calls import Principal
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
+from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 

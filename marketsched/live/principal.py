@@ -1,0 +1,43 @@
+"""Who asks, and the fields of what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+
+Said = Mapping[str, Any]
+
+
+class ForbiddenError(MarketschedError, PermissionError):
+    """The role of who asks does not allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: an account, by one of its tokens."""
+
+    name: str
+    role: str
+
+    def must_be(self, *roles: str) -> None:
+        """Raise ForbiddenError unless the role is one of these."""
+        if self.role not in roles:
+            raise ForbiddenError(f"not for the role {self.role}", legal=f"a token of the role {' or '.join(roles)}")
+
+
+def only(said: Said, *known: str) -> None:
+    """Raise InvalidParameterError if a field is none of these."""
+    for key in said:
+        if key not in known:
+            legal = ", ".join(known) or "nothing"
+            raise InvalidParameterError(f": unknown field: known here are {legal}", place=str(key))
+
+
+def given(said: Said, key: str) -> Any:
+    """Return a field that has to be there."""
+    if key not in said:
+        raise InvalidParameterError("is missing", place=key)
+    return said[key]
