@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
@@ -22,11 +23,10 @@ from marketsched.live.batches import batch
 from marketsched.live.calls import MOST_ON_PAGE, PAGE
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
-from marketsched.live.guard import Guard
+from marketsched.live.guard import LARGE_BYTES, Guard, in_thread
 from marketsched.live.market_view import PRICED_ROUNDS, shown_at
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
-from marketsched.live.rows import Row
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import MarketschedError
@@ -76,6 +76,8 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     async def done(request: Request, work: Work, status: int = 200) -> Response:
         asked = service.ask(work, _repeatable(request), account=request.state.who.name)
         answer = await asyncio.wrap_future(asked)
+        if len(getattr(request.state, "raw", b"")) > LARGE_BYTES:
+            return await in_thread(partial(JSONResponse, answer, status))
         return JSONResponse(answer, status)
 
     # -- owners ---------------------------------------------------------------------------------------------
@@ -292,14 +294,14 @@ class _Streams:
             self._pulse = self._pulse or asyncio.Event()
             pulse = self._pulse
             try:
-                rows = await asyncio.wrap_future(self._service.ask(partial(self._rows, after), account=who.name))
+                asked = self._service.ask(partial(self._page, who, after), account=who.name)
+                last, text = await asyncio.wrap_future(asked)
             except MarketschedError:  # it is being made anew
-                rows = []
-            for row in rows:
-                after, shown = row.seq, calls.seen(who, row)
-                if shown is not None:
-                    yield f"id: {row.seq}\nevent: {row.event}\ndata: {json.dumps(shown)}\n\n"
-            if rows:
+                last, text = after, ""
+            if text:
+                yield text
+            if last > after:
+                after = last
                 continue
             if not follow:
                 return
@@ -311,14 +313,19 @@ class _Streams:
     def _still_good(self, authorization: str, who: Principal) -> bool:
         return self._service.account_of(authorization.partition(" ")[2].strip()) == who.name
 
-    def _rows(self, after: int, turn: Turn) -> list[Row]:
-        """Return written rows behind ``after``; in the thread of the service."""
+    def _page(self, who: Principal, after: int, turn: Turn) -> tuple[int, str]:
+        """Return the events behind ``after`` as they are sent, and the last row looked at; in the service's thread."""
         recent, last = self._service.recent, self._service.published
         if after >= last:
-            return []
+            return after, ""
         if recent and recent[0].seq <= after + 1:
-            return [row for row in recent if after < row.seq <= last][:ROWS_AT_ONCE]
-        return list(turn.journal.rows(after, ROWS_AT_ONCE))
+            begin = after + 1 - recent[0].seq
+            rows = [row for row in islice(recent, begin, begin + ROWS_AT_ONCE) if row.seq <= last]
+        else:
+            rows = list(turn.journal.rows(after, ROWS_AT_ONCE))
+        seen = ((row, calls.seen(who, row)) for row in rows)
+        lines = (f"id: {row.seq}\nevent: {row.event}\ndata: {json.dumps(shown)}\n\n" for row, shown in seen if shown)
+        return rows[-1].seq, "".join(lines)
 
     def _rows_written(self) -> None:
         """Wake all streams; from the thread of the service."""

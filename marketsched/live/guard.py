@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
@@ -23,6 +25,9 @@ from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError
 
 MOST_BYTES = 64 * 1024  # of a body
+LARGE_BYTES = 4 * 1024  # of a body that takes a while to read, and to answer
+_LARGE = ThreadPoolExecutor(1, "large")
+T = TypeVar("T")
 LONGEST_HEADER = 300  # characters of a token or a key
 OPEN_PATHS = ("/v1/health", "/openapi.json")  # without a token
 BURST = 2.0  # seconds of its rate that a token may use at once
@@ -118,14 +123,29 @@ class Guard:
             return None
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return problem(415, "Content-Type: expected application/json")
-        try:
-            said = parse_line(bytes(body))
-        except (EventError, RecursionError) as error:
-            return problem(400, f"the body is {error}")
-        if not isinstance(said, dict) or not _can_be_kept(said):
-            return problem(400, "the body: expected one JSON object, its texts without zero bytes and half characters")
-        request.state.said = said
+        # A large body would keep all connections waiting: it is read in a thread of its own.
+        read = partial(_read, request.state.raw)
+        found = await in_thread(read) if len(body) > LARGE_BYTES else read()
+        if isinstance(found, str):
+            return problem(400, found)
+        request.state.said = found
         return None
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do something that takes a while in the one thread that is there for it; who comes first is first."""
+    return await asyncio.get_running_loop().run_in_executor(_LARGE, work)
+
+
+def _read(body: bytes) -> dict[str, Any] | str:
+    """Return the JSON object that a body is, or say what it is instead."""
+    try:
+        said = parse_line(body)
+    except (EventError, RecursionError) as error:
+        return f"the body is {error}"
+    if not isinstance(said, dict) or not _can_be_kept(said):
+        return "the body: expected one JSON object, its texts without zero bytes and half characters"
+    return said
 
 
 def _too_large() -> Response:
