@@ -11,6 +11,7 @@ from scipy import stats
 from draws import many
 from marketsched.agents.learners import LEARNERS, AdaHedge, Draw, Exp3, Hedge, Ucb1, make_learner
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from refusals import refused
 
 NOTHING = Draw(0, 1.0)
 
@@ -211,5 +212,4 @@ def test_adahedge_asks_for_no_range():
     learner.learn(NOTHING, [-700.0, 300.0])
     # Half and half has lost 500 to the better one, so the rate is ln 2 / 500, and weights are 1 to exp(2 ln 2).
     assert learner.probabilities == pytest.approx([0.2, 0.8]) and learner.spread == 1000
-    with pytest.raises(InvalidParameterError, match="expected finite numbers"):
-        learner.learn(NOTHING, [0.0, math.inf])
+    refused(lambda: learner.learn(NOTHING, [0.0, math.inf]), "expected finite numbers", error=InvalidParameterError)

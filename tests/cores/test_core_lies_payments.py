@@ -19,6 +19,7 @@ from marketsched.mechanisms.allocation.payments import (
     spent_prices,
 )
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from refusals import refused
 
 
 def one_instance(requirements, capacity, gain="linear", alpha=1.0, overhead=0.25):
@@ -122,8 +123,7 @@ def test_displacing_nobody_costs_nothing():
 
 def test_too_many_capacity_vectors_are_refused():
     channels = Channels([[1] * 6], [200] * 6, [0])
-    with pytest.raises(TooLargeError, match="capacity vectors"):
-        displaced_utilities(channels, [0.5], [True], [True])
+    refused(lambda: displaced_utilities(channels, [0.5], [True], [True]), "capacity vectors", error=TooLargeError)
 
 
 def test_displaced_work_has_diminishing_returns():
@@ -158,5 +158,4 @@ def test_no_charge_with_an_idle_machine_or_without_a_rival(decision, waiting):
     ],
 )
 def test_bad_arguments_are_named(call):
-    with pytest.raises(InvalidParameterError, match="expected"):
-        call()
+    refused(call, "expected", error=InvalidParameterError)

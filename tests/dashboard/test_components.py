@@ -9,6 +9,7 @@ from marketsched import Market, Scenario
 from marketsched.dashboard import market_components
 from marketsched.dashboard.components import PARTS, seen
 from marketsched.mechanisms import MarketschedError, UnknownNameError
+from refusals import refused
 
 
 @pytest.fixture
@@ -61,8 +62,7 @@ def test_unknown_names_are_refused():
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "solara", None)
-    with pytest.raises(MarketschedError, match=r"pip install 'marketsched\[viz\]'"):
-        market_components()
+    refused(market_components, "pip install 'marketsched[viz]'", error=MarketschedError)
 
 
 def test_what_is_seen_is_computed_once_a_round(market):

@@ -11,6 +11,7 @@ from marketsched.dashboard.session import scaled_jobs
 from marketsched.dashboard.settings import LIES, amount_of, apply, first_form, read_form
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
+from refusals import refused
 
 BASE = Scenario.load("synthetic-pipelines")
 FORM = first_form(BASE, seed=3)
@@ -116,5 +117,4 @@ def test_a_copy_never_takes_a_name_that_is_there(jobs):
 
 @pytest.mark.parametrize("load", [0, -1.0, float("nan"), float("inf")])
 def test_a_load_that_is_none_is_refused(jobs, load):
-    with pytest.raises(InvalidParameterError, match="load"):
-        scaled_jobs(jobs, load, np.random.default_rng(0))
+    refused(lambda: scaled_jobs(jobs, load, np.random.default_rng(0)), "load", error=InvalidParameterError)

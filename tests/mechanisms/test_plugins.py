@@ -13,6 +13,7 @@ from marketsched.mechanisms import InvalidParameterError, register, registry
 from marketsched.mechanisms.errors import UnknownNameError
 from marketsched.worlds import workload_of_log
 from marketsched.worlds.traces.catalogue import get_trace, known_traces
+from refusals import refused
 
 PLUGIN = """
     from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -138,14 +139,12 @@ def test_a_trace_of_ones_own_is_read_by_name(tables, tmp_path):
     trace = get_trace("mine")
     assert trace.title == "Runs of my machine" and trace.read(tmp_path)["b"].tolist() == [2]
     assert "mine" in [each.name for each in known_traces()]
-    with pytest.raises(UnknownNameError, match="trace 'yours' is unknown: expected one of google-jobs"):
-        get_trace("yours")
+    refused(lambda: get_trace("yours"), "trace 'yours' is unknown: expected one of google-jobs", error=UnknownNameError)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("polices", "x"), ("policy", ""), ("policy", 3)])
 def test_a_registration_without_kind_or_name_is_refused(kind, name):
-    with pytest.raises(InvalidParameterError, match="expected"):
-        register(kind, name)
+    refused(lambda: register(kind, name), "expected", error=InvalidParameterError)
 
 
 def test_a_log_becomes_a_market():

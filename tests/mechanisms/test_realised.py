@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.realised import NEVER, RealisedJobs
+from refusals import refused
 
 curves = st.one_of(
     st.builds(DeadlineValue, st.integers(0, 5), st.integers(0, 14)),
@@ -99,10 +100,8 @@ def test_faults_name_the_job(row, message):
 
 
 def test_faulty_sizes():
-    with pytest.raises(InvalidParameterError, match="horizon = 0"):
-        RealisedJobs.build([], horizon=0, max_delay=5)
-    with pytest.raises(InvalidParameterError, match="max_delay = 0"):
-        RealisedJobs.build([], horizon=5, max_delay=0)
+    refused(lambda: RealisedJobs.build([], horizon=0, max_delay=5), "horizon = 0", error=InvalidParameterError)
+    refused(lambda: RealisedJobs.build([], horizon=5, max_delay=0), "max_delay = 0", error=InvalidParameterError)
 
 
 def test_a_day_of_recurring_jobs_takes_a_fraction_of_a_second():

@@ -31,6 +31,7 @@ from marketsched.mechanisms import (
     registry,
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from refusals import refused
 
 BUILT_IN = [
     "armada",
@@ -158,10 +159,8 @@ def test_users_add_their_own():
         register("test: open house")(FirstCome)
     with pytest.raises(InvalidParameterError, match="'reduction' is already in the table"):
         register("reduction")(FirstCome)
-    with pytest.raises(InvalidParameterError, match="name = ''"):
-        register("")
-    with pytest.raises(InvalidParameterError, match="cannot be called"):
-        register("test: nothing")(3)
+    refused(lambda: register(""), place="name", seen="", error=InvalidParameterError)
+    refused(lambda: register("test: nothing")(3), "cannot be called", error=InvalidParameterError)
     assert "test: nothing" not in mechanism_names()
 
 

@@ -18,6 +18,7 @@ from marketsched.papers.markets import best_reservations, sampling_error, toy_va
 from marketsched.papers.reproducing import reproduce, reproduce_all
 from marketsched.papers.runs import Bench
 from marketsched.show.cli import app
+from refusals import refused
 
 CLUSTER = [name for name in EXPERIMENTS if not name.startswith("mechanism")]
 COLUMNS = (
@@ -220,14 +221,10 @@ def test_what_table_2_prints():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(UnknownNameError, match="esdp-fig8"):
-        reproduce("figure 8")
-    with pytest.raises(UnknownNameError, match="did you mean ogasched-fig2"):
-        reproduce("ogasched-fig22")
-    with pytest.raises(InvalidParameterError, match="runs"):
-        reproduce("esdp-fig8", runs=1)
-    with pytest.raises(UnknownNameError, match="nothing"):
-        reproduce_all(["esdp-fig8", "nothing"], runs=2)
+    refused(lambda: reproduce("figure 8"), "esdp-fig8", error=UnknownNameError)
+    refused(lambda: reproduce("ogasched-fig22"), "did you mean ogasched-fig2", error=UnknownNameError)
+    refused(lambda: reproduce("esdp-fig8", runs=1), "runs", error=InvalidParameterError)
+    refused(lambda: reproduce_all(["esdp-fig8", "nothing"], runs=2), "nothing", error=UnknownNameError)
 
 
 # --- the command ------------------------------------------------------------------------------------

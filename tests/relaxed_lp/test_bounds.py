@@ -26,6 +26,7 @@ from naive_programs import (
     starts_of_reports,
     worth,
 )
+from refusals import refused
 
 
 def market(seed, n_jobs=5, revealed=True, horizon=7, **options):
@@ -227,23 +228,19 @@ def test_bad_arguments_are_named(solve, arguments, options, message):
 
 
 def test_bad_arguments_of_single_bounds_are_named():
-    with pytest.raises(InvalidParameterError, match=r"laws\[1\], case 0: durations hidden"):
-        law_bound([SOW, HIDDEN], 2, 9)
+    refused(lambda: law_bound([SOW, HIDDEN], 2, 9), "laws[1], case 0: durations hidden", error=InvalidParameterError)
     with pytest.raises(InvalidParameterError, match=r"laws\[0\]: probabilities add up to 0\.9"):
         law_bound([[(SOW, 0.9)]], 2, 9)
     realised = RealisedJobs.build([(SOW, 1, 1)], horizon=9, max_delay=9)
-    with pytest.raises(InvalidParameterError, match="horizon = 5: expected 9"):
-        realised_bound(realised, 2, 5)
-    with pytest.raises(InvalidParameterError, match="capacity = inf"):
-        realised_bound(realised, np.inf, 9)
+    refused(lambda: realised_bound(realised, 2, 5), place="horizon", seen=5, legal="9", error=InvalidParameterError)
+    refused(lambda: realised_bound(realised, np.inf, 9), "capacity = inf", error=InvalidParameterError)
     with pytest.raises(InvalidParameterError, match="jobs is empty"):
         realised_bound(RealisedJobs.build([], horizon=9, max_delay=9), 2, 9)
 
 
 def test_a_missing_solver_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
-    with pytest.raises(SolverError, match="pip install"):
-        offline_bound([SOW], 2, 9)
+    refused(lambda: offline_bound([SOW], 2, 9), "pip install", error=SolverError)
 
 
 class Unchecked(DeadlineValue):

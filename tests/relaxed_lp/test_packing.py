@@ -13,6 +13,7 @@ from draws import many
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, SolverError, StatementOfWork, TooLargeError
 from marketsched.relaxed_lp import PackingProgram, packing, tasks_of_laws, tasks_of_plans, tasks_of_reports
 from naive_programs import optimum, random_statement, starts_of_plans, starts_of_reports
+from refusals import refused
 
 
 def instance(seed, revealed=True, n_jobs=8, scale=1.0):
@@ -193,8 +194,7 @@ def test_a_solver_that_fails_is_an_error(monkeypatch):
 
     program, supply, _ = instance(0)
     monkeypatch.setattr(cvxpy.Problem, "solve", fail)
-    with pytest.raises(SolverError, match="HiGHS failed: it broke"):
-        program.solve(supply)
+    refused(lambda: program.solve(supply), "HiGHS failed: it broke", error=SolverError)
 
 
 def test_a_missing_solver_is_an_error_that_says_what_to_do(monkeypatch):
@@ -203,11 +203,9 @@ def test_a_missing_solver_is_an_error_that_says_what_to_do(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "highspy", None)
         program, supply, _ = instance(0)
-        with pytest.raises(SolverError, match="pip install cvxpy highspy"):
-            program.solve(supply)
+        refused(lambda: program.solve(supply), "pip install cvxpy highspy", error=SolverError)
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL"])
-    with pytest.raises(SolverError, match="does not find its solver HIGHS"):
-        program.solve(supply)
+    refused(lambda: program.solve(supply), "does not find its solver HIGHS", error=SolverError)
 
 
 def test_threads_that_others_started_do_not_matter():

@@ -17,6 +17,7 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.relaxed_lp import Tasks, tasks_of_jobs, tasks_of_laws, tasks_of_plans, tasks_of_reports
 from naive_programs import random_jobs, random_statement, starts_of_plans, starts_of_reports, worth
+from refusals import refused
 
 
 def rows_of(tasks):
@@ -222,7 +223,5 @@ def test_bad_input_is_named():
             build([sow], 5, 0)
         with pytest.raises(InvalidParameterError, match="worth inf"):
             build([StatementOfWork(1, 1, Endless(), [(1, 1, 1.0)])], 5)
-    with pytest.raises(InvalidParameterError, match=r"sows\[1\] = 'job'"):
-        tasks_of_reports([sow, "job"], 5)
-    with pytest.raises(InvalidParameterError, match="starts_per_task = 0"):
-        tasks_of_laws([sow], 5, starts_per_task=0)
+    refused(lambda: tasks_of_reports([sow, "job"], 5), place="sows[1]", seen="job", error=InvalidParameterError)
+    refused(lambda: tasks_of_laws([sow], 5, starts_per_task=0), "starts_per_task = 0", error=InvalidParameterError)

@@ -11,6 +11,7 @@ from marketsched.mechanisms.errors import MarketschedError, TooLargeError
 from marketsched.relaxed_lp import fractional_unit_allocation
 from marketsched.relaxed_lp.unit_allocation import Members
 from packings import W6, random_family, w6
+from refusals import refused
 
 SIZES = {"max_concurrency": 2, "max_duration": 3}
 
@@ -176,14 +177,11 @@ def test_wider_bundles(seed):
 
 
 def test_widening_needs_room():
-    with pytest.raises(InvalidParameterError, match="limit = 2: expected a whole number >= 3"):
-        w6().widened(2, 8)
-    with pytest.raises(InvalidParameterError, match="horizon = 5: expected a whole number >= 6"):
-        w6().widened(3, 5)
+    refused(lambda: w6().widened(2, 8), place="limit", seen=2, legal="a whole number >= 3", error=InvalidParameterError)
+    refused(lambda: w6().widened(3, 5), "horizon = 5: expected a whole number >= 6", error=InvalidParameterError)
     assert w6().widened(3, 6).overlap().tolist() == [3, 3, 3, 3, 3, 3]
 
 
 @pytest.mark.parametrize("horizon", [0, 2.5, "9"])
 def test_bad_horizons_are_refused(horizon):
-    with pytest.raises(InvalidParameterError, match="horizon = "):
-        w6().overlap(horizon)
+    refused(lambda: w6().overlap(horizon), "horizon = ", error=InvalidParameterError)

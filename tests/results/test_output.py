@@ -26,6 +26,7 @@ from marketsched.results.output import (
     write_parts,
     write_table,
 )
+from refusals import refused
 
 
 def fill(folder: Path, text: str) -> None:
@@ -129,8 +130,7 @@ def test_a_folder_that_lists_no_files_is_never_replaced(tmp_path, meta):
     (target / META).write_text(meta)
     (target / "data.txt").write_text("years")
     (tmp_path / "thesis.tex").write_text("years")
-    with pytest.raises(InvalidParameterError, match="expected a new folder"):
-        check_target(target, force=True)
+    refused(lambda: check_target(target, force=True), "expected a new folder", error=InvalidParameterError)
     assert (target / "data.txt").exists() and (tmp_path / "thesis.tex").exists()
 
 
@@ -143,8 +143,7 @@ def test_a_name_alone_makes_nothing_ours(tmp_path, what):
         (tmp_path / "run" / "data.txt").mkdir()
     else:
         (tmp_path / "run" / "report.html").write_text("<!doctype html>")
-    with pytest.raises(InvalidParameterError, match="which no run has written"):
-        check_target(tmp_path / "run", force=True)
+    refused(lambda: check_target(tmp_path / "run", force=True), "which no run has written", error=InvalidParameterError)
 
 
 def test_what_is_put_there_while_the_run_goes_on_stays(tmp_path):
@@ -188,16 +187,14 @@ def test_a_full_disk_is_reported_with_the_path_that_was_asked_for(tmp_path, erro
 def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path):
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(InvalidParameterError, match="cannot be written"):
-            check_target(tmp_path / "run")
+        refused(lambda: check_target(tmp_path / "run"), "cannot be written", error=InvalidParameterError)
     finally:
         tmp_path.chmod(0o700)
 
 
 def test_a_path_through_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidParameterError, match="cannot be written"):
-        check_target(tmp_path / "file" / "run")
+    refused(lambda: check_target(tmp_path / "file" / "run"), "cannot be written", error=InvalidParameterError)
 
 
 def test_a_killed_process_leaves_no_target(tmp_path):

@@ -15,6 +15,7 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.study.hard.adversary import search_hard_instance
 from marketsched.study.hard.birth_sequences import InstanceLimits
 from marketsched.study.hard.instance_trial import TrialMeans
+from refusals import refused
 
 LIMITS = InstanceLimits()
 TIGHT = InstanceLimits(capacity=3, horizon=8, max_delay=6)
@@ -285,10 +286,8 @@ def test_bad_input(arguments, said):
 
 
 def test_unknown_names():
-    with pytest.raises(InvalidParameterError, match="name = 'auction'"):
-        search_hard_instance(None, "auction")
-    with pytest.raises(UnknownNameError, match="no such file"):
-        search_hard_instance("nowhere", "exponential")
+    refused(lambda: search_hard_instance(None, "auction"), place="name", seen="auction", error=InvalidParameterError)
+    refused(lambda: search_hard_instance("nowhere", "exponential"), "no such file", error=UnknownNameError)
 
 
 @pytest.mark.parametrize(

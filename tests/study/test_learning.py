@@ -16,6 +16,7 @@ from marketsched.study.learning.curves import default_markets, figures_of, inter
 from marketsched.study.learning.markets import contested_market, repeated_scenario
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.learning.runs import learn
+from refusals import refused
 from small_mechanisms import HighestBid
 
 MECHANISMS = ["exponential", "reduction", "pay-as-bid", "vcg", "spot", "first-come"]
@@ -279,8 +280,7 @@ def test_a_scenario_file_can_ask_for_learning_owners():
     assert sorted(paid[:5]) == [0.2, 0.4, 0.6, 0.8, 1.0]  # each is tried once, first
     assert result.jobs.payment.equals(Market(scenario, 3).run().jobs.payment)
     bad = data | {"owners": {"misreporting": 1, "strategy": {"kind": "learning", "learner": "hedge"}}}
-    with pytest.raises(InvalidParameterError, match=r"owners\.strategy\.learner = 'hedge'"):
-        Scenario.from_dict(bad)
+    refused(lambda: Scenario.from_dict(bad), place="owners.strategy.learner", seen="hedge", error=InvalidParameterError)
 
 
 # -- what is wrong is said ----------------------------------------------------------------------

@@ -19,6 +19,7 @@ from marketsched.play.hindsight import load_asked
 from marketsched.results.result import load as load_result
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
+from refusals import refused
 
 
 def one(name, value, birth=1, duration=1, nodes=1, deadline=None, **point):
@@ -190,8 +191,7 @@ def test_a_mechanism_that_does_not_take_so_few_nodes_is_named_and_the_others_go_
 
 @pytest.mark.parametrize("loads", [[], [1, 1], [0], [-1], ["many"], [float("nan")]])
 def test_wrong_loads(loads):
-    with pytest.raises(InvalidParameterError, match="loads"):
-        compare(PERHAPS, ["first-come"], runs=1, loads=loads)
+    refused(lambda: compare(PERHAPS, ["first-come"], runs=1, loads=loads), "loads", error=InvalidParameterError)
 
 
 def test_an_interrupted_comparison_keeps_whole_seeds_of_all_loads():

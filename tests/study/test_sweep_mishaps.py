@@ -4,7 +4,6 @@ import json
 import os
 import re
 import statistics
-import threading
 from pathlib import Path
 
 import pandas as pd
@@ -12,15 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 import marketsched
-from marketsched.mechanisms import InvalidParameterError, MissingDataError
+from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.registry import _TABLES, get_mechanism, register
 from marketsched.show.cli import app
 from marketsched.show.commands import sweep as sweep_command
-from marketsched.study import SweepSpec
 from marketsched.study.sweeps import folder as sweep_folder
-from marketsched.study.sweeps import records as sweep_records
 from marketsched.study.sweeps import sweeping
-from marketsched.study.sweeps.records import Task, failure, is_record, perform
+from marketsched.study.sweeps.records import is_record, perform
 from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, table_bytes, write_spec
 
 LONGER = {
@@ -100,12 +97,8 @@ def test_whenever_it_ends_the_folder_is_marked_or_whole(here, monkeypatch, befor
 DAMAGED = {
     "half": lambda record: json.dumps(record)[:90].encode(),
     "empty": lambda record: b"",
-    "not text": lambda record: b"\xff\xfe",
-    "a list": lambda record: b"[]",
     "without rows": lambda record: json.dumps({**record, "rows": []}).encode(),
-    "without duration": lambda record: json.dumps({**record, "seconds": None}).encode(),
     "another status": lambda record: json.dumps({**record, "status": "refused"}).encode(),
-    "failed without error": lambda record: json.dumps({**record, "status": "failed"}).encode(),
     "of another run": lambda record: json.dumps({**record, "run": "0" * 24}).encode(),
 }
 
@@ -129,15 +122,6 @@ def test_damaged_records_are_named_and_change_nothing(here, kind):
     assert marketsched.sweep(SPEC, out).made == 2 and table_bytes(out) == table
 
 
-def test_records_of_another_sweep_do_not_get_in(here):
-    out = marketsched.sweep(SPEC, here / "out").out
-    other = marketsched.sweep({**SPEC, "scenario": {**ONE_JOB, "name": "other"}}, here / "other").out
-    table = table_bytes(out)
-    for path in (other / "runs").iterdir():
-        (out / "runs" / path.name).write_bytes(path.read_bytes())
-    assert marketsched.sweep(SPEC, out).made == 0 and table_bytes(out) == table
-
-
 @pytest.mark.parametrize("name", ["runs", ".marketsched-partial"])
 def test_a_folder_of_runs_is_not_taken_for_that_of_a_sweep(here, name):
     """The folder above all runs: ``runs``, and beside it where one is just being written."""
@@ -146,41 +130,6 @@ def test_a_folder_of_runs_is_not_taken_for_that_of_a_sweep(here, name):
     with pytest.raises(InvalidParameterError, match=rf"work holds {name} and no meta.json: expected a new or empty"):
         marketsched.sweep(SPEC, here / "work")
     assert names(here / "work") == {name} and (here / "work" / name / "run-1" / "events").read_text() == "precious"
-
-
-def test_a_data_folder_that_is_not_there_is_one_line_before_anything_runs(here):
-    with pytest.raises(MissingDataError, match=r"nowhere: no such folder"):
-        marketsched.sweep(SPEC, here / "out", data=here / "nowhere")
-    assert not (here / "out").exists()
-
-
-def test_values_without_end_are_refused():
-    endless: list = []
-    endless.append(endless)
-    deep = []
-    for _ in range(5000):
-        deep = [deep]
-    for value in (endless, deep):
-        for part in ({"grid": {"description": [value]}}, {"overrides": [{"description": value}]}):
-            with pytest.raises(InvalidParameterError, match="description: a value that is nested without end"):
-                SweepSpec.from_dict({"scenario": ONE_JOB, **part})
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (ValueError(), "ValueError"),
-        (KeyError(("a", 3)), "KeyError: ('a', 3)"),
-        (ValueError("two\n  lines"), "ValueError: two lines"),
-        (OSError("no such file \udcff"), r"OSError: no such file \udcff"),
-        (ValueError("x" * 9000), f"ValueError: {'x' * 488} ..."),
-    ],
-    ids=["silent", "not text", "two lines", "half a character", "long"],
-)
-def test_errors_are_told_in_one_line_of_characters(error, told):
-    found = failure(error)
-    assert found["error"] == told
-    json.dumps(found, ensure_ascii=False).encode("utf-8")
 
 
 def test_odd_ends_of_a_run_are_recorded(here):
@@ -209,37 +158,6 @@ def test_odd_ends_of_a_run_are_recorded(here):
         r"OSError: caf\udce9",
         "MemoryError",
     ]
-
-
-def test_ctrl_c_in_a_thread_of_a_worker_is_the_run_s_own(here, monkeypatch):
-    """Ctrl-C reaches the main thread alone, where it is passed on."""
-
-    def interrupted(task):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sweep_records, "_rows", interrupted)
-    told = []
-    task = Task("0" * 24, "{}", 0, True, None, None, dict(sweep_records.fingerprint()))
-    thread = threading.Thread(target=lambda: told.append(json.loads(perform(task))))
-    thread.start()
-    thread.join()
-    assert told[0]["error"] == "KeyboardInterrupt"
-    with pytest.raises(KeyboardInterrupt):
-        perform(task)
-
-
-def test_a_run_kept_while_ctrl_c_comes_is_counted(here, monkeypatch):
-    kept, calls = sweep_folder.kept, []
-
-    def late(record):
-        calls.append(record)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return kept(record)
-
-    monkeypatch.setattr(sweeping, "kept", late)
-    found = marketsched.sweep(SPEC, here / "out", keep_interrupted=True)
-    assert (found.finished, found.made, found.complete) == (2, 2, False)
 
 
 def test_ctrl_c_while_the_table_is_written(here, monkeypatch):

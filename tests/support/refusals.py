@@ -3,35 +3,32 @@
 from collections.abc import Callable
 from typing import Any
 
-from marketsched.mechanisms.errors import MarketschedError
-
-ANYTHING = object()
+from marketsched.mechanisms.errors import UNSEEN, MarketschedError, shown
 
 
 def refused(
     call: Callable[[], Any],
     *words: str,
-    place: str | None = None,
-    seen: Any = ANYTHING,
-    legal: str | None = None,
+    place: str = "",
+    seen: Any = UNSEEN,
+    legal: str = "",
     error: type[Exception] = MarketschedError,
 ) -> Any:
     """Call, and return the error that is raised; fail if there is none, or if it names something else.
 
-    ``place`` is the whole place, ``seen`` equals the value, ``legal`` and ``words`` are parts of the legal range and
-    of the message.
+    ``place`` may be the last parts of the place; ``legal`` and ``words`` are parts of what is legal and of the message.
     """
     try:
         answer = call()
     except error as found:
-        assert "\n" not in str(found), f"more than a line: {found}"
-        if place is not None:
-            assert found.place == place, f"place {found.place!r} and not {place!r}: {found}"
-        if seen is not ANYTHING:
-            assert repr(found.value) == repr(seen), f"saw {found.value!r} and not {seen!r}: {found}"
-        if legal is not None:
-            assert legal in found.legal, f"{legal!r} is not what is legal: {found}"
+        message = str(found)
+        before, _, after = message.partition("expected ")
+        assert "\n" not in message, f"more than a line: {message}"
+        named = getattr(found, "place", "").endswith(place) or f"{place} " in before or f"{place}:" in before
+        assert named, f"{place!r} is not the place: {message}"
+        assert seen is UNSEEN or shown(seen) in before, f"{seen!r} is not what was seen: {message}"
+        assert legal in after, f"{legal!r} is not what is legal: {message}"
         for word in words:
-            assert word in str(found), f"{word!r} does not stand in: {found}"
+            assert word in message, f"{word!r} does not stand in: {message}"
         return found
     raise AssertionError(f"nothing was refused; the answer is {answer!r}")

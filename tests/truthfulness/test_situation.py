@@ -21,6 +21,7 @@ from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness import Other, Situation, situation_of
 from marketsched.truthfulness.situations.lotteries import as_job, of_arrived, of_statement, of_waiting
 from marketsched.truthfulness.situations.plays import MECHANISM, stream
+from refusals import refused
 from small_mechanisms import OpenMarket
 from strict_mechanism import StrictMechanism
 
@@ -316,5 +317,4 @@ def test_wrong_situations_are_refused():
     ):
         with pytest.raises(InvalidParameterError, match=message):
             Situation(strict, truth, **{**sizes, **keywords}).check(truth)
-    with pytest.raises(UnknownNameError, match="job 'nobody' is unknown"):
-        situation_of("synthetic-pipelines", "nobody")
+    refused(lambda: situation_of("synthetic-pipelines", "nobody"), "job 'nobody' is unknown", error=UnknownNameError)

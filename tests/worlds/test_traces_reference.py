@@ -10,6 +10,7 @@ from marketsched.worlds.traces import TRACES, get_trace, verify
 from marketsched.worlds.traces.catalogue import _same_digits
 from marketsched.worlds.traces.derived import regularity
 from marketsched.worlds.traces.reference import STATISTICS
+from refusals import refused
 
 
 def path_of(name, folder):
@@ -119,5 +120,4 @@ def test_an_unknown_trace():
 
 
 def test_verify_says_how_to_name_the_folder(tmp_path):
-    with pytest.raises(MissingDataError, match=r"--data DIR, or set MARKETSCHED_DATA"):
-        verify("philly-jobs", tmp_path)
+    refused(lambda: verify("philly-jobs", tmp_path), "--data DIR, or set MARKETSCHED_DATA", error=MissingDataError)

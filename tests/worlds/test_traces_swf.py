@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.worlds.traces import get_trace
 from marketsched.worlds.traces.swf import FIELDS, read_swf, stream_swf
+from refusals import refused
 
 HEADER = """; Version: 2.2
 ; Computer: Linux cluster (Seth)
@@ -77,12 +78,9 @@ def test_streaming_gives_the_same_table(tmp_path_factory, n_jobs, rows):
 
 def test_an_empty_or_missing_file(tmp_path):
     (tmp_path / "empty.swf").touch()
-    with pytest.raises(TraceError, match=r"empty.swf: the file is empty"):
-        read_swf(tmp_path / "empty.swf")
-    with pytest.raises(MissingDataError, match=r"none.swf: No such file"):
-        read_swf(tmp_path / "none.swf")
-    with pytest.raises(InvalidParameterError, match="rows = 0"):
-        next(stream_swf(tmp_path / "empty.swf", 0))
+    refused(lambda: read_swf(tmp_path / "empty.swf"), "empty.swf: the file is empty", error=TraceError)
+    refused(lambda: read_swf(tmp_path / "none.swf"), "none.swf: No such file", error=MissingDataError)
+    refused(lambda: next(stream_swf(tmp_path / "empty.swf", 0)), place="rows", seen=0, error=InvalidParameterError)
 
 
 def test_a_truncated_gzip(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.worlds.traces import data_folder, get_trace
 from marketsched.worlds.traces.tables import read_table, stream_table
+from refusals import refused
 
 GOOGLE = get_trace("google-jobs")
 JOBS, read_jobs, stream_jobs = GOOGLE.columns, GOOGLE.read, GOOGLE.stream
@@ -105,8 +106,7 @@ def test_an_empty_file(tmp_path):
 def test_two_rows_that_lend_each_other_a_field(tmp_path):
     """The number of commas is right, the rows are not."""
     write(tmp_path, rows=["1,5,0,604.05,1.5,60.25,4,7", "1,5,0,604.05,1.5,60.25"])
-    with pytest.raises(TraceError, match=r":2: 8 fields"):
-        read_jobs(tmp_path)
+    refused(lambda: read_jobs(tmp_path), ":2: 8 fields", error=TraceError)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.999])
@@ -178,8 +178,7 @@ def test_missing_folder(tmp_path, monkeypatch):
     with pytest.raises(MissingDataError, match=r"nowhere: no such folder: .*--data DIR.*MARKETSCHED_DATA"):
         data_folder(tmp_path / "nowhere")
     monkeypatch.setenv("MARKETSCHED_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(MissingDataError, match=r"nowhere \(from MARKETSCHED_DATA\): no such folder"):
-        read_jobs()
+    refused(read_jobs, "nowhere (from MARKETSCHED_DATA): no such folder", error=MissingDataError)
 
 
 @pytest.mark.parametrize("value", [None, ""])
@@ -205,8 +204,7 @@ def test_the_folder_of_the_environment(tmp_path, monkeypatch):
 
 def test_a_folder_in_place_of_the_file(tmp_path):
     (tmp_path / "google2011_jobs_29d.csv.gz").mkdir()
-    with pytest.raises(MissingDataError, match="no such file"):
-        read_jobs(tmp_path)
+    refused(lambda: read_jobs(tmp_path), "no such file", error=MissingDataError)
 
 
 def test_words_and_times(tmp_path):

@@ -7,6 +7,7 @@ from marketsched.agents.resubmission import covered, resubmission
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
+from refusals import refused
 
 VALUE = DeadlineValue(5.0, 20)
 POINTS = [(2, 3, 0.2), (2, 4, 0.1), (3, 4, 0.3)]
@@ -58,8 +59,7 @@ def test_a_resubmission_is_covered_by_what_happens():
 
 
 def test_bad_calls():
-    with pytest.raises(InvalidParameterError, match="'j' never arrives"):
-        resubmission(job(POINTS, None, 3, 3), now=6)
+    refused(lambda: resubmission(job(POINTS, None, 3, 3), now=6), "'j' never arrives", error=InvalidParameterError)
     with pytest.raises(InvalidParameterError, match=r"arrived in round 5: now = 4: expected a whole number >= 5"):
         resubmission(job(POINTS, 5, 3, 3), now=4)
     with pytest.raises(InvalidParameterError, match="has no mass"):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import BernoulliArrivals, BinomialArrivals, RecordedArrivals, count_arrivals
+from refusals import refused
 
 
 def slots_of(process, n):
@@ -67,8 +68,7 @@ def test_recorded_arrivals():
     assert (process.n_ports, process.slots, process.most.tolist()) == (2, 2, [2, 3])
     assert slots_of(process.at_most_one(), 2).tolist() == [[1, 0], [0, 1]]
     assert slots_of(process, 2).tolist() == [[2, 0], [0, 3]]
-    with pytest.raises(InvalidParameterError, match="slot 3: expected at most 2"):
-        process.draw()
+    refused(lambda: process.draw(), "slot 3: expected at most 2", error=InvalidParameterError)
 
 
 @settings(deadline=None, max_examples=many(50))

@@ -16,6 +16,7 @@ from marketsched.mechanisms.allocation.esdp.schedules import (
     scale_of,
     slack_sequence,
 )
+from refusals import refused
 
 
 def small_policy(rng, n_channels=7, **parameters):
@@ -100,8 +101,7 @@ def test_every_slack_and_exploration_of_the_paper():
 def test_scale_and_largest_budget():
     assert scale_of(0.4, 16.5) == (42, 693)  # 41.25 up, 42 * 16.5
     assert scale_of(1.0, 2.0) == (2, 4)
-    with pytest.raises(InvalidParameterError, match="scale"):
-        scale_of(1e-12, 2.0)
+    refused(lambda: scale_of(1e-12, 2.0), "scale", error=InvalidParameterError)
 
 
 def test_own_sequences_are_used_and_checked():
@@ -225,10 +225,8 @@ def test_bad_parameters_are_named(wrong, said):
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(UnknownNameError, match="loglog"):
-        Esdp([[1]], [1], [0], slack="fig7")
-    with pytest.raises(UnknownNameError, match="equation"):
-        Esdp([[1]], [1], [0], exploration="fig8")
+    refused(lambda: Esdp([[1]], [1], [0], slack="fig7"), "loglog", error=UnknownNameError)
+    refused(lambda: Esdp([[1]], [1], [0], exploration="fig8"), "equation", error=UnknownNameError)
 
 
 def test_a_table_too_large_says_how_large():
@@ -237,8 +235,7 @@ def test_a_table_too_large_says_how_large():
     rng = np.random.default_rng(5)
     policy = Esdp(rng.integers(1, 4, (30, 2)), [20, 20], [0] * 30, memory_limit=10**5)
     policy.update([True] * 30, rng.random(30))
-    with pytest.raises(TooLargeError, match="sums of values"):
-        policy.allocate([True])
+    refused(lambda: policy.allocate([True]), "sums of values", error=TooLargeError)
 
 
 @pytest.mark.parametrize(

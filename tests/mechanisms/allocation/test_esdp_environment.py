@@ -26,6 +26,7 @@ from marketsched.mechanisms.allocation import (
 )
 from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
 from marketsched.mechanisms.errors import DecisionError
+from refusals import refused
 
 
 def recorded_world(utilities, arrivals, requests=((1,), (1,)), capacities=(1,), ports=(0, 1)):
@@ -161,8 +162,7 @@ def test_bad_samples_are_named(samples, said):
 
 @pytest.mark.parametrize("times", [[], [[]], [[0.0, 1.0]], [[1.0, math.inf]]])
 def test_times_that_are_no_times_are_named(times):
-    with pytest.raises(InvalidParameterError, match="times"):
-        relative_speeds(times)
+    refused(lambda: relative_speeds(times), "times", error=InvalidParameterError)
 
 
 def test_environments_whose_parts_disagree_are_refused():

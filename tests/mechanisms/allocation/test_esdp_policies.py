@@ -18,6 +18,7 @@ from marketsched.mechanisms.allocation import (
     ThompsonSampling,
     TrueMeanOracle,
 )
+from refusals import refused
 
 POLICIES = [Esdp, HighestUtilityFirst, LowestCostFirst, LongestWaitingFirst, Cucb, ThompsonSampling, FollowTheLeader]
 
@@ -83,12 +84,9 @@ def test_longest_waiting_first_by_hand():
 
 
 def test_rank_and_fill_are_checked():
-    with pytest.raises(InvalidParameterError, match="rank = 'server'"):
-        HighestUtilityFirst([[1]], [1], [0], rank="server")
-    with pytest.raises(InvalidParameterError, match="fill = 'half'"):
-        LongestWaitingFirst([[1]], [1], [0], fill="half")
-    with pytest.raises(InvalidParameterError, match="costs"):
-        LowestCostFirst([[1]], [1], [0], costs=[-1.0])
+    refused(lambda: HighestUtilityFirst([[1]], [1], [0], rank="server"), "rank = 'server'", error=InvalidParameterError)
+    refused(lambda: LongestWaitingFirst([[1]], [1], [0], fill="half"), "fill = 'half'", error=InvalidParameterError)
+    refused(lambda: LowestCostFirst([[1]], [1], [0], costs=[-1.0]), "costs", error=InvalidParameterError)
 
 
 def best_sum(channels, indices, present):

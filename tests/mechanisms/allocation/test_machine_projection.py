@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
 from marketsched.mechanisms.allocation.opm.projections import from_blocks, project_general, project_machines, to_blocks
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
+from refusals import refused
 
 WHOLE = st.integers(-3, 3).map(float)  # ties are common
 REAL = st.floats(-5.0, 5.0, allow_subnormal=False)
@@ -73,8 +74,7 @@ def test_blocks_hold_what_was_put_in(shape):
 
 @pytest.mark.parametrize("bad", [[1.0], [[np.nan]], [["x"]]])
 def test_p4_refuses_what_is_no_array_of_shares(bad):
-    with pytest.raises(InvalidParameterError, match="points"):
-        project_machines(bad)
+    refused(lambda: project_machines(bad), "points", error=InvalidParameterError)
 
 
 def general_instance(seed, n_jobs, n_machines, top):
@@ -126,8 +126,7 @@ def test_p5_from_the_multipliers_of_a_near_point_is_the_same_and_quicker():
 
 def test_p5_that_may_not_sweep_enough_says_so():
     y, demands, room, limits, _ = general_instance(11, 20, 30, False)
-    with pytest.raises(SolverError, match="after 1 sweeps"):
-        project_general(y + 1.0, demands, room, limits, max_sweeps=1)
+    refused(lambda: project_general(y + 1.0, demands, room, limits, max_sweeps=1), "after 1 sweeps", error=SolverError)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from marketsched.mechanisms.allocation import MachineJobs, Opm, PowerUtility, offline_optimum
 from marketsched.mechanisms.allocation.opm.offline import regret
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
+from refusals import refused
 
 
 def instance(seed, n=5, machines=4, horizon=20):
@@ -98,17 +99,13 @@ def test_no_run_with_known_speeds_beats_the_bound(seed):
 
 def test_what_cannot_be_solved_is_named():
     jobs, prices, rates = instance(0)
-    with pytest.raises(InvalidParameterError, match="objective"):
-        offline_optimum(jobs, prices, rates, objective="welfare")
-    with pytest.raises(InvalidParameterError, match="highest rate 0"):
-        offline_optimum(jobs, prices, np.zeros(4))
-    with pytest.raises(InvalidParameterError, match=r"rates\[0\]"):
-        offline_optimum(jobs, prices, np.full(4, 1.5))
+    refused(lambda: offline_optimum(jobs, prices, rates, objective="welfare"), "objective", error=InvalidParameterError)
+    refused(lambda: offline_optimum(jobs, prices, np.zeros(4)), "highest rate 0", error=InvalidParameterError)
+    refused(lambda: offline_optimum(jobs, prices, np.full(4, 1.5)), "rates[0]", error=InvalidParameterError)
     with pytest.raises(SolverError, match="after 1 programs"):
         offline_optimum(jobs, prices, rates, tolerance=1e-12, max_programs=1)
     many = MachineJobs(np.arange(3000), np.arange(3000) + 3000, np.ones(3000), np.ones(3000), np.full(3000, 0.5))
-    with pytest.raises(TooLargeError, match="variables"):
-        offline_optimum(many, [1.0], [0.5])
+    refused(lambda: offline_optimum(many, [1.0], [0.5]), "variables", error=TooLargeError)
 
 
 def test_power_utility_by_hand():

@@ -16,6 +16,7 @@ from marketsched.mechanisms.allocation import (
     play_slots,
 )
 from marketsched.mechanisms.allocation.slot_loop import sealed
+from refusals import refused
 from slot_policies import COUNTS, Blind, Sighted, SpiedArrivals, cluster_of
 
 
@@ -47,8 +48,7 @@ def test_a_policy_cannot_ask_the_environment():
 
     cheat = Asking(cluster_of())
     cheat.environment = ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS))
-    with pytest.raises(DecisionError, match="slot 1 is observed twice"):
-        play_slots(cheat, cheat.environment)
+    refused(lambda: play_slots(cheat, cheat.environment), "slot 1 is observed twice", error=DecisionError)
 
 
 def test_the_declaration_is_read_once():
@@ -134,8 +134,7 @@ class Loose:
 
 @pytest.mark.parametrize("handed", [Loose(1), object(), [1], {"a": 1}, lambda: 1, np.array([object()])])
 def test_nothing_through_which_more_could_be_reached_is_handed_out(handed):
-    with pytest.raises(InvalidParameterError, match="hands out a"):
-        sealed((1.0, (handed,)))
+    refused(lambda: sealed((1.0, (handed,))), "hands out a", error=InvalidParameterError)
 
 
 def test_sealed_keeps_plain_values():
@@ -219,8 +218,7 @@ def test_playing_out_of_turn_is_refused():
 
     cheat = Impatient(cluster_of())
     cheat.environment = ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS))
-    with pytest.raises(DecisionError, match="slot 1 is played before it is observed"):
-        play_slots(cheat, cheat.environment)
+    refused(lambda: play_slots(cheat, cheat.environment), "slot 1 is played before it is observed", error=DecisionError)
 
 
 def worlds(make_policy, common, counts, changed):

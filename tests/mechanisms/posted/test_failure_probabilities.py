@@ -23,6 +23,7 @@ from reference.failures import FailureTable, Residual, Run, failure_by_simulatio
 from reference.market import Market
 from reference.markets import Kind, SeededSource, SmallMarket, TrueJob, seeded_market
 from reference.replay import report_of, settings_of
+from refusals import refused
 
 RULES = ["all", "running"]
 HORIZON = 9
@@ -327,5 +328,4 @@ def test_every_third_submission_is_probed():
 
 @pytest.mark.parametrize("prices", [[], [-1.0], [1.0, -2.0], [math.nan], [math.inf], "free"])
 def test_prices_that_cannot_be_posted_are_refused(prices):
-    with pytest.raises(InvalidParameterError, match=r"pricing.prices = .*: expected"):
-        PostedPricing(prices)
+    refused(lambda: PostedPricing(prices), "pricing.prices = ", ": expected", error=InvalidParameterError)

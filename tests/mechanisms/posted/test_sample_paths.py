@@ -18,42 +18,19 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted import draws, failure_table, few_outcomes, path_kernels, sample_paths
 from marketsched.mechanisms.posted.residual import ResidualJob
+from refusals import refused
 
 LIMITS = MarketLimits(6, 60, max_concurrency=3, max_duration=5, max_value=100.0, max_delay=14)
-KERNELS = [
-    "_choose_all",
-    "_choose_impossible",
-    "_draw_block",
-    "_find_points",
-    "_rounds_of",
-    "_look_up",
-    "_span",
-    "_span_of_moves",
-    "_scratch",
-    "_add_block",
-    "_move_block",
-    "_fill_block",
-    "_hold_back_unfit",
-    "_hold_back_cut",
-]
-KERNELS += ["_place_kernel", "_narrow_kernel", "_remove_kernel", "_empty_kernel"]
-KERNELS += ["_mix", "_stream", "_uniform"]
-FEW_KERNELS = ["_mix", "_stream", "_fill_heads", "_head_of", "_edges_of", "_passing", "_rounds_of", "_enter", "_sweep"]
 
 
 @pytest.fixture(params=["compiled", "python"])
 def kernel_form(request, monkeypatch):
     """Run the kernels compiled, and as plain Python."""
     if request.param == "python":
-        for name in KERNELS:
-            kernel = getattr(path_kernels, name)
-            monkeypatch.setattr(path_kernels, name, getattr(kernel, "py_func", kernel))
-        for name in FEW_KERNELS:
-            kernel = getattr(few_outcomes, name)
-            monkeypatch.setattr(few_outcomes, name, getattr(kernel, "py_func", kernel))
-        for name in ("_law_kernel", "draw_few_kernel"):
-            kernel = getattr(sample_paths, name)
-            monkeypatch.setattr(sample_paths, name, getattr(kernel, "py_func", kernel))
+        for module in (path_kernels, few_outcomes, sample_paths):
+            for name, kernel in list(vars(module).items()):
+                if hasattr(kernel, "py_func"):
+                    monkeypatch.setattr(module, name, kernel.py_func)
         with np.errstate(over="ignore"):
             yield request.param
     else:
@@ -387,8 +364,7 @@ def test_bad_parameters_are_named(bad):
 def test_an_oracle_serves_one_market():
     oracle = ExactOracle()
     oracle.attach(LIMITS, np.random.default_rng(0))
-    with pytest.raises(InvalidParameterError, match="another mechanism"):
-        oracle.attach(LIMITS, np.random.default_rng(0))
+    refused(lambda: oracle.attach(LIMITS, np.random.default_rng(0)), "another mechanism", error=InvalidParameterError)
 
 
 def test_a_report_too_large_to_draw_from_changes_nothing():
@@ -396,8 +372,7 @@ def test_a_report_too_large_to_draw_from_changes_nothing():
     market = PostedPriceMechanism(5, 999, ExponentialPricing(), MonteCarloOracle(10, rng=0), **limits)
     arrivals, durations = (x.ravel() for x in np.meshgrid(np.arange(1, 301), np.arange(1, 301)))
     large = StatementOfWork.from_arrays(1, 1, DeadlineValue(2.0, 500), arrivals, durations, np.full(90_000, 1e-5))
-    with pytest.raises(InvalidReportError, match="90000 points"):
-        market.submit("large", large)
+    refused(lambda: market.submit("large", large), "90000 points", error=InvalidReportError)
     assert market.committed(1, 999).sum() == 0
     assert market.submit("large", StatementOfWork(1, 1, DeadlineValue(2.0, 5), [(1, 1, 1.0)])).start(1, 1) == 1
 
