@@ -9,12 +9,16 @@ A round is that of Algorithm 1 of [BLLMSW22]_, seen from outside the mechanism:
 
 `MarketLoop` holds what is in the market between two calls and makes each of the four steps; `play` goes
 round by round for owners that follow `Owners`. The Mesa model, the search for lies, learning, the
-adversary, the checks of mechanisms, replay and the papers' markets all stand on it. It trusts the
-mechanism and keeps no tables, and a market can be pickled in the middle of a run.
+adversary, the checks of mechanisms, replay and the papers' markets all stand on it. It keeps no tables, and a market
+can be pickled in the middle of a run.
+
+Of what a mechanism returns, decisions and payments count; rounds and completion times are the loop's own. An event
+that is not legal raises `MechanismFault`.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +27,7 @@ from typing import Any, Protocol
 
 from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
+from marketsched.mechanisms.errors import MechanismFault
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.sow import Signal, StatementOfWork
@@ -79,6 +84,7 @@ class Entry:
 
 
 _by_order = attrgetter("order")
+REMOVALS = (EventKind.DROP, EventKind.CANCEL, EventKind.EVICT)
 
 
 class MarketLoop:
@@ -97,6 +103,11 @@ class MarketLoop:
         Statements in the market, by name, in order of submission.
     load : int
         Nodes busy in the round that was cleared last.
+
+    Raises
+    ------
+    MechanismFault
+        From `advance`, `complete` and `close`, if the mechanism returns an event that is not legal.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
@@ -190,7 +201,7 @@ class MarketLoop:
         with timed("advance", self.now):
             for event in self.mechanism.advance():
                 self._hear(event)
-                events.append(event)
+                events.append(self._by_own_clock(event))
         self.load = self._held
         self.now += 1
         return events
@@ -207,8 +218,10 @@ class MarketLoop:
         """Report that a job ran its last round in the one just cleared."""
         with timed("complete", self.now):
             event = self.mechanism.complete(name)
+        if event.kind is not EventKind.COMPLETE or event.job != name or not math.isfinite(float(event.payment)):
+            raise MechanismFault(f"{event!r}: expected a completion with a finite payment, of {name!r}")
         self._leave(self.entries[name])
-        return event
+        return self._by_own_clock(event)
 
     def clear(self) -> list[Event]:
         """Play the rest of the round, from the arrivals on; return what happened."""
@@ -237,17 +250,30 @@ class MarketLoop:
         return events
 
     def _hear(self, event: Event) -> None:
-        """Take note of one event of the mechanism; one about nobody in the market changes nothing."""
+        """Take note of one event of the mechanism, if it is legal."""
         entry = self.entries.get(event.job)
         if entry is None:
-            return
+            raise MechanismFault(f"{event.kind} of {event.job!r}: expected a job in the market")
+        if event.kind is EventKind.START:
+            if entry.start is not None or not entry.arrived:
+                why = "started before" if entry.start is not None else "not arrived"
+                raise MechanismFault(
+                    f"start of {event.job!r}, which has {why}: expected one start at a time, after the arrival"
+                )
+        elif event.kind is EventKind.REQUEUE:
+            if entry.start is None:
+                raise MechanismFault(f"requeue of {event.job!r}: expected a running job")
+        elif event.kind is EventKind.COMPLETE:
+            raise MechanismFault(f"complete of {event.job!r} by the mechanism itself: expected it from complete()")
+        elif event.kind not in REMOVALS or not math.isfinite(float(event.payment)):
+            legal = ", ".join(REMOVALS)
+            raise MechanismFault(f"{event!r}: expected one of start, requeue, {legal}, with a finite payment")
         if event.kind is EventKind.REQUEUE:
-            if entry.start is not None:
-                entry.start = None
-                self._held -= entry.sow.concurrency
+            entry.start = None
+            self._held -= entry.sow.concurrency
         elif event.kind is not EventKind.START:
             self._leave(entry)
-        elif entry.start is None:
+        else:
             entry.start = self.now
             self._held += entry.sow.concurrency
             self._schedule_end(entry)
@@ -257,6 +283,14 @@ class MarketLoop:
         if self.entries.get(entry.name) is not entry or entry.start is None:
             return False
         return entry.fate.duration is not None and entry.start + entry.fate.duration == self.now
+
+    def _by_own_clock(self, event: Event) -> Event:
+        """Return the event with the loop's round and completion time, and a plain number for the payment."""
+        if event.kind is not EventKind.COMPLETE:
+            return event if event.round == self.now else Event(self.now, event.kind, event.job)
+        if event.round == self.now - 1 and event.completion == self.now and type(event.payment) is float:  # as a rule
+            return event
+        return Event(self.now - 1, event.kind, event.job, self.now, float(event.payment))
 
     def _schedule_end(self, entry: Entry) -> None:
         assert entry.start is not None

@@ -236,6 +236,10 @@ class MissingDataError(MarketschedError, FileNotFoundError):
     """
 
 
+class MechanismFault(MarketschedError, RuntimeError):
+    """A mechanism raised an unexpected error, or broke the protocol; the message says where."""
+
+
 class SweepError(MarketschedError, OSError):
     """What a sweep stands on failed it: disk, folder, worker processes or cluster; finished runs are kept."""
 

@@ -20,6 +20,7 @@ from marketsched.mechanisms.legal import Amount, BelowOne, Count, Positive, Rang
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.registry import call_with
+from marketsched.mechanisms.signals import Signals
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -143,6 +144,7 @@ def first_come(
     price: Amount | None = None,
     pricing: Annotated[Any, PriceKinds("posted")] = None,
     stop_at_deadline: bool = True,
+    signals: Signals = "durations",
 ) -> FirstCome:
     """Build first-come-first-served at a flat price.
 
@@ -156,6 +158,8 @@ def first_come(
         ``{"kind": "posted", "prices": [p]}`` is the same as ``price=p``.
     stop_at_deadline : bool
         As for `FirstCome`.
+    signals : {"durations", "labels"}
+        As for `FirstCome`; a scenario sees it from its jobs.
 
     Raises
     ------
@@ -173,6 +177,7 @@ def first_come(
         max_value=max_value,
         max_delay=max_delay,
         stop_at_deadline=stop_at_deadline,
+        signals=signals,
     )
 
 

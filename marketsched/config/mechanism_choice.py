@@ -17,6 +17,7 @@ from marketsched.mechanisms.legal import Count, Parameter, Positive, parameters_
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
+from marketsched.mechanisms.signals import signals_of
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.bid_price.past import PastLog
@@ -87,6 +88,8 @@ class MechanismChoice(Rules):
         asked = parameters_of(get("mechanism", self.name))
         if "round_seconds" in asked:
             parameters = {"round_seconds": workload.round_seconds, **parameters}
+        if "signals" in asked:
+            parameters = {"signals": signals_of(workload.jobs), **parameters}
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}

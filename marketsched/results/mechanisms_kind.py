@@ -19,6 +19,7 @@ from rich.text import Text
 
 from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
+from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
@@ -154,12 +155,10 @@ def _remarks(comparison: Result) -> list[str]:
         found.append("a single run has no interval: ask for more with --runs")
     else:
         found.append("ratios are ratios of means over paired runs; intervals cover both ends")
-        unseen = [row["mechanism"] for row in rows if row["losses_seen"] == 0]
-        if unseen:
-            found.append(
-                f"{', '.join(unseen)}: no loss seen in {meta['runs']} runs; the interval covers one of everything in a "
-                "share of runs that so many speak for"
-            )
+        found.append(
+            f"{what_may_be_missed(meta['runs'])}: the intervals of ratios cover that such runs earn nothing; those of "
+            "differences speak of what the runs show"
+        )
     found += [
         f"{row['mechanism']}: owners paid more than what was done was worth to them"
         for row in rows

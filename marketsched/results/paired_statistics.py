@@ -5,11 +5,12 @@ means over the runs, never the mean of the runs' ratios. Its interval is Fieller
 Student's interval of the mean of ``above - r below`` holds 0. Where these differences are skewed, as losses
 are that are mostly small and now and then large, Student's interval ends too early on the side of the long
 tail: that end is moved outwards, as far as Hall's transformation of t [Hall92]_ says; no end is moved inwards.
-With 5, 8 and 20 runs and exponential losses 95 % intervals then hold the true ratio in .94, .95 and .96 of 2,000
-blocks of runs, where Fieller's hold it in .90, .89 and .92. Where hardly a run differs from the others
-this tells only what was seen: a job that is lost in one run of a hundred is in none of eight, and all of
-them agree. There the interval covers what may have been missed, as well: the largest probability of an
-event that was seen so rarely (Clopper and Pearson), times the most that it could change.
+No such interval knows of what was not seen: where every run loses a little and one in twenty loses nearly all, ten
+runs show as a rule the little alone, and agree. Where the worst case is known, as for the ratio of an optimum to what
+was earned, the interval therefore always covers what may have been missed, too: the largest probability of an event
+that none of the runs shows (Clopper and Pearson), times the most that it could change. Where it is not known, such as
+for differences, nothing covers that. `what_may_be_missed` says in words how much it is, and docs/measured.md has the
+coverage of every interval, measured.
 
 References
 ----------
@@ -28,7 +29,7 @@ from scipy import stats
 from marketsched.mechanisms.errors import InvalidParameterError
 
 CONFIDENCE = 0.95
-FEW = 3  # runs with a loss from which on their sizes tell what a loss can be
+FEW = 3  # runs with a large loss from which on their sizes tell what a loss can be
 SAME = 1e-12  # of the value of a run: smaller losses are rounding
 
 
@@ -97,12 +98,11 @@ def ratio_of_means(
     -------
     Estimate
         ``value`` is infinite if nothing was earned below. The interval is Fieller's, wider where runs are
-        skewed. With ``least`` and
-        fewer than 3 runs with a loss it also covers a loss of the largest probability p that so few runs
-        speak for: of everything if none was seen, else of the largest seen. Without ``least``, and if all
-        runs have the same ratio, one end covers that in a run of probability p all of ``above`` is
-        missing, the other that all of ``below`` is. A single run has no interval, nor have runs whose
-        mean ``below`` may be 0; with ``least`` these have no upper end.
+        skewed. With ``least`` it also covers that all of ``below`` is missing in runs of the largest probability p
+        that may have been missed, and that losses as large as the largest come as often as may be, where fewer than
+        3 runs have one half as large. Without ``least``, and if all runs have the same ratio, one end covers that in a
+        run of probability p all of ``above`` is missing, the other that all of ``below`` is. A single run has no
+        interval, nor have runs whose mean ``below`` may be 0; with ``least`` these have no upper end.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def ratio_of_means(
     Examples
     --------
     >>> [round(x, 3) for x in ratio_of_means([12.0, 9.0, 11.0, 10.0], [10.0, 8.0, 9.0, 9.0], least=1.0)]
-    [1.167, 1.072, 1.248]
+    [1.167, 1.072, 2.467]
     >>> [round(x, 3) for x in ratio_of_means([10.0] * 20, [10.0] * 20, least=1.0)]  # no loss in 20 runs
     [1.0, 1.0, 1.162]
     """
@@ -131,12 +131,24 @@ def ratio_of_means(
     if least is not None:
         if np.isnan(high):  # the mean below may be 0, and then the ratio has no end
             low, high = least, np.inf
-        high = max(high, _missed(pairs, least, confidence))
+        high = max(high, value / (1.0 - _largest_probability(0, n_runs, confidence)), _rare(pairs, least, confidence))
         return Estimate(value, max(min(low, value), least), high)
     if not _differ(pairs, value).any():
         rest = 1.0 - _largest_probability(0, n_runs, (1.0 + confidence) / 2.0)
         return Estimate(value, value * rest, value / rest)
     return Estimate(value, low, high)
+
+
+def what_may_be_missed(n_runs: int, confidence: float = CONFIDENCE) -> str:
+    """Return in words how often something may happen that none of so many runs shows.
+
+    Examples
+    --------
+    >>> what_may_be_missed(20)
+    'what 1 run in 8 does may be in none of 20'
+    """
+    one_in = int(np.ceil(1.0 / _largest_probability(0, n_runs, confidence)))
+    return f"what 1 run in {one_in} does may be in none of {n_runs}"
 
 
 def losses_seen(above: ArrayLike, below: ArrayLike, least: float = 1.0) -> int:
@@ -190,15 +202,18 @@ def _fieller(pairs: NDArray[np.float64], quantile: float) -> tuple[float, float]
     return float((middle - reach) / square), float((middle + reach) / square)
 
 
-def _missed(pairs: NDArray[np.float64], least: float, confidence: float) -> float:
-    """Return up to where the ratio may be if so few losses were seen; ``-inf`` if enough were."""
+def _rare(pairs: NDArray[np.float64], least: float, confidence: float) -> float:
+    """Return up to where the ratio may be if few losses were as large as the largest; ``-inf`` if enough were."""
     above, below = pairs
-    seen = _differ(pairs, least)
-    if seen.sum() >= FEW:
+    losses = above - least * below
+    most = float(losses.max())
+    if not _differ(pairs, least).any():
         return -np.inf
-    most = float((above - least * below).max()) if seen.any() else float(above.mean())
-    lost = _largest_probability(int(seen.sum()), above.size, confidence) * most
-    left = float(above.mean()) - lost
+    large = losses >= most / 2.0
+    if large.sum() >= FEW:
+        return -np.inf
+    others = float(losses[~large].sum()) / above.size
+    left = float(above.mean()) - others - _largest_probability(int(large.sum()), above.size, confidence) * most
     return least * float(above.mean()) / left if left > 0.0 else np.inf
 
 

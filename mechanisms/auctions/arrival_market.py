@@ -290,6 +290,10 @@ class ArrivalMarket(Rounds):
             end = min(end, self.limits.last_useful_completion(x.sow))
         return max(end, x.start + 1)
 
+    def last_completion(self, sow: StatementOfWork) -> int:
+        """Return the last time at which a run under this report may complete; if it is not over then, it never is."""
+        return self.limits.last_useful_completion(sow) if self.stop_at_deadline else self.horizon + 1
+
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""
         self._leave(x)
@@ -299,15 +303,13 @@ class ArrivalMarket(Rounds):
         del self._jobs[x.job]
         self._running.pop(x.job, None)
 
-    def _expected(self, x: WaitingJob, points: slice, base: float = 0.0) -> NDArray[np.float64]:
-        """Return ``base`` plus the expected value of starts now, now + 1, ..., given these points of the law."""
-        return expected_worth(x.sow, points, self._round, self.limits.last_useful_completion(x.sow), base)
+    def _expected(self, x: WaitingJob, points: slice) -> NDArray[np.float64]:
+        """Return the expected value of starts now, now + 1, ..., given these points of the law."""
+        return expected_worth(x.sow, points, self._round, self.limits.last_useful_completion(x.sow))
 
 
-def expected_worth(
-    sow: StatementOfWork, points: slice, first: int, last: int, base: float = 0.0
-) -> NDArray[np.float64]:
-    """Return ``base`` plus the expected value of starts ``first, first + 1, ...``, given some points of the law.
+def expected_worth(sow: StatementOfWork, points: slice, first: int, last: int) -> NDArray[np.float64]:
+    """Return the expected value of starts ``first, first + 1, ...``, given some points of the law.
 
     Parameters
     ----------
@@ -317,12 +319,10 @@ def expected_worth(
         Of its law; their mass is above 0.
     first, last : int
         A round, and the last completion time worth anything.
-    base : float
-        Credits.
     """
     durations, weights = sow.law.durations[points], sow.law.probabilities[points]
     mass = weights.sum()
-    worth = np.full(max(0, last - int(durations.min()) - first + 1), base)
+    worth = np.zeros(max(0, last - int(durations.min()) - first + 1))
     for d, share in zip(durations.tolist(), (weights / mass).tolist(), strict=True):
         n = max(0, last - d - first + 1)
         worth[:n] += share * sow.value.table(first + d, n)

@@ -7,10 +7,13 @@ outlives what it may run) and at the horizon. Forecasts of arrivals are not used
 * *Duration revealed* (the signal is the duration): the job books the earliest start at which its
   nodes are free for its whole duration and its value exceeds ``price * concurrency * duration``;
   without such a start it is dropped. A booking is never moved.
-* *Duration hidden*: the job waits in order of arrival. It starts in the first round in which its
-  nodes are free for ``max_duration`` rounds (so that it never has to be stopped for a booking) and
-  its expected value, by its own law given arrival and signal, exceeds its expected payment. A wide
-  job that does not fit may be overtaken. It is dropped once no later start could pay.
+* *Duration hidden*: the job waits in order of arrival. Its turn is the first round in which its
+  nodes are free for ``max_duration`` rounds (so that it never has to be stopped for a booking). It then gets the
+  start at which its expected value, by its own law given arrival and signal, exceeds its expected payment by most:
+  this round, unless the value rises or the horizon cuts long runs off (`hidden_turn`); its nodes are kept until
+  then. A wide job that does not fit may be overtaken. A job is dropped once no later start could pay.
+
+Which of the two it is says the signal that the platform sees, never the report.
 
 A job pays ``price * concurrency * (rounds used)`` when it completes, and nothing otherwise. With
 revealed durations no false value gains anything: the earliest free start is the best one there is.
@@ -24,11 +27,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.hidden_turn import charged_rounds, start_at_turn
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Truthful
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.signals import Signals, observed_duration
+from marketsched.mechanisms.sow import Signal
 
 
 class FirstCome(ArrivalMarket):
@@ -42,6 +47,8 @@ class FirstCome(ArrivalMarket):
         Credits per node and round, >= 0.
     stop_at_deadline : bool
         Whether a run is stopped once no completion could be worth anything by its report.
+    signals : {"durations", "labels"}
+        What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden).
 
     Examples
     --------
@@ -68,10 +75,13 @@ class FirstCome(ArrivalMarket):
         max_value: float,
         max_delay: int,
         stop_at_deadline: bool = True,
+        signals: Signals = "durations",
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
-        self.price = price
+        self.price, self.signals = price, signals
+        if stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
+            vars(self).update(truthful_hidden="none")
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
 
@@ -81,7 +91,7 @@ class FirstCome(ArrivalMarket):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how long the job will take, or what each start is expected to bring."""
-        duration = revealed_duration(x.sow, signal)
+        duration = observed_duration(signal, self.signals)
         x.limit = self.max_duration if duration is None else duration
         x.mean = float(x.limit)
         if duration is None:
@@ -94,7 +104,8 @@ class FirstCome(ArrivalMarket):
         for x in waiting:
             start = self._start(x)
             if start:
-                self._free[start - 1 : start - 1 + x.limit] -= x.sow.concurrency
+                held_from = start if x.worth is None else self.round
+                self._free[held_from - 1 : start - 1 + x.limit] -= x.sow.concurrency
             starts.append(start)
         return starts
 
@@ -131,11 +142,7 @@ class FirstCome(ArrivalMarket):
             if room and x.sow.value.table(now + x.limit, 1)[0] > self.price * width * x.limit:
                 return now
             return self._earliest_start(width, x.limit, x.sow.value.table(now + x.limit, n_starts))
-        coming = x.worth[now - x.arrival :]
-        if not (coming > TOLERANCE).any():
-            return None
-        full = (self._free[now - 1 : now - 1 + x.limit] < width).any()
-        return NOT_YET if coming[0] <= TOLERANCE or full else now
+        return start_at_turn(x.worth[now - x.arrival :], self._free, now, width, x.limit)
 
     def _earliest_start(self, width: int, length: int, values: NDArray[np.float64]) -> int | None:
         """Return the earliest start with room for ``length`` rounds; ``values`` are those of starts now, ...."""
@@ -154,14 +161,7 @@ class FirstCome(ArrivalMarket):
         if mass <= 0:
             return np.zeros(0)
         x.mean = float(weights @ durations) / float(mass)
-        return self._expected(x, points, -self.price * x.sow.concurrency * x.mean)
-
-
-def revealed_duration(sow: StatementOfWork, signal: Signal) -> int | None:
-    """Return the duration if signals are durations in this report; the arrival may be one it excludes."""
-    whole = signal.is_integer() if isinstance(signal, float) else isinstance(signal, (int, np.integer))
-    if not whole or isinstance(signal, bool):
-        return None
-    length, law = int(signal), sow.law  # type: ignore[call-overload]
-    announced = sow.revealed and law.group_signals == tuple(law.durations.tolist())
-    return length if announced and length >= 1 else None
+        worth = self._expected(x, points)
+        return worth - self.price * x.sow.concurrency * charged_rounds(
+            x.sow, points, self.round, worth.size, self.last_completion(x.sow)
+        )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.auctions.hidden_turn import charged_rounds
 from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
@@ -146,6 +147,7 @@ class _MetJob(NamedTuple):
     latest: int
     mean: float
     worth: NDArray[np.float64]
+    rounds: NDArray[np.float64]
     values: NDArray[np.float64]
 
 
@@ -159,14 +161,20 @@ class _Looking(FirstCome):
         x.arrival = arrival
         self.foresee(x, signal)
         hidden, last = x.worth is not None, self.limits.last_useful_completion(sow)
+        rounds = None
+        if x.worth is not None and x.worth.size:
+            rounds = charged_rounds(
+                sow, sow.law.points_of(arrival, signal), arrival, x.worth.size, self.last_completion(sow)
+            )
         if x.worth is None:
             n_starts = last - x.limit - arrival + 1 if x.limit <= self.max_duration else 0
             x.worth = sow.value.table(arrival + x.limit, max(0, n_starts))
+        rounds = np.full(x.worth.size, x.mean) if rounds is None else rounds
         values = np.zeros(x.worth.size)
         n = min(values.size, last - duration - arrival + 1) if duration <= x.limit else 0  # else it is evicted
         if n > 0:
             values[:n] = sow.value.table(arrival + duration, n)
-        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, last, x.mean, x.worth, values)
+        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, last, x.mean, x.worth, rounds, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +182,7 @@ class SignalledJobs:
     """Jobs as first-come meets them, in order of (arrival, submission); those that never arrive are left out.
 
     ``worth[offsets[j] + k]`` is what job ``j`` is expected to bring if it starts in round
-    ``arrivals[j] + k``, credits; ``values`` is what it really brings then.
+    ``arrivals[j] + k``, credits; ``rounds`` is how many it is expected to pay for, ``values`` what it really brings.
     """
 
     horizon: int  # T, the last round
@@ -187,6 +195,7 @@ class SignalledJobs:
     means: NDArray[np.float64]  # (n,), rounds it is expected to take
     offsets: NDArray[np.int64]  # (n + 1,)
     worth: NDArray[np.float64]  # (offsets[-1],), credits
+    rounds: NDArray[np.float64]  # (offsets[-1],)
     values: NDArray[np.float64]  # (offsets[-1],), credits
 
     @classmethod
@@ -224,6 +233,7 @@ class SignalledJobs:
             means=np.array([each.mean for each in seen], dtype=np.float64),
             offsets=offsets,
             worth=np.concatenate([*(each.worth for each in seen), np.zeros(0)]),
+            rounds=np.concatenate([*(each.rounds for each in seen), np.zeros(0)]),
             values=np.concatenate([*(each.values for each in seen), np.zeros(0)]),
         )
 
@@ -247,8 +257,8 @@ def first_come_served(jobs: SignalledJobs, capacity: Count, price: Amount) -> Fi
         Starts are those of jobs that complete, in the order of ``jobs``.
     """
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.arrivals.size, dtype=np.int64)
-    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.latest, jobs.means)
-    found = _first_come_served_kernel(*columns, jobs.offsets, jobs.worth, jobs.values, price, free, starts)
+    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.latest)
+    found = _first_come_served_kernel(*columns, jobs.offsets, jobs.worth, jobs.rounds, jobs.values, price, free, starts)
     return FirstComeOutcome(price, float(found[0]), float(found[1]), starts)
 
 
@@ -301,7 +311,7 @@ def _first_come_welfare_kernel(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _first_come_served_kernel(  # type: ignore[no-untyped-def]
-    arrivals, durations, booked, widths, hidden, latest, means, offsets, worth, values, price, free, starts
+    arrivals, durations, booked, widths, hidden, latest, offsets, worth, rounds, values, price, free, starts
 ):
     """Go through the rounds; fill ``starts``, draw ``free`` down in place. Returns welfare and revenue."""
     welfare, revenue, n, horizon = 0.0, 0.0, arrivals.size, free.size
@@ -320,27 +330,29 @@ def _first_come_served_kernel(  # type: ignore[no-untyped-def]
         still = 0
         for i in range(n_waiting):
             j = waiting[i]
-            cost, width, length = price * widths[j] * means[j], widths[j], booked[j]
+            width, length, held_from = widths[j], booked[j], now
             own = worth[offsets[j] : offsets[j + 1]]
             start = 0
             if not hidden[j]:
-                start = _earliest_start_kernel(free, width, now, length, own, cost)
+                start = _earliest_start_kernel(free, width, now, length, own, price * width * length)
+                held_from = start
             else:
-                k, open_ = now - arrivals[j], False
-                for value in own[k:]:
-                    open_ = open_ or value - cost > 1e-12  # TOLERANCE: a kernel uses nothing outside it
-                if open_:
-                    full = False
-                    for t in range(now, min(now + length, horizon + 1)):
-                        full = full or free[t - 1] < width
-                    if full or own[k] - cost <= 1e-12:
-                        waiting[still] = j
-                        still += 1
-                    else:
-                        start = now
+                lasts = rounds[offsets[j] : offsets[j + 1]]
+                room, most, can_pay = 0, 1e-12, False  # TOLERANCE: a kernel uses nothing outside it
+                while now + room <= horizon and room < own.size + length and free[now + room - 1] >= width:
+                    room += 1
+                kept = own.size if now + room > horizon else now + room - length - arrivals[j] + 1
+                for k in range(now - arrivals[j], own.size):
+                    surplus = own[k] - price * width * lasts[k]
+                    can_pay = can_pay or surplus > 1e-12
+                    if k < kept and surplus > most:
+                        start, most = arrivals[j] + k, surplus
+                if can_pay and start == 0:
+                    waiting[still] = j
+                    still += 1
             if start > 0:
                 starts[j] = start
-                free[start - 1 : start + length - 1] -= width
+                free[held_from - 1 : start + length - 1] -= width
                 stop = max(start + 1, min(start + length, latest[j]))
                 end = start + durations[j]
                 completes[j] = end <= min(stop, horizon + 1)

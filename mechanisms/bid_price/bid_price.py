@@ -18,7 +18,7 @@ earlier arrivals alone, so a report only selects: with revealed durations the tr
 of a menu that no report of one's own changes (for a larger declared width entries vanish and prices
 rise; with a smaller one the job cannot run). Regret is 0 up to 1e-12, ex post, whatever others do.
 With hidden durations no report moves one's own first turn, nor R, and what is best from then on is chosen.
-Nobody is evicted, but a job that outlives ``max_duration``.
+Nobody is evicted, but a job that outlives ``max_duration``, or the duration that the platform saw.
 
 What the theorem leaves open: an owner's *past* jobs teach the prices (with buckets only through the
 calendar), and *when* to declare an arrival (docs/mathematics.md, Bid prices, numbers the equations).
@@ -52,6 +52,7 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, pla
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
+from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
@@ -103,6 +104,9 @@ class BidPrice(ArrivalMarket):
         Of jobs whose durations are hidden: see `queue`.
     stop_at_deadline : bool
         Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
+    signals : {"durations", "labels"}
+        What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden). A
+        scenario sees it from its jobs. No report decides it.
     keep_menus : bool
         Keep what each job faces when it is served, for `menu_at_arrival`.
     rng : Generator, int or None
@@ -131,6 +135,7 @@ class BidPrice(ArrivalMarket):
         "no job is evicted for another",
         "arrivals so far; better: public laws, or yesterday's log",
     )
+    certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"
 
     @legal
     def __init__(
@@ -159,6 +164,7 @@ class BidPrice(ArrivalMarket):
         slack_ramp: Annotated[int, Whole(0)] = 8,
         hidden_order: Literal["strict", "sealed"] = "strict",
         stop_at_deadline: bool = True,
+        signals: Signals = "durations",
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
@@ -177,7 +183,9 @@ class BidPrice(ArrivalMarket):
         else:
             last = self.limits.last_useful_completion
             source = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
-        self._order, self._bucket_seed = hidden_order, bucket_seed
+        if stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
+            vars(self).update(truthful_hidden="none")
+        self._order, self._bucket_seed, self._signals = hidden_order, bucket_seed, signals
         self._curves = [
             Curve(
                 source, Slack(slack, slack_gain, slack_ramp), capacity=self.capacity, horizon=self.horizon,
@@ -244,10 +252,11 @@ class BidPrice(ArrivalMarket):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what each start from now on is worth; what the platform sees decides, not the form of the report."""
-        known = foreseen(x.sow, self.round, signal, self.limits)
+        known = foreseen(x.sow, self.round, signal, self.limits, self._signals, stops=self.stop_at_deadline)
         x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
         if known.residuals is not None:
-            x.agreed = Queued(known.residuals)
+            assert known.charged is not None
+            x.agreed = Queued(known.residuals, known.charged)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, give every arrival its favourite entry, and start who waits."""
@@ -390,7 +399,7 @@ class BidPrice(ArrivalMarket):
         """Take yesterday's arrivals into the past, its last round as round 0."""
         arrivals = [each for each in history.arrivals if each.arrival <= history.rounds]
         for each in sorted(arrivals, key=lambda each: each.arrival):
-            known = foreseen(each.sow, each.arrival, each.signal, history.limits)
+            known = foreseen(each.sow, each.arrival, each.signal, history.limits, self._signals)
             for _, curve in self._listeners(each.owner):
                 curve.learn(each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
         self._n_seen += len(arrivals)

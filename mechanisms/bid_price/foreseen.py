@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import expected_worth
+from marketsched.mechanisms.auctions.hidden_turn import charged_rounds
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.signals import Signals, observed_duration
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -20,24 +22,28 @@ class Foreseen:
     mean: float  # expected duration, rounds; 0: its report excludes all
     worth: NDArray[np.float64]  # (n_starts,), expected credits of starting in the round of arrival, and later
     residuals: NDArray[np.float64] | None  # durations hidden: rounds left after 0, 1, ... rounds, on average
+    charged: NDArray[np.float64] | None  # durations hidden: rounds that each start is expected to pay for
 
 
-def foreseen(sow: StatementOfWork, arrival: int, signal: Signal, limits: MarketLimits) -> Foreseen:
+def foreseen(
+    sow: StatementOfWork,
+    arrival: int,
+    signal: Signal,
+    limits: MarketLimits,
+    signals: Signals = "durations",
+    *,
+    stops: bool = False,
+) -> Foreseen:
     """Return what a report says of a job that arrived; what the platform sees decides, not the form of the report."""
-    last, duration = limits.last_useful_completion(sow), observed_duration(signal)
+    last, duration = limits.last_useful_completion(sow), observed_duration(signal, signals)
     if duration is not None:
         n_starts = max(0, last - duration - arrival + 1) if duration <= limits.max_duration else 0
-        return Foreseen(duration, float(duration), sow.value.table(arrival + duration, n_starts), None)
+        return Foreseen(duration, float(duration), sow.value.table(arrival + duration, n_starts), None, None)
     law, points = sow.law, sow.law.points_of(arrival, signal)
     mean, residuals = mean_and_residuals(law.durations[points], law.probabilities[points], limits.max_duration)
     worth = expected_worth(sow, points, arrival, last) if mean else np.zeros(0)
-    return Foreseen(limits.max_duration, mean, worth, residuals)
-
-
-def observed_duration(signal: Signal) -> int | None:
-    """Return the duration that the platform sees at arrival; None: it is hidden."""
-    whole = isinstance(signal, (int, np.integer)) and not isinstance(signal, bool)
-    return int(signal) if whole and signal >= 1 else None  # type: ignore[call-overload, operator]
+    charged = charged_rounds(sow, points, arrival, worth.size, last if stops else limits.horizon + 1) if mean else worth
+    return Foreseen(limits.max_duration, mean, worth, residuals, charged)
 
 
 def mean_and_residuals(

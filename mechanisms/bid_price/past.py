@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from marketsched.mechanisms.bid_price.foreseen import observed_duration
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
 from marketsched.mechanisms.legal import Range
 from marketsched.mechanisms.limits import MarketLimits, check_report
+from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 

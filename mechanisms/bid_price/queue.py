@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.hidden_turn import start_at_turn
 from marketsched.mechanisms.mechanism import JobId
 
 Order = Literal["strict", "sealed"]
@@ -25,6 +26,7 @@ class Queued:
     """What is noted of a job whose duration is hidden."""
 
     residuals: NDArray[np.float64]  # rounds left after 0, 1, ... rounds, on average
+    charged: NDArray[np.float64]  # rounds that starts from its arrival on are expected to pay for
     rate: float = 0.0  # credits per node and round, locked when it arrived
 
 
@@ -33,8 +35,8 @@ def serve_queue(
 ) -> dict[JobId, int | None]:
     """Offer nodes to the queue, in order of (arrival, submission); return the start of each, by name.
 
-    At its first turn with enough free nodes a job gets the start it likes best, which is this round unless what it is
-    worth rises later on; the nodes are kept for it. One that can gain no more leaves (None).
+    At its first turn a job gets the start that is best for it, and its nodes are kept for it until then
+    (`start_at_turn`). One that can gain no more leaves (None).
 
     Parameters
     ----------
@@ -52,15 +54,12 @@ def serve_queue(
     for x in waiting:
         width = x.sow.concurrency
         assert x.worth is not None
-        surplus = x.worth[now - x.arrival :] - x.agreed.rate * width * x.mean
-        best = int(surplus.argmax()) if surplus.size else 0
-        if not surplus.size or surplus[best] <= TOLERANCE:
-            starts[x.job] = None
-            continue
-        held = slice(now - 1, now - 1 + best + x.limit)
-        if blocked or (free[held] < width).any():
-            blocked, starts[x.job] = order == "strict", NOT_YET
-        else:
-            starts[x.job] = now + best
-            free[held] -= width
+        age = now - x.arrival
+        surplus = x.worth[age:] - x.agreed.rate * width * x.agreed.charged[age:]
+        start = start_at_turn(surplus, free, now, width, x.limit)
+        if start is not None and (blocked or start == NOT_YET):
+            blocked, start = order == "strict", NOT_YET
+        elif start is not None:
+            free[now - 1 : start - 1 + x.limit] -= width
+        starts[x.job] = start
     return starts

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
-from marketsched.mechanisms.bid_price.foreseen import observed_duration
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
@@ -43,6 +42,7 @@ from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Pr
 from marketsched.mechanisms.offers.rates import Rates
 from marketsched.mechanisms.offers.service import PATIENCE, serve
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
+from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import Signal
 
 BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
@@ -147,7 +147,7 @@ class TwoOffers(BidPrice):
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; errors as of `ArrivalMarket`."""
-        if observed_duration(signal) is not None:
+        if observed_duration(signal, self._signals) is not None:
             super().arrive(job, signal)
             self._begin_to_book()
             return

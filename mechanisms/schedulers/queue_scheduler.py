@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.auctions.first_come import revealed_duration
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.sow import Signal
+from marketsched.mechanisms.signals import observed_duration
+from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
 class QueueScheduler(ArrivalMarket):
@@ -69,7 +69,7 @@ class QueueScheduler(ArrivalMarket):
 
     def _announced(self, x: WaitingJob, signal: Signal) -> NDArray[np.int64]:
         """Return the durations that the report has, given what is known at arrival."""
-        revealed, law = revealed_duration(x.sow, signal), x.sow.law
+        revealed, law = announced_duration(x.sow, signal), x.sow.law
         return law.durations[law.points_of(self.round, signal)] if revealed is None else np.array([revealed])
 
     def _hopeless(self, x: WaitingJob) -> bool:
@@ -79,6 +79,11 @@ class QueueScheduler(ArrivalMarket):
         """Return (first round without it, nodes) of every running job, by wall time."""
         soon = self.round + 1
         return [(max(x.start + x.agreed, soon), x.sow.concurrency) for x in self._running.values()]
+
+
+def announced_duration(sow: StatementOfWork, signal: Signal) -> int | None:
+    """Return the duration if the report takes signals for durations; the arrival may be one that it excludes."""
+    return observed_duration(signal) if sow.law.group_signals == tuple(sow.durations.tolist()) else None
 
 
 def backfilled(queue: Sequence[tuple[int, int]], free: int, ends: Iterable[tuple[int, int]], now: int) -> list[bool]:

@@ -1,10 +1,13 @@
 """The loop by itself: its order is the Mesa market's, and what happens follows from the protocol alone."""
 
+import pytest
+
 from marketsched.agents.job import Job
 from marketsched.agents.loop import NEVER, Fate, MarketLoop, TruthfulOwners, play
 from marketsched.agents.market import Market
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork
+from marketsched.mechanisms.errors import MechanismFault
 from strict_mechanism import StrictMechanism
 
 
@@ -52,12 +55,12 @@ def test_the_future_can_be_said_late_and_said_anew():
     assert [entry.name for entry in market.arrivals()] == ["a"]
 
 
-def test_an_event_about_nobody_changes_nothing():
+def test_an_event_about_a_job_that_is_not_there_is_an_error():
     class Talks(StrictMechanism):
         def advance(self):
             return [*super().advance(), Event(self.round, EventKind.CANCEL, "nobody")]
 
     market = MarketLoop(Talks(4, 9))
     market.submit("a", job("a", 1, 1, 2).truth, Fate(1, 2, 2), 1)
-    assert [event.job for event in market.clear()] == ["a", "nobody"]
-    assert market.load == 1
+    with pytest.raises(MechanismFault, match="cancel of 'nobody': expected a job in the market"):
+        market.clear()

@@ -10,7 +10,8 @@ from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork
-from marketsched.truthfulness.situations.guarded_market import GuardedMarket, MechanismFault
+from marketsched.mechanisms.errors import MechanismFault
+from marketsched.truthfulness.situations.guarded_market import GuardedMarket
 from strict_mechanism import StrictMechanism
 
 REQUEUE, START = EventKind.REQUEUE, EventKind.START

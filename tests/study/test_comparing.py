@@ -17,7 +17,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play import hindsight
-from marketsched.results.paired_statistics import losses_seen, ratio_of_means
+from marketsched.results.paired_statistics import losses_seen, ratio_of_means, what_may_be_missed
 from marketsched.results.views import parts_of_view, ratio_text
 from marketsched.show.cli import app
 from refusals import refused
@@ -128,7 +128,7 @@ def test_a_loss_that_was_never_seen_is_in_the_interval():
 
 
 LOSSES = ["uniform", "normal", "exponential", "exponential share", "half", "fifth", "tenth", "hundredth"]
-LOSSES += ["everything", "uneven"]
+LOSSES += ["everything", "uneven", "little and much", "lognormal", "Pareto"]
 
 
 def blocks(name, n_runs, rng):
@@ -153,6 +153,15 @@ def blocks(name, n_runs, rng):
     if name == "half":
         best, mean = np.full(shape, 100.0), 5.0
         return best, best - 10.0 * (rng.random(shape) < 0.5) * rng.uniform(0.5, 1.5, shape), 100 / (100 - mean)
+    if name == "little and much":
+        return np.full(shape, 10.0), 9.9 - 8.0 * (rng.random(shape) < 0.05), 10 / 9.5
+    if name in ("lognormal", "Pareto"):
+        draw = {
+            "lognormal": lambda: 0.05 * np.exp(rng.normal(size=shape)),
+            "Pareto": lambda: 0.04 + 0.04 * rng.pareto(2.1, shape),
+        }
+        share = np.minimum(draw[name](), 1.0)
+        return np.full(shape, 10.0), 10.0 - 10.0 * share, 1 / (1 - share.mean())
     if name == "uneven":
         best = rng.uniform(5, 15, shape)
         return best, best * (1 - rng.uniform(0, 1, shape) * (rng.random(shape) < 0.05)), 1 / 0.975
@@ -167,6 +176,19 @@ def test_intervals_cover_ordinary_and_rare_losses(name, n_runs):
     best, welfare, true = blocks(name, n_runs, np.random.default_rng(12))
     found = [ratio_of_means(*pair, least=1.0) for pair in zip(best, welfare, strict=True)]
     assert sum(x.low <= true * (1 + 1e-12) and true <= x.high for x in found) >= 0.93 * len(found)
+
+
+@pytest.mark.parametrize("n_runs", [3, 5, 10, 20])
+def test_small_losses_in_every_run_do_not_hide_that_large_ones_may_have_been_missed(n_runs):
+    """Every run loses .1 of 10, one in twenty 8 more."""
+    best, welfare, true = (each[:300] if np.ndim(each) else each
+                           for each in blocks("little and much", n_runs, np.random.default_rng(4)))  # fmt: skip
+    found = [ratio_of_means(*pair, least=1.0) for pair in zip(best, welfare, strict=True)]
+    assert sum(x.low <= true <= x.high for x in found) >= 0.93 * len(found)
+
+
+def test_it_says_what_may_be_in_none_of_the_runs():
+    assert what_may_be_missed(5) == "what 1 run in 3 does may be in none of 5"  # (2 / 3)^5 = .13, (1 / 2)^5 = .03
 
 
 # -- the tables --------------------------------------------------------------------------------------------

@@ -144,7 +144,10 @@ class NaiveBidPrices:
         """In order of arrival; at its first turn with the nodes free a job chooses its start."""
         found, waiting, blocked, self.gone = {}, [], False, {}
         for job in self.queue:
-            surplus = [value - job.rate * job.width * job.mean for value in job.values[now - job.arrival :]]
+            surplus = []
+            for s, value in enumerate(job.values[now - job.arrival :], now):  # a run that outlives T is not charged
+                charged = sum(d * share for d, share in job.cases if s + d <= self.horizon + 1)
+                surplus.append(value - job.rate * job.width * charged)
             best = max(surplus, default=0.0)
             if best <= 1e-12:
                 found[job.name] = None

@@ -1,5 +1,7 @@
 """`check_mechanism` passes what is sound, catches what is not, and says so in words."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -19,20 +21,9 @@ from marketsched.truthfulness.checks.check_markets import check_market, play
 from marketsched.truthfulness.checks.checks import CHECKS
 from refusals import refused
 
-AUCTION = "later jobs change nothing"  # auctions decide by comparing bids
+LATER = "later jobs change nothing"
 NOT_CLAIMED = {
-    "armada": {AUCTION: "higher bids win"},
-    "stochastic": {"capacity is held": "bundles need more nodes than these markets have; it is built with 30"},
-    "bid-price": {AUCTION: "its prices are made of all that was submitted by the arrival"},
-    "conservative-backfill": {AUCTION: "a later submission may arrive first"},
-    "easy-backfill": {AUCTION: "a later submission may arrive first, or fill a gap"},
-    "fair-share": {AUCTION: "a later submission may have the higher priority"},
-    "first-come": {AUCTION: "a later submission may arrive first"},
-    "largest-value-first": {AUCTION: "higher values come first"},
-    "pay-as-bid": {AUCTION: "higher bids win"},
-    "spot": {AUCTION: "higher bids win"},
-    "two-offers": {AUCTION: "a later submission may arrive first"},
-    "vcg": {AUCTION: "higher bids win"},
+    "stochastic": {"capacity is held": "bundles need more nodes than these markets have; it is built with 30"}
 }
 
 
@@ -121,9 +112,27 @@ def test_every_check_says_how_often_what_it_looks_for_happened():
     assert report["pays nothing when evicted"].seen >= 2
     assert "evictions" in report["pays nothing when evicted"].detail
     assert {result.outcome: None for result in report if result.seen == 0} == {"does not apply": None}
-    first_come = check_mechanism(built("first-come"), except_for=NOT_CLAIMED["first-come"], n_markets=3)
+    first_come = check_mechanism(built("first-come"), n_markets=3)
     assert first_come["gives the best entry of the menu at arrival"].outcome == "does not apply"
     assert "no jobs with a menu at arrival in 3 markets" in str(first_come)
+
+
+def test_that_later_jobs_change_nothing_is_asked_of_those_that_state_it():
+    class Promises(FirstCome):
+        later_jobs_change_nothing = True
+
+    asked = {}
+    for kind in (FirstCome, Promises):
+        report = check_mechanism(lambda rng, kind=kind, **sizes: kind(**sizes), n_markets=4)
+        asked[kind] = report[LATER].outcome
+        checks = dict(mechanism_checks(lambda rng, kind=kind, **sizes: kind(**sizes), n_markets=4))
+        if kind is Promises:
+            with pytest.raises(MechanismCheckError, match=LATER):
+                checks[LATER]()
+        else:
+            report.raise_if_failed()
+            checks[LATER]()
+    assert asked == {FirstCome: "not claimed", Promises: "failed"}
 
 
 def test_a_report_can_be_gone_through_and_knows_its_names():
@@ -239,24 +248,24 @@ def test_a_mechanism_that_never_stops_talking_is_named():
         def advance(self):
             from marketsched.mechanisms import Event, EventKind
 
-            return [Event(1, EventKind.DROP, "job 0")] * 20_000
+            return (Event(1, EventKind.DROP, "job 0") for _ in count())
 
         def complete(self, job):
             raise AssertionError
 
     report = check_mechanism(lambda **sizes: Talks(), n_markets=1)
-    assert "RuntimeError: more than 10000 events" in report["capacity is held"].detail
+    assert "drop of 'job 0': expected a job in the market" in report["capacity is held"].detail
 
 
 def test_what_is_not_claimed():
     class Honest(FirstCome):
-        does_not_claim = frozenset({AUCTION})
+        does_not_claim = frozenset({LATER})
 
     def factory(*, capacity, horizon, rng, **limits):
         return Honest(capacity, horizon, **limits)
 
     report = check_mechanism(factory, except_for={"pickles": "holds a socket"}, n_markets=2)
-    assert (report[AUCTION].outcome, report["pickles"].detail) == ("not claimed", "holds a socket")
+    assert (report[LATER].outcome, report["pickles"].detail) == ("not claimed", "holds a socket")
     with pytest.raises(InvalidParameterError, match="'pickels' is no check: expected some of capacity is held"):
         check_mechanism(factory, except_for={"pickels": ""})
     refused(lambda: check_mechanism(factory, n_markets=0), place="n_markets", seen=0, error=InvalidParameterError)

@@ -4,8 +4,8 @@ import pytest
 
 from marketsched.agents.lies import DelaySubmission, Ghosts, Overrun, SplitNodes, SplitRounds
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
+from marketsched.mechanisms.errors import MechanismFault
 from marketsched.truthfulness import Situation
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from small_mechanisms import HighestBid, OpenMarket
 
 

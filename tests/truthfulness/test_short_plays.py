@@ -6,11 +6,10 @@ import pytest
 from draws import many
 from marketsched.agents.conduct import plain
 from marketsched.mechanisms import BidPrice, DeadlineValue, FirstCome, LinearValue, StatementOfWork
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.truthfulness import Situation
 from marketsched.truthfulness.searches.families import default_families, interleaved
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.short_plays import ShortPlays, WatchedStatement
 from strict_mechanism import StrictMechanism
 

@@ -5,10 +5,12 @@ own moves that menu, a report selects an entry and nothing else, so with c' node
 
 .. math:: \text{regret} = \max\{0, \max_{c', s} V(s + d) - p_{c'}(s, d)\} - (V - \text{payment under the truth}),
 
-a finite maximum, ex post, whatever the others report; with fewer nodes than c the job cannot run. That no
-report moves the menu is not taken on trust: `marketsched.truthfulness.certificates.menus` asks it, bit for bit, of a
-sample of owners and lies, and a menu that moves is refused a certificate. Not covered: when an owner
-declares its arrival, several jobs of one owner, and durations that are hidden.
+a finite maximum, ex post, whatever the others report, per job; with fewer nodes than c the job cannot run. That no
+report moves the menu, and that the menu is what is charged, is not taken on trust. For a sample of owners and lies
+`marketsched.truthfulness.certificates.menus` compares the menus bit for bit, and every payment with the menu that its
+job was shown; a menu that moves, or a payment that differs from it, is refused a certificate. So is a class that
+changes anything of the one that the theorem is about (`unchanged`). Not covered: when an owner declares its arrival,
+several jobs of one owner, and durations that are hidden.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, negligible_gain
 from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
 from marketsched.truthfulness.certificates.parts import Parts
+from marketsched.truthfulness.certificates.unchanged import require_certified_class
 
 NOTHING = Parts(*[0.0] * 7)  # none of the seven causes of a posted price's regret exists here
 MENU_LIES = 24  # asked in a run, if nothing else is said
@@ -62,12 +65,13 @@ def certify_arrivals(
     -------
     DataFrame
         One row per owner whose job arrives, as `certify_owners` returns it; ``rests_on`` says what was asked of
-        the menus.
+        the menus, and how many payments were compared with them.
 
     Raises
     ------
     InvalidParameterError
-        If a report moves a menu, durations are hidden, or no menu was seen.
+        If a report moves a menu, a job pays what its menu does not say, durations are hidden, no menu was seen, or
+        the mechanism changes what the theorem is about.
     """
     lies = _lies(setup, chosen, menu_lies, rng)
     last = max((job.arrival or 0 for job in chosen.values()), default=0)
@@ -88,6 +92,11 @@ def certify_arrivals(
             "durations are hidden: when a job's turn comes is no menu, so a certificate does not apply; "
             f"{check.words}; expected revealed durations"
         )
+    if check.mischarged is not None:
+        raise InvalidParameterError(
+            f"{check.mischarged}: expected a certificate of menus that are charged; the search takes any mechanism"
+        )
+    require_certified_class(setup.mechanism)
     found = []
     for name, each in served.items():
         if each.menu is None:

@@ -50,6 +50,7 @@ from marketsched.truthfulness.certificates.regret import (
     plan_floor,
     regret_ceiling,
 )
+from marketsched.truthfulness.certificates.unchanged import changed_members
 from marketsched.truthfulness.certificates.witness import Witness, witness_of
 
 SAMPLES = 10_000  # fresh paths, if nothing else is said
@@ -227,12 +228,7 @@ def require_menu(mechanism: Any) -> None:
             f"mechanism = {type(mechanism).__name__}: it posts no menu of prices and failure estimates at birth: "
             "expected a PostedPriceMechanism; audit certifies menus at arrival, truthfulness.search takes any mechanism"
         )
-    changed = [
-        name
-        for name in vars(PostedPriceMechanism)
-        if not (name.startswith("__") and name.endswith("__"))
-        and getattr(type(mechanism), name) is not getattr(PostedPriceMechanism, name)
-    ]
+    changed = changed_members(mechanism, PostedPriceMechanism)
     if type(mechanism._planner) is not Planner:
         changed.append("the planner")
     if changed:

@@ -1,16 +1,17 @@
-"""Does my report move my menu? A market is played twice with two reports of one owner, and compared bit for bit.
+"""Does my report move my menu, and do I pay what it says? A market is played with several reports of one owner.
 
 A menu mechanism is truthful because a report only selects: what the owner faces must not depend on it. A
 search over gains sees a dependence only where it pays; here it shows as soon as one bit moves, through
 others' bookings as well. The rounds before the owner's turn cannot depend on its report: they are played
-once, and each report goes on from a copy of the market, up to the round in which the job is served.
+once, and each report goes on from a copy of the market until its job has left. Menus are compared bit for bit, and
+each payment, under the truth and under every lie, with the menu that its job was shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,14 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.limits import check_report
-from marketsched.mechanisms.mechanism import Event, Menu
+from marketsched.mechanisms.mechanism import Event, EventKind, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round
 
 Lie = tuple[str, StatementOfWork]  # in words, and what is reported
+ROUNDING = 1e-9  # of a price: two ways of adding it up
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,37 @@ class MenuMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class Mischarged:
+    """A job that pays what its own menu does not say."""
+
+    job: str
+    report: str  # in words
+    start: int
+    paid: float  # credits
+    announced: float  # credits; +inf: the menu has no such entry
+
+    def __str__(self) -> str:
+        """Return it as one would say it."""
+        said = "has no such entry" if self.announced == np.inf else f"said {self.announced:g}"
+        return f"{self.job} {self.report}, starts in round {self.start} and pays {self.paid:g}; its menu {said}"
+
+
+@dataclass(frozen=True, slots=True)
 class MenuCheck:
-    """What was asked, and the first report that moved the menu of its own job, if one did.
+    """What was asked, the first report that moved the menu of its own job, and the first that paid something else.
 
     Examples
     --------
-    >>> print(MenuCheck(owners=2, lies=24, rates_only=False, moved=None).words)
-    menus at arrival: moved, bit for bit, by none of 24 lies of 2 owners
+    >>> print(MenuCheck(owners=2, lies=24, rates_only=False, moved=None, payments=31).words)
+    menus at arrival: moved, bit for bit, by none of 24 lies of 2 owners; 31 payments compared, all as announced
     """
 
     owners: int
     lies: int
     rates_only: bool  # durations hidden: only the rate is locked, no menu
     moved: MenuMoved | None
+    payments: int = 0  # that were compared with the menu of their job
+    mischarged: Mischarged | None = None
 
     @property
     def words(self) -> str:
@@ -66,7 +86,10 @@ class MenuCheck:
         what = "rates locked at arrival" if self.rates_only else "menus at arrival"
         if self.moved is not None:
             return f"{what} depend on the report: {self.moved}"
-        return f"{what}: moved, bit for bit, by none of {self.lies:,} lies of {self.owners:,} owners"
+        still = f"{what}: moved, bit for bit, by none of {self.lies:,} lies of {self.owners:,} owners"
+        if self.mischarged is not None:
+            return f"{still}; not what is charged: {self.mischarged}"
+        return f"{still}; {self.payments:,} payments compared, all as announced"
 
 
 def difference(told: Any, lied: Any) -> str | None:
@@ -226,6 +249,7 @@ class _Everybody(TrueOwners):
         self._asked: list[tuple[str, int]] = []
         self.served: dict[str, Served] = {}
         self.moved: MenuMoved | None = None
+        self._payments, self._mischarged = 0, cast(Mischarged | None, None)
 
     @property
     def over(self) -> bool:  # type: ignore[override]
@@ -236,7 +260,7 @@ class _Everybody(TrueOwners):
         """Return what was asked."""
         rates = bool(self.served) and not any(hasattr(each.menu, "prices") for each in self.served.values())
         asked = [count for _, count in self._asked if count]
-        return MenuCheck(len(asked), sum(asked), rates, self.moved)
+        return MenuCheck(len(asked), sum(asked), rates, self.moved, self._payments, self._mischarged)
 
     def submit(self, job: Job, market: Any, place: int) -> None:
         """Submit one job; one that is looked at first under its lies, each in a copy of the market."""
@@ -253,6 +277,8 @@ class _Everybody(TrueOwners):
             if event.job in self._open and event.kind.leaves:
                 menu = menu_of(market, event.job)
                 self.served[event.job] = Served(menu, event.completion, event.payment)
+                job = self.by_name[event.job]
+                self._compare_payment(job, "reports the truth", job.truth, menu, event)
                 self._open.discard(event.job)
         if market.now > self._setup.horizon:
             for name in self._open:
@@ -269,13 +295,29 @@ class _Everybody(TrueOwners):
                 "whether reports move menus"
             )
         found = []
-        for _, report in self._lies[job.name]:
+        for words, report in self._lies[job.name]:
             copy = kept.copy()
             copy.submit(job.name, report, job, job.truth.concurrency, owner=job.owner, own=True)
-            others = TrueOwners(self._setup, self._born, place + 1)
+            others = _UntilItLeft(self._setup, self._born, place + 1, job.name)
             play(copy, others, min(job.arrival or 0, self._setup.horizon))
-            found.append(menu_of(copy, job.name))
+            menu = menu_of(copy, job.name)
+            if others.last is None:
+                play(copy, others, self._setup.horizon)
+            if others.last is not None:
+                self._compare_payment(job, words, report, menu, others.last)
+            found.append(menu)
         return found
+
+    def _compare_payment(self, job: Job, words: str, report: StatementOfWork, menu: Any, event: Event) -> None:
+        """Compare what a job paid with the menu that it was shown under this report."""
+        if event.kind is not EventKind.COMPLETE or event.completion is None or menu is None:
+            return
+        start = event.completion - job.duration
+        announced = announced_price(menu, report.concurrency, start, job.duration, event.payment)
+        self._payments += 1
+        same = abs(announced - event.payment) <= ROUNDING * max(1.0, abs(announced))
+        if not same and self._mischarged is None:
+            self._mischarged = Mischarged(job.name, words, start, event.payment, announced)
 
     def _compare(self, name: str, market: MarketLoop) -> None:
         told, under_lies = menu_of(market, name), self._faced.pop(name, [])
@@ -284,6 +326,47 @@ class _Everybody(TrueOwners):
             moved = difference(told, lied)
             if moved is not None and self.moved is None:
                 self.moved = MenuMoved(name, words, report, moved)
+
+
+class _UntilItLeft(TrueOwners):
+    """The same, who play until one job has left."""
+
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int, name: str) -> None:
+        super().__init__(setup, born, entered)
+        self._name = name
+        self.last: Event | None = None  # with which it left
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        """True once the job has left."""
+        return self.last is not None
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        """Note how the job leaves."""
+        super().hear(events, market)
+        for event in events:
+            if event.job == self._name and event.kind.leaves:
+                self.last = event
+
+
+def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -> float:
+    """Return what a menu says that a run costs, credits; +inf if it is not on offer.
+
+    Parameters
+    ----------
+    menu : tuple of Menu, `ArrivalMenu` or `LockedRate`, or one that has ``prices`` as `ArrivalMenu`
+        What the job faced, at birth (of 1, 2, ... nodes) or at arrival.
+    width, start, used : int
+        Nodes declared, first round, rounds used.
+    paid : float
+        Of a menu with several ``rates``, one of which the job has chosen, the one nearest to it counts.
+    """
+    if isinstance(menu, tuple):
+        return float(np.asarray(menu[width - 1].price(start, used)))
+    if hasattr(menu, "prices"):
+        return float(menu.prices(width, used, start - menu.now + 1)[-1]) if start >= menu.now else np.inf
+    rates = getattr(menu, "rates", None) or (menu.rate,)
+    return float(min((rate * width * used for rate in rates), key=lambda cost: abs(cost - paid)))
 
 
 def menu_of(market: MarketLoop, name: Any) -> Any:

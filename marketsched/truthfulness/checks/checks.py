@@ -23,7 +23,7 @@ from marketsched.mechanisms.legal import Count, Positive, Seed, legal
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
-from marketsched.truthfulness.certificates.menus import difference, lies_of
+from marketsched.truthfulness.certificates.menus import announced_price, difference, lies_of
 from marketsched.truthfulness.checks.check_markets import (
     SIZES,
     CheckMarket,
@@ -34,6 +34,7 @@ from marketsched.truthfulness.checks.check_markets import (
 )
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 
+LATER = "later jobs change nothing"
 CALL_SECONDS = 60.0  # a call of a mechanism; kernels are compiled in the first ones
 TOLERANCE = 1e-9  # credits
 LIES = 3  # of one owner of each market, that are asked whether they move its menu
@@ -59,7 +60,8 @@ def check_mechanism(
         returns a fresh mechanism, in round 1. ``rng`` is a generator, the source of all its draws.
     except_for : mapping of str to str, optional
         Checks the mechanism does not claim, and why. Its attribute ``does_not_claim``, a mapping or a
-        set of names, is added.
+        set of names, is added; so is "later jobs change nothing" where it does not state that by
+        ``later_jobs_change_nothing``.
     n_markets : int
         Random markets per check, >= 1, of each of two kinds: drawn ones, and contested ones, in which jobs are evicted.
     seed : int
@@ -86,9 +88,7 @@ def check_mechanism(
     >>> len(report.failed), report["capacity is held"].outcome
     (0, 'passed')
     """
-    excused = dict(except_for or {})
-    claims = as_mechanism(factory(**SIZES, rng=np.random.default_rng(seed))).does_not_claim
-    excused.update(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))
+    excused = {**_not_claimed(factory, seed), **(except_for or {})}
     for name in excused:
         if name not in CHECKS:
             raise InvalidParameterError(f"except_for: {name!r} is no check: expected some of {', '.join(CHECKS)}")
@@ -111,11 +111,22 @@ def mechanism_checks(
 
     def run(name: str) -> None:
         with calls_end_within(call_seconds):
-            result = _result(name, factory, {}, n_markets, seed)
+            result = _result(name, factory, _not_claimed(factory, seed), n_markets, seed)
         if result.outcome == "failed":
             raise MechanismCheckError(f"{name}: {result.detail}")
 
     return [(name, partial(run, name)) for name in CHECKS]
+
+
+def _not_claimed(factory: Factory, seed: int) -> dict[str, str]:
+    """Return the checks that the mechanism does not claim to pass, and why."""
+    try:
+        mechanism = as_mechanism(factory(**SIZES, rng=np.random.default_rng(seed)))
+    except Exception:  # each check says what is wrong
+        return {}
+    claims = mechanism.does_not_claim
+    excused = {} if mechanism.later_jobs_change_nothing else {LATER: "the mechanism has no later_jobs_change_nothing"}
+    return excused | dict(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))
 
 
 def _result(name: str, factory: Factory, excused: Mapping[str, str], n_markets: int, seed: int) -> CheckResult:
@@ -241,15 +252,8 @@ def _check_quote(played: Transcript, name: Any, width: int) -> int:
     starts = [event.round for event in played.events if event.job == name and event.kind is EventKind.START]
     for event in played.events:
         if event.job == name and event.kind is EventKind.COMPLETE and event.completion is not None:
-            menu, start, used = played.faced[name], starts[-1], event.completion - starts[-1]
-            if isinstance(menu, tuple):
-                expected = float(np.asarray(menu[width - 1].price(start, used)))
-            elif hasattr(menu, "prices"):
-                expected = float(menu.prices(width, used, start - menu.now + 1)[-1])
-            elif hasattr(menu, "rates"):  # it has chosen one of them
-                expected = min((rate * width * used for rate in menu.rates), key=lambda cost: abs(cost - event.payment))
-            else:
-                expected = menu.rate * width * used
+            start = starts[-1]
+            expected = announced_price(played.faced[name], width, start, event.completion - start, event.payment)
             if not np.isfinite(expected):
                 continue  # not on sale for so many rounds: no price was announced
             checked += 1
@@ -400,7 +404,7 @@ CHECKS: dict[str, tuple[Check, str]] = {  # and what is counted
     "gives the best entry of the menu at arrival": (_best_entry, "jobs with a menu at arrival"),
     "prices grow in time, width and length": (_menus_grow, "tables of prices"),
     "failure estimates grow in width and length": (_failures_grow, "tables of estimates"),
-    "later jobs change nothing": (_later_jobs, "fates compared with those without later jobs"),
+    LATER: (_later_jobs, "fates compared with those without later jobs"),
     "same seed, same outcome": (_repeats, "events played twice"),
     "pickles": (_pickles, "events after being pickled"),
     "reports are left unchanged": (_input_unchanged, "reports"),

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.lies import Combination, Misreport, PublicInformation, Truthful
-from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
+from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.plays import Played, World
 from marketsched.truthfulness.situations.situation import Situation
 

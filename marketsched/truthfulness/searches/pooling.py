@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.lies import Misreport
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.betting import exceeds, lower_end
 from marketsched.truthfulness.searches.evaluation import Budget, BudgetSpent, Candidate, prepared
 from marketsched.truthfulness.searches.findings import FEW, seems_positive
 from marketsched.truthfulness.searches.screening import SCREENED, Screened, drawn_owners
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 POOLED = 3  # lies

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from marketsched.agents.conduct import Conduct, Statement
-from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
+from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, TableValue, ValueCurve
 from marketsched.truthfulness.searches.captured import Notes, capture
@@ -25,7 +25,6 @@ from marketsched.truthfulness.searches.evaluation import ROUNDING, BudgetSpent
 from marketsched.truthfulness.searches.mining import mined_numbers
 from marketsched.truthfulness.searches.own_lies import FixedReport
 from marketsched.truthfulness.searches.screening import Gain, Screening
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.market_at_hand import OwnerAtHand
 
 BESIDE = (0.0, 1e-6, -1e-6, 1e-3, -1e-3)  # of a threshold, or of 1: how far beside it values are tried

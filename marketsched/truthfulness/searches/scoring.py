@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from marketsched.agents.lies import Misreport
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.betting import lower_end, mean_interval
 from marketsched.truthfulness.searches.evaluation import (
     ROUNDING,
@@ -26,7 +26,6 @@ from marketsched.truthfulness.searches.evaluation import (
     prepared,
 )
 from marketsched.truthfulness.searches.findings import Deviation
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows

@@ -16,9 +16,8 @@ import numpy as np
 
 from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, direct
 
 from marketsched.agents.lies import Combination, Misreport
-from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, MechanismFault
 from marketsched.mechanisms.legal import Amount, Finite, OpenShare, Seed, Whole, legal
 from marketsched.truthfulness.searches.evaluation import (
     Budget,
@@ -38,7 +38,6 @@ from marketsched.truthfulness.searches.evaluation import (
 from marketsched.truthfulness.searches.families import Family, default_families, interleaved, paired
 from marketsched.truthfulness.searches.findings import Deviation, Deviations, Tried
 from marketsched.truthfulness.searches.scoring import Scores
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.situation import Situation
 
 FIRST, MOST, MOST_FINAL = 8, 512, 16_384  # worlds of the first heat of a race, of its last, and of the final's last

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from marketsched.agents.lies import Combination, Misreport
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.truthfulness.searches.evaluation import (
     Budget,
@@ -27,7 +27,6 @@ from marketsched.truthfulness.searches.evaluation import (
 )
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.scoring import Scores
-from marketsched.truthfulness.situations.guarded_market import MechanismFault
 from marketsched.truthfulness.situations.situation import Situation
 
 HALVINGS = 14

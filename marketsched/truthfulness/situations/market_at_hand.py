@@ -27,13 +27,13 @@ from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import (
     Factory,
     GuardedMarket,
-    MechanismFault,
     Snapshot,
     no_collection,
     snapshot,

@@ -21,12 +21,11 @@ import numpy as np
 from marketsched.agents.conduct import Attempt, Conduct, plain
 from marketsched.agents.loop import NEVER, Entry, Fate, MarketLoop, play
 from marketsched.agents.resubmission import second_statement
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import (
     GuardedMarket,
-    MechanismFault,
     Snapshot,
     no_collection,
     snapshot,

@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 from marketsched.agents.conduct import Attempt, Conduct, plain
 from marketsched.agents.loop import NEVER, Fate, MarketLoop, play
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import (
     GuardedMarket,
-    MechanismFault,
     MechanismParts,
     Snapshot,
     no_collection,

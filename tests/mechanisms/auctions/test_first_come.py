@@ -358,7 +358,7 @@ def test_the_kernel_of_served_jobs_agrees_with_plain_python():
         for a, d, h in rng.integers((1, 1, 0), (8, 4, 2), (20, 3))
     ]
     x = signalled(jobs)
-    columns = (x.arrivals, x.durations, x.booked, x.widths, x.hidden, x.latest, x.means, x.offsets, x.worth, x.values)
+    columns = (x.arrivals, x.durations, x.booked, x.widths, x.hidden, x.latest, x.offsets, x.worth, x.rounds, x.values)
     results = []
     for kernel in (_first_come_served_kernel, getattr(_first_come_served_kernel, "py_func", None)):
         if kernel is not None:

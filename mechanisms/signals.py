@@ -1,0 +1,78 @@
+"""What a platform sees of a job at its arrival: its duration, or a label that says nothing certain about it.
+
+Whether signals are durations is a fact about the platform. No report of an owner may decide it: a report that could
+turn a revealed duration into a hidden one would choose the rule that it is served by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Protocol
+
+import numpy as np
+
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+Signals = Literal["durations", "labels"]
+
+
+class SeenAtArrival(Protocol):
+    """A job whose true statement and signal are known, as `marketsched.agents.job.Job`."""
+
+    @property
+    def truth(self) -> StatementOfWork:
+        """The true statement."""
+        ...
+
+    @property
+    def duration(self) -> int:
+        """Rounds it really takes."""
+        ...
+
+    @property
+    def signal(self) -> Signal:
+        """What the platform sees at its arrival."""
+        ...
+
+
+def observed_duration(signal: Signal, signals: Signals = "durations") -> int | None:
+    """Return the duration that the platform sees at arrival; None: it is hidden.
+
+    Parameters
+    ----------
+    signal : Signal
+        What is seen.
+    signals : {"durations", "labels"}
+        What whole numbers from 1 on are on this platform. Any other signal is a label.
+
+    Examples
+    --------
+    >>> observed_duration(3), observed_duration("long"), observed_duration(3, "labels")
+    (3, None, None)
+    """
+    if signals == "labels" or isinstance(signal, bool):
+        return None
+    whole = signal.is_integer() if isinstance(signal, float) else isinstance(signal, (int, np.integer))
+    return int(signal) if whole and signal >= 1 else None  # type: ignore[call-overload, operator]
+
+
+def signals_of(jobs: Iterable[SeenAtArrival]) -> Signals:
+    """Return what the signals of a platform are, from what it sees of these jobs and what their laws say.
+
+    Returns
+    -------
+    {"durations", "labels"}
+        "labels" if a whole-number signal goes with another duration, in a true law or in what happens.
+    """
+    looked_at: set[int] = set()  # laws share their columns: each is looked at once
+    for job in jobs:
+        seen = observed_duration(job.signal)
+        if seen is not None and seen != job.duration:
+            return "labels"
+        law = job.truth.law
+        if id(law.group_signals) in looked_at:
+            continue
+        looked_at.add(id(law.group_signals))
+        if any(observed_duration(signal) not in (None, duration) for _, duration, _, signal in law.points()):
+            return "labels"
+    return "durations"

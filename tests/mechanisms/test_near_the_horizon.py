@@ -1,0 +1,131 @@
+"""Durations hidden, near the horizon: runs that outlive the last round pay nothing, and no report gains by that."""
+
+import numpy as np
+import pytest
+
+import draws
+from bid_price_markets import SmallJob, Turn
+from marketsched.mechanisms import BidPrice, DeadlineValue, FirstCome, LinearValue, StatementOfWork, TableValue
+
+SIZES = {"max_concurrency": 2, "max_duration": 6, "max_value": 20.0, "max_delay": 9}
+RULES = {
+    "stop_at_deadline": False,
+    "lags": (2, 3),
+    "ahead": 5,
+    "steps": 6,
+    "step": 0.5,
+    "slack": 0.1,
+    "slack_gain": 0.02,
+    "slack_ramp": 2,
+}
+HORIZON, CAPACITY = 10, 2
+MARKETS = {
+    "first-come": lambda: FirstCome(CAPACITY, HORIZON, 1.0, **SIZES, stop_at_deadline=False),
+    "strict": lambda: BidPrice(CAPACITY, HORIZON, **SIZES, **RULES),
+    "sealed": lambda: BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, hidden_order="sealed"),
+}
+
+
+def random_jobs(rng):
+    """Draw jobs up to the last round; most may run for so long that they are not over at the end."""
+    jobs = []
+    for now in range(1, HORIZON + 1):
+        for _ in range(rng.poisson(1.3)):
+            durations = sorted({*rng.choice([1, 2, 6], 2).tolist()})
+            shares = rng.dirichlet(np.ones(len(durations)))
+            law = [(now, d, float(p), None) for d, p in zip(durations, shares, strict=True)]
+            worth = DeadlineValue(float(rng.integers(3, 21)), now + int(rng.integers(1, 9)))
+            if rng.random() < 0.3:  # worth nothing before its first time
+                first = now + int(rng.integers(1, 5))
+                worth = TableValue({first + i: worth.value for i in range(4)})
+            sow = StatementOfWork(now, int(rng.integers(1, 3)), worth, law)
+            jobs.append(SmallJob(len(jobs), sow, now, int(rng.choice(durations)), f"owner-{len(jobs)}"))
+    return jobs
+
+
+def reports(truth):
+    now = truth.birth
+    laws = [[(now, 1, 1.0, None)], [(now, 6, 1.0, None)], [(now, 1, 0.5, None), (now, 6, 0.5, None)]]
+    for width in range(truth.concurrency, 3):
+        for law in laws:
+            for worth in (0.0, 2.0, 7.0, 20.0):
+                yield StatementOfWork(now, width, DeadlineValue(worth, now + 9), law)
+            for first in range(now + 1, HORIZON + 2, 2):  # asks for a later start
+                yield StatementOfWork(now, width, TableValue({first + i: 20.0 for i in range(9)}), law)
+
+
+def largest_gain(which, seeds):
+    most, tried = -np.inf, 0
+    for seed in seeds:
+        jobs = random_jobs(np.random.default_rng(seed))
+        for job in [job for job in jobs if job.arrival > 3]:
+            turn = Turn(MARKETS[which](), jobs, job.name, hidden=True)
+            law = [(row.duration, row.probability) for row in job.truth.requirements]
+
+            def expected(report, turn=turn, law=law):
+                return sum(share * turn.utility(report, duration) for duration, share in law)
+
+            honest = expected(job.truth)
+            for report in reports(job.truth):
+                most, tried = max(most, expected(report) - honest), tried + 1
+    return most, tried
+
+
+@pytest.mark.parametrize("which", MARKETS)
+def test_no_report_gains(which):
+    gain, tried = largest_gain(which, range(2))
+    assert tried > 200 and gain <= 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", MARKETS)
+def test_no_report_gains_in_many_markets(which):
+    assert largest_gain(which, range(2, draws.many(40)))[0] <= 1e-9
+
+
+def test_a_job_whose_long_run_is_not_over_at_the_end_is_served_for_its_short_one():
+    """T = 30, arrival in 20, 1 or 20 rounds: only the short run is ever charged, (8 - 1) / 2 is to be had."""
+    market = FirstCome(
+        1, 30, 1.0, max_concurrency=1, max_duration=20, max_value=9.0, max_delay=30, stop_at_deadline=False
+    )
+    truth = StatementOfWork(1, 1, DeadlineValue(8.0, 30), [(20, 1, 0.5, None), (20, 20, 0.5, None)])
+    job = SmallJob(0, truth, 20, 1)
+    turn = Turn(market, [job], 0, hidden=True)
+    assert 0.5 * turn.utility(truth, 1) + 0.5 * turn.utility(truth, 20) == 3.5
+
+
+def test_far_from_the_horizon_it_starts_at_once_or_never():
+    law = [(1, 1, 0.5, None), (1, 6, 0.5, None)]  # 3.5 rounds
+    for worth, start in ((3.4, None), (3.6, 1)):
+        market = FirstCome(1, 30, 1.0, **{**SIZES, "max_concurrency": 1}, stop_at_deadline=False)
+        market.submit("A", StatementOfWork(1, 1, DeadlineValue(worth, 9), law))
+        market.arrive("A")
+        assert [e.round for e in market.advance() if e.kind.value == "start"] == ([] if start is None else [start])
+
+
+def test_where_two_starts_are_left_the_better_one_is_held():
+    """At 9 of 10 rounds the run of two would be paid for, at a loss; at 10 it would not: the job waits for 10."""
+    market = FirstCome(1, 10, 4.0, **{**SIZES, "max_concurrency": 1}, stop_at_deadline=False)
+    starts = []
+    for now in range(1, 11):
+        if now == 9:
+            market.submit("A", StatementOfWork(9, 1, DeadlineValue(6.0, 11), [(9, 1, 0.5, None), (9, 2, 0.5, None)]))
+            market.submit("B", StatementOfWork(9, 1, DeadlineValue(9.0, 11), [(9, 1, 1.0, None)]))
+            market.arrive("A")
+            market.arrive("B")
+        starts += [(e.job, e.round) for e in market.advance() if e.kind.value == "start"]
+    assert starts == [("A", 10)]  # 9: (6 - 4) / 2 + (6 - 8) / 2 = 0; 10: (6 - 4) / 2. B finds no node
+
+
+@pytest.mark.parametrize(("stops", "promise"), [(False, "in expectation"), (True, "none")])
+def test_a_nearer_deadline_pays_where_runs_are_stopped_at_it_and_no_promise_is_made(stops, promise):
+    """1 or 20 rounds at 1 a round for 8, falling: the long run is a loss; if stopped it pays nothing."""
+    sizes = {"max_concurrency": 1, "max_duration": 20, "max_value": 9.0, "max_delay": 60}
+    market = FirstCome(1, 200, 1.0, **sizes, stop_at_deadline=stops)
+    assert market.truthful_hidden == promise
+    law = [(1, 1, 0.5, None), (1, 20, 0.5, None)]
+    truth = StatementOfWork(1, 1, LinearValue(8.0, 3, 0.1, 45), law)
+    turn = Turn(market, [SmallJob(0, truth, 1, 1)], 0, hidden=True)
+    near = StatementOfWork(1, 1, DeadlineValue(8.0, 3), law)
+    honest, lied = (0.5 * turn.utility(report, 1) + 0.5 * turn.utility(report, 20) for report in (truth, near))
+    assert (honest, lied) == ((pytest.approx(2.3), 3.5) if stops else (0.0, 0.0))
