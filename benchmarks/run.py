@@ -115,7 +115,10 @@ def main() -> int:
         sys.path.insert(0, str(chosen.folder.resolve()))
 
     rows, failed = run(discover(chosen.folder), chosen.only, Console(stderr=True), chosen.seconds)
-    Console().print(table_of(rows))
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 140)  # names are whole in a file and behind a pipe
+    console.print(table_of(rows))
     write_rows(rows, chosen.out)
     if chosen.against.is_file():
         changed = chosen.out.with_suffix(".changes.md")

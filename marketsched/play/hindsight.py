@@ -169,7 +169,8 @@ def load_asked(setup: MarketSetup) -> float:
 def proven(setup: MarketSetup) -> str:
     """Say which promises the theorems make for a market like this one."""
     if not isinstance(setup.mechanism, PostedPriceMechanism):
-        return "no theorem of the posted-price mechanism applies to this mechanism"
+        standing = setup.mechanism.standing
+        return f"what this mechanism promises ({standing.status}): {standing.promises or 'nothing'}"
     if all(job.truth.revealed for job in setup.jobs):
         certificate = setup.mechanism.certificate()
         capped = 0 if certificate is None else certificate.cap_bindings
