@@ -170,7 +170,9 @@ def proven(setup: MarketSetup) -> str:
     """Say which promises the theorems make for a market like this one."""
     if not isinstance(setup.mechanism, PostedPriceMechanism):
         standing = setup.mechanism.standing
-        return f"what this mechanism promises ({standing.status}): {standing.promises or 'nothing'}"
+        if standing.promises:
+            return f"what this mechanism promises ({standing.status}): {standing.promises}"
+        return "no ratio to the best schedule is proven for this mechanism"
     if all(job.truth.revealed for job in setup.jobs):
         certificate = setup.mechanism.certificate()
         capped = 0 if certificate is None else certificate.cap_bindings
