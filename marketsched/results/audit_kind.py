@@ -127,6 +127,8 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
             f"{name}: in hindsight {row['gained_ex_post']} of {row['screened_owners']} owners that were screened would "
             f"have gained by one of the fixed lies, up to {exact_amount(row['most_ex_post'])} credits{counts}"
         )
+    if row.get("joint"):
+        notes.append(f"{name}: {row['joint']}")
     if row.get("refused") or row.get("failed"):
         notes.append(f"{name}: not compared: {row['refused']} reports were refused, under {row['failed']} it failed")
     if row.get("cut"):

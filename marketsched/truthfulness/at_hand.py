@@ -7,6 +7,8 @@ import numpy as np
 from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.truthfulness.plan import Plan, Purse
+from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.joint_reports import JointGain, joint_gains
 from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies, promoted
 from marketsched.truthfulness.searches.reading import Reading
 from marketsched.truthfulness.searches.screening import Screened, Screening, first_of
@@ -78,3 +80,16 @@ def pooled_over_worlds(
     purse.stop()
     purse.note("the fixed lies over worlds", budget.plays, budget)
     return found
+
+
+def joint_at_hand(entrant: NamedMechanism, screened: Screened | None, plan: Plan, errors: list[str]) -> list[JointGain]:
+    """Play joint reports of owners with several jobs, with a quarter of the plays and seconds of the plan on top."""
+    if screened is None:
+        return []
+    plan.tell(f"{entrant.label}: joint reports of owners", 0.0)
+    budget = Budget(None if plan.plays is None else plan.plays // 4, None if plan.seconds is None else plan.seconds / 4)
+    try:
+        return joint_gains(screened.market, budget, plan.seed)
+    except MarketschedError as error:
+        errors.append(f"joint reports: {error}")
+        return []

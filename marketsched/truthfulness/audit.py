@@ -32,7 +32,7 @@ from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, See
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.versions import versions
 from marketsched.results.views import at_least, at_most, exact_amount
-from marketsched.truthfulness.at_hand import pooled_over_worlds, screened_at_hand
+from marketsched.truthfulness.at_hand import joint_at_hand, pooled_over_worlds, screened_at_hand
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE, Certificate
@@ -41,6 +41,7 @@ from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.owner_searches import search_some
 from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse
+from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Screened
 from marketsched.truthfulness.tiny_first import in_tiny_domains
@@ -63,6 +64,7 @@ def audit(
     samples: int | None = None,
     menu_lies: Count = MENU_LIES,
     call_seconds: Positive = CALL_SECONDS,
+    per_owner: bool = False,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
@@ -96,6 +98,9 @@ def audit(
     call_seconds : float
         How long one call of a mechanism may take; one that takes longer is interrupted, and is a fault of the
         mechanism (later ones then have a tenth of it). Not in force on Windows, nor outside of the main thread.
+    per_owner : bool
+        Also play joint reports of owners with several jobs, with a quarter of the plays on top. No promise speaks of
+        them.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (str, float), optional
@@ -126,7 +131,7 @@ def audit(
     if budget is None and plays is None:
         raise InvalidParameterError("budget and plays are both None: expected one of them")
     tell = progress or (lambda what, share: None)
-    plan = Plan(owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data, tell)
+    plan = Plan(owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data, tell, per_owner)
     meta = {
         "scenario": base.name,
         "owners": owners,
@@ -180,12 +185,14 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     searched: list[Searched] = []
     screened: Screened | None = None
     pooled: list[Pooled] = []
+    joint: list[JointGain] = []
     interrupted = False
     try:
         screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors)
         halved = replace(plan, confidence=1 - (1 - plan.confidence) / 2)  # searches and fixed lies share it
         search_some(entrant, table, screened, halved, purse, SEARCHES, named, searched, errors)
         pooled = pooled_over_worlds(entrant, screened, halved, purse, errors)
+        joint = joint_at_hand(entrant, screened, plan, errors) if plan.per_owner else []
     except KeyboardInterrupt:
         errors.append("interrupted while it was searched")
         interrupted = True
@@ -193,7 +200,7 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     if wrong:
         errors.append(wrong)
         table, share = pd.DataFrame(), None
-    more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario, tiny)
+    more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario, tiny, tuple(joint))
     found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors), *more)
     if interrupted:
         raise _Stopped(found)

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from marketsched.config.scenario import Scenario
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
-from marketsched.results.views import at_least, exact_amount, shown_whole
-from marketsched.truthfulness.searches.evaluation import ROUNDING
 from marketsched.truthfulness.searches.findings import Deviation, Deviations
 from marketsched.truthfulness.searches.gain_file import gain_sentence, gain_text
+from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Gain, Screened, first_of
 from marketsched.truthfulness.searches.witness_file import witness_text
+from marketsched.truthfulness.sentences import joint_words, pooled_words, sentence
 from marketsched.truthfulness.situations.situation import Situation
 from marketsched.truthfulness.tiny_first import TinyFound
 
@@ -95,6 +95,7 @@ class MechanismAudit:
     plays: int = 0
     scenario: Scenario | None = None  # with this mechanism
     tiny: TinyFound = field(default_factory=TinyFound)
+    joint: tuple[JointGain, ...] = ()  # owners with several jobs, those that gain most first
 
     def __repr__(self) -> str:
         """Return the figures of the summary."""
@@ -253,39 +254,6 @@ class MechanismAudit:
         return str(table["job"].iloc[row]), str(table["witness"].iloc[row]) if certified > 0 else ""
 
 
-def pooled_words(pooled: Pooled) -> str:
-    """Return what a fixed lie gains who is alone with it, on average, in % of the value of its job."""
-    error = f" +- {100 * pooled.error:.2g}" if np.isfinite(pooled.error) else ""
-    share = f"{pooled.gained} of {pooled.owners} owners gained"
-    return (
-        f"{pooled.lie!r} by one owner alone: {100 * pooled.mean:+.3g}{error} % of its job's value on average "
-        f"({len(pooled.means)} worlds; {share})"
-    )
-
-
-def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
-    """Return what an owner would do, what that gains in credits and per cent, and how sure it is.
-
-    Parameters
-    ----------
-    job : str
-        The owner's job.
-    lie : Deviation
-        A confirmed lie.
-    truthful : float or None
-        What the truth brings the owner, credits; the per cent are of it, where it is above 0.
-    """
-    how = "exactly" if lie.exact and shown_whole(lie.gain_low) else "at least"
-    gain = exact_amount(lie.gain_low) if lie.exact else at_least(lie.gain_low)
-    whole = truthful is not None and truthful > ROUNDING * max(1.0, lie.gain_low)
-    more = "" if truthful is None else " where the truth brings it nothing"
-    if whole and truthful is not None:
-        more = f", {at_least(100 * lie.gain_low / truthful)} % of what the truth brings it"
-    sure = "all worlds were gone through" if lie.exact else f"sure to {100 * lie.confidence:.12g} %"
-    sure += "" if lie.exact else f", from {lie.n_fresh:,} fresh worlds"
-    return f"{job} {lie.words}: that gains {how} {gain} credits{more} ({sure})"
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Audit:
     """The audit of all mechanisms asked for.
@@ -399,6 +367,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "plays": each.plays,
         "tiny_domains": each.tiny.words,
         "tiny_breaks": each.tiny.breaks,
+        "joint": joint_words(each.joint),
         "fixed_lie": "" if each.fixed is None else pooled_words(each.fixed),
         "seems_to_pay": "; ".join(each.seems()[:2]),
         "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,

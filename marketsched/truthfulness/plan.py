@@ -31,6 +31,7 @@ class Plan:
     menu_lies: int
     data: str | PathLike[str] | None
     tell: Progress
+    per_owner: bool = False
 
 
 @dataclass

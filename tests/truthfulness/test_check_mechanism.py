@@ -281,3 +281,20 @@ def test_checks_can_parametrise_a_test(name, check):
 def test_equal_seeds_give_equal_markets():
     assert check_market(3).jobs == check_market(3).jobs != check_market(4).jobs
     assert np.random.default_rng(0) is not None
+
+
+def test_quotes_that_move_the_price_are_named():
+    class Leaks(FirstCome):
+        def quote(self, job, sow):
+            self.price = getattr(self, "price", 0.5) + 0.5
+            return super().quote(job, sow)
+
+        def charge(self, x):
+            return getattr(self, "price", 0.5) * x.sow.concurrency
+
+    def build(*, rng, **sizes):
+        return Leaks(sizes.pop("capacity"), sizes.pop("horizon"), 0.5, **sizes)
+
+    checks = dict(mechanism_checks(build, n_markets=2))
+    with pytest.raises(MechanismCheckError, match="quotes change"):
+        checks["quotes change nothing"]()

@@ -75,6 +75,9 @@ def audit(
     call_seconds: Annotated[
         float, typer.Option(help="A call of a mechanism that takes longer is interrupted, and is its fault.")
     ] = 60.0,
+    per_owner: Annotated[
+        bool, typer.Option("--per-owner", help="Also: joint reports of owners with several jobs.")
+    ] = False,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -124,6 +127,7 @@ def audit(
                 seed=seed,
                 menu_lies=menu_lies,
                 call_seconds=call_seconds,
+                per_owner=per_owner,
                 data=data,
                 progress=lambda what, share: tell(share, 1.0, what),
                 keep_interrupted=True,

@@ -121,12 +121,14 @@ def play(
     before_play: Callable[[Mechanism], None] | None = None,
     faced: bool = False,
     lies: Mapping[Any, StatementOfWork] | None = None,
+    quotes: int = 0,
 ) -> Transcript:
     """Play a market through the protocol.
 
     ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables, ``faced``
     what each job faces, at birth or at arrival; all only of mechanisms that have menus. In round ``pickle_in`` the
-    mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job.
+    mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job. Before
+    each submission so many ``quotes`` are asked for.
     """
     with timed("the construction", 1):
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
@@ -137,7 +139,7 @@ def play(
         before_play(mechanism)
     loop = _AsReturned(mechanism)
     played = Transcript()
-    watched = _Watched(market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {})
+    watched = _Watched(market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {}, quotes)
     play_rounds(loop, watched, market.sizes["horizon"])
     for name, job in market.jobs.items() if at_arrival else ():
         if job.arrival is not None and job.arrival <= market.sizes["horizon"]:
@@ -165,9 +167,10 @@ class _Watched(TruthfulOwners):
         pickle_in: int,
         faced: bool,
         lies: Mapping[Any, StatementOfWork],
+        quotes: int,
     ) -> None:
         super().__init__(market.jobs.values())
-        self._faced, self._lies = faced, lies
+        self._faced, self._lies, self._quotes = faced, lies, quotes
         self._market, self._played = market, played
         self._menus, self._surfaces, self._pickle_in = menus, surfaces, pickle_in
 
@@ -191,6 +194,8 @@ class _Watched(TruthfulOwners):
                 widths = range(1, self._market.sizes["max_concurrency"] + 1)
                 self._played.faced[job.name] = tuple(mechanism.menu(width) for width in widths)
         report = self._lies.get(job.name, job.truth)
+        for k in range(self._quotes):
+            mechanism.quote(f"{job.name}, asked for the {k + 1}. time", report)
         market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:

@@ -338,6 +338,18 @@ def _fate(played: Transcript, name: Any) -> list[tuple[int, str, float]]:
     return [(e.round, e.kind.value, round(e.payment, 9)) for e in played.events if e.job == name]
 
 
+def _quotes_change_nothing(factory: Factory, market: CheckMarket) -> int:
+    """A market in which every owner asks for quotes before it submits ends as one in which none does."""
+    plain, asked = play(factory, market), play(factory, market, quotes=QUOTES)
+    if plain.events != asked.events:
+        pairs = zip(plain.events, asked.events, strict=False)
+        first = next(
+            (f"{one!r} without, {other!r} with quotes" for one, other in pairs if one != other), "other events"
+        )
+        raise Broken(f"quotes change the market: {first}")
+    return QUOTES * len(market.jobs)
+
+
 def _repeats(factory: Factory, market: CheckMarket) -> int:
     first, second = play(factory, market), play(factory, market)
     if first.events != second.events:
@@ -390,6 +402,8 @@ def _born(birth: int, nodes: int = 1) -> StatementOfWork:
     return StatementOfWork(birth, nodes, DeadlineValue(1.0, birth + 1), [(birth, 1, 1.0)])
 
 
+QUOTES = 2  # asked for before each submission
+
 Check = Callable[[Factory, CheckMarket], int]
 
 CHECKS: dict[str, tuple[Check, str]] = {  # and what is counted
@@ -405,6 +419,7 @@ CHECKS: dict[str, tuple[Check, str]] = {  # and what is counted
     "prices grow in time, width and length": (_menus_grow, "tables of prices"),
     "failure estimates grow in width and length": (_failures_grow, "tables of estimates"),
     LATER: (_later_jobs, "fates compared with those without later jobs"),
+    "quotes change nothing": (_quotes_change_nothing, "quotes"),
     "same seed, same outcome": (_repeats, "events played twice"),
     "pickles": (_pickles, "events after being pickled"),
     "reports are left unchanged": (_input_unchanged, "reports"),

@@ -1,0 +1,61 @@
+"""What an audit found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from marketsched.results.views import at_least, exact_amount, shown_whole
+from marketsched.truthfulness.searches.evaluation import ROUNDING
+from marketsched.truthfulness.searches.findings import Deviation
+from marketsched.truthfulness.searches.joint_reports import JointGain
+from marketsched.truthfulness.searches.pooling import Pooled
+
+
+def pooled_words(pooled: Pooled) -> str:
+    """Return what a fixed lie gains who is alone with it, on average, in % of the value of its job."""
+    error = f" +- {100 * pooled.error:.2g}" if np.isfinite(pooled.error) else ""
+    share = f"{pooled.gained} of {pooled.owners} owners gained"
+    return (
+        f"{pooled.lie!r} by one owner alone: {100 * pooled.mean:+.3g}{error} % of its job's value on average "
+        f"({len(pooled.means)} worlds; {share})"
+    )
+
+
+def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
+    """Return what an owner would do, what that gains in credits and per cent, and how sure it is.
+
+    Parameters
+    ----------
+    job : str
+        The owner's job.
+    lie : Deviation
+        A confirmed lie.
+    truthful : float or None
+        What the truth brings the owner, credits; the per cent are of it, where it is above 0.
+    """
+    how = "exactly" if lie.exact and shown_whole(lie.gain_low) else "at least"
+    gain = exact_amount(lie.gain_low) if lie.exact else at_least(lie.gain_low)
+    whole = truthful is not None and truthful > ROUNDING * max(1.0, lie.gain_low)
+    more = "" if truthful is None else " where the truth brings it nothing"
+    if whole and truthful is not None:
+        more = f", {at_least(100 * lie.gain_low / truthful)} % of what the truth brings it"
+    sure = "all worlds were gone through" if lie.exact else f"sure to {100 * lie.confidence:.12g} %"
+    sure += "" if lie.exact else f", from {lie.n_fresh:,} fresh worlds"
+    return f"{job} {lie.words}: that gains {how} {gain} credits{more} ({sure})"
+
+
+def joint_words(joint: Sequence[JointGain]) -> str:
+    """Return what joint reports of owners with several jobs gained; empty: none were played."""
+    if not joint:
+        return ""
+    gaining = [one for one in joint if one.gain > 0]
+    if not gaining:
+        return f"no joint report of {len(joint)} owners with several jobs gains in this market"
+    best = gaining[0]
+    return (
+        f"{len(gaining)} of {len(joint)} owners with several jobs gain by a joint report in this market, exactly; "
+        f"most {best.owner}, which {best.words} and gains {exact_amount(best.gain)} credits "
+        f"(the truth brings it {best.truthful:.6g}); no promise speaks of an owner's jobs together"
+    )
