@@ -17,11 +17,11 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleValue
 from marketsched.agents.loop import play
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent
-from marketsched.truthfulness.situations.guarded_market import MechanismFault, no_collection
+from marketsched.truthfulness.situations.guarded_market import no_collection
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.true_owners import TrueOwners, worth
 
