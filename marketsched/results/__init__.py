@@ -1,1 +1,5 @@
 """What a command leaves: tables, how they came about, folders, intervals."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # modules: __init__.pyi

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from marketsched import results
 from marketsched.results.kinds import ResultKind
 from marketsched.results.tables import columns_of
 from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
@@ -42,12 +43,16 @@ class MarketKind(ResultKind):
         return Group(*found.renderables, *(Text(f"- {remark}") for remark in remarks_of_log), *users)
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        from marketsched.results.market_figure import DRAWN, run_figure
-
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
-        drawn = _DrawnTables(columns_of(result.tables, "jobs", DRAWN), result.rounds, result.summary)
-        return {"figure": run_figure(drawn, prices, round_seconds=result.meta.get("round_seconds"), title=title)}
+        drawn = _DrawnTables(
+            columns_of(result.tables, "jobs", results.market_figure.DRAWN), result.rounds, result.summary
+        )
+        return {
+            "figure": results.market_figure.run_figure(
+                drawn, prices, round_seconds=result.meta.get("round_seconds"), title=title
+            )
+        }
 
     def details(self, result: Result) -> Mapping[str, Any]:
         leaves = {name: value for name, value in flat(result.summary) if name != "proven"}  # a remark says it
@@ -56,11 +61,8 @@ class MarketKind(ResultKind):
 
 def _users(result: Result) -> list[Any]:
     """Return the table by user of a log that was played."""
-    from marketsched.results.waits import waits_table
-    from marketsched.results.waits_view import round_length, users_view
-
-    length = round_length(result.meta)
-    return users_view(waits_table(result.jobs, length), length)
+    length = results.waits_view.round_length(result.meta)
+    return results.waits_view.users_view(results.waits.waits_table(result.jobs, length), length)
 
 
 class _DrawnTables(NamedTuple):
@@ -78,9 +80,7 @@ def prices_table(surface: NDArray[np.float32] | None) -> dict[str, pd.DataFrame]
     """
     import pandas as pd
 
-    from marketsched.results.market_figure import worth_drawing
-
-    shown = worth_drawing(surface)
+    shown = results.market_figure.worth_drawing(surface)
     if shown is None:
         return {}
     columns = [str(ahead) for ahead in range(shown.shape[1])]

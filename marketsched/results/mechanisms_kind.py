@@ -17,6 +17,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from marketsched import results
 from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import what_may_be_missed
@@ -67,11 +68,9 @@ class MechanismsKind(ResultKind):
     def figures(self, result: Result) -> dict[str, Figure]:
         found = {"figure": _figure(result)}
         if "schedules" in result.tables:
-            from marketsched.results.schedules_figure import gantt_figure, schedules_figure
-
             about, title = result.meta["schedules"], result.meta["scenario"]
-            found["schedules"] = schedules_figure(result.schedules, about, title)
-            found["gantt"] = gantt_figure(result.schedules, about, title)
+            found["schedules"] = results.schedules_figure.schedules_figure(result.schedules, about, title)
+            found["gantt"] = results.schedules_figure.gantt_figure(result.schedules, about, title)
         return found
 
 

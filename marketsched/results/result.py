@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from marketsched import results
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get, names
 from marketsched.results.output import (
@@ -180,8 +181,6 @@ class Result:
         OSError
             If the disk does not take it; nothing is left then.
         """
-        from marketsched.results.panels import save_figure
-
         meta = {"kind": self.kind, **self.meta, "complete": self.complete}
         about = {name: meta[name] for name in ABOUT if name in meta}
         tables, looks = self._all_tables(), self._look
@@ -195,7 +194,7 @@ class Result:
             for name, text in self.texts.items():
                 (partial / name).write_text(text, encoding="utf-8")
             for name, figure in looks.figures(self).items():
-                save_figure(figure, partial / f"{name}.png")
+                results.panels.save_figure(figure, partial / f"{name}.png")
             if not self.complete:
                 text = f"interrupted {self.how_far}; what is here is finished\n"
                 (partial / INCOMPLETE).write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from marketsched import results
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import CONFIDENCE, spread
@@ -164,20 +165,18 @@ def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | Non
     import matplotlib
     from matplotlib.figure import Figure
 
-    from marketsched.results.panels import OKABE_ITO, STYLE
-
     measures, groups = _measures_of(table)[:4], groups_of(table, labels)
     cases = list(dict.fromkeys(case for case, _, _ in groups))
     policies = list(dict.fromkeys(policy for _, policy, _ in groups))
-    if not measures or not cases or len(cases) > MOST_DRAWN or len(policies) > len(OKABE_ITO):
+    if not measures or not cases or len(cases) > MOST_DRAWN or len(policies) > len(results.panels.OKABE_ITO):
         return None
     apart = 0.6 / max(1, len(policies))
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(results.panels.STYLE):
         height = 1.3 + len(cases) * max(0.42, 0.16 * len(policies))
         figure = Figure(figsize=(12, height), facecolor="white", layout="constrained")
         panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
         for axes, measure in zip(panels, measures, strict=True):
-            for k, (policy, colour) in enumerate(zip(policies, OKABE_ITO, strict=False)):
+            for k, (policy, colour) in enumerate(zip(policies, results.panels.OKABE_ITO, strict=False)):
                 chosen = [(case, spread(found[measure])) for case, each, found in groups if each == policy]
                 y = [cases.index(case) + apart * (k - (len(policies) - 1) / 2) for case, _ in chosen]
                 means = [each.mean for _, each in chosen]

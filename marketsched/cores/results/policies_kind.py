@@ -14,6 +14,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from marketsched.cores import results
 from marketsched.cores.sections.labels import LABELS, CoreLabels, FigureColumn
 from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
@@ -73,10 +74,11 @@ class RunKind(_Policies):
         return Group(head, table, *(Text(f"- {remark}") for remark in remarks))
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        from marketsched.cores.results.policies_figure import run_figure
-
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
-        return {"figure": run_figure(result, self.labels(result)), **_jobs_figure(result, title)}
+        return {
+            "figure": results.policies_figure.run_figure(result, self.labels(result)),
+            **_jobs_figure(result, title),
+        }
 
 
 class ComparisonKind(_Policies):
@@ -98,14 +100,13 @@ class ComparisonKind(_Policies):
         return Group(*parts, *(Text(f"- {remark}") for remark in _comparison_remarks(result, words)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        from marketsched.cores.results.jobs_figure import migration_figure, steps_of
-        from marketsched.cores.results.policies_figure import comparison_figure
-
         meta, words = result.meta, self.labels(result)
         title = f"{meta['scenario']}, " + (f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed")
-        found = {"figure": comparison_figure(result, words), **_jobs_figure(result, title)}
-        if steps_of(result.runs):
-            found["migrations"] = migration_figure(result.runs, title=title, baseline=words.baseline)
+        found = {"figure": results.policies_figure.comparison_figure(result, words), **_jobs_figure(result, title)}
+        if results.jobs_figure.steps_of(result.runs):
+            found["migrations"] = results.jobs_figure.migration_figure(
+                result.runs, title=title, baseline=words.baseline
+            )
         return found
 
 
@@ -153,27 +154,29 @@ class OverKind(_Policies):
         return Group(head, table)
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        from marketsched.cores.results.over_figure import gain_overhead_figure, sweep_figure, utility_figure
-
         key, name, words = result.meta["key"].rpartition(".")[2], result.meta["scenario"], self.labels(result)
         if key == "gain":
-            found = {"figure": utility_figure(result.runs, title=f"{name}: utilities")}
+            found = {"figure": results.over_figure.utility_figure(result.runs, title=f"{name}: utilities")}
         else:
             title = f"{name}: effect of {key}"
-            found = {"figure": sweep_figure(result.runs, key=key, title=title, goal=words.goal, star=words.star)}
+            found = {
+                "figure": results.over_figure.sweep_figure(
+                    result.runs, key=key, title=title, goal=words.goal, star=words.star
+                )
+            }
         if words.pair:
             title = f"{name}: {' and '.join(words.pair)}"
-            found["-".join(words.pair)] = gain_overhead_figure(result.runs, key=key, title=title, pair=words.pair)
+            found["-".join(words.pair)] = results.over_figure.gain_overhead_figure(
+                result.runs, key=key, title=title, pair=words.pair
+            )
         return found
 
 
 def _jobs_figure(result: Result, title: str) -> dict[str, Figure]:
     """Draw what became of single jobs, if they are told apart."""
-    from marketsched.cores.results.jobs_figure import jobs_figure
-
     if "jobs" not in result.tables:
         return {}
-    return {"jobs": jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
+    return {"jobs": results.jobs_figure.jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
 
 
 def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
