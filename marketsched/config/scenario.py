@@ -17,12 +17,14 @@ import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_validator
 from pydantic_core import PydanticCustomError
 
+from marketsched.agents.setup import MarketSetup
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import OF_LOGS, is_log, read_scenario, with_changes, without_none
 from marketsched.config.sections import RegisteredWorkload
 from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
+from marketsched.config.yesterday import yesterday
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Finite, legal
 from marketsched.mechanisms.registry import get, names
@@ -297,9 +299,6 @@ class Scenario(Strict):
         MissingDataError, TraceError
             If the workload needs a trace that is not there or damaged.
         """
-        from marketsched.agents.setup import MarketSetup
-        from marketsched.config.yesterday import yesterday
-
         workload_rng, oracle_rng, owners_rng = rng.spawn(3)
         laws_rng = copy.deepcopy(workload_rng)
         built: Workload = self.workload.build(workload_rng, data) if workload is None else workload

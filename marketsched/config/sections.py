@@ -25,6 +25,7 @@ from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.legal import Parameter, parameters_of, takes_anything
 from marketsched.mechanisms.registry import get, names
+from marketsched.worlds.workload import Workload, certain_laws
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.statement_law import StatementLaw
@@ -106,8 +107,6 @@ class WorkloadSection(Strict):
 
         ``rng`` must be as it was before `build`.
         """
-        from marketsched.worlds.workload import certain_laws
-
         return certain_laws(workload) if workload.laws is None else list(workload.laws)
 
 
@@ -120,8 +119,6 @@ class _RegisteredWorkload(Section, WorkloadSection):
         return section_class(get("workload", name), ("workload", name), frozenset({"rng", "data"}), cls)
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
-        from marketsched.worlds.workload import Workload
-
         found = self.make(rng=rng, data=data)
         if not isinstance(found, Workload):
             raise InvalidParameterError(f"workload {self.kind!r} made {found!r}: expected a Workload")

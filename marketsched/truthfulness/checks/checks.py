@@ -22,6 +22,7 @@ from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.legal import Count, Positive, Seed, legal
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
 from marketsched.truthfulness.certificates.menus import announced_price, difference, lies_of
 from marketsched.truthfulness.checks.check_markets import (
@@ -397,8 +398,6 @@ def _refuses(factory: Factory, market: CheckMarket) -> int:
 
 
 def _born(birth: int, nodes: int = 1) -> StatementOfWork:
-    from marketsched.mechanisms.values import DeadlineValue
-
     return StatementOfWork(birth, nodes, DeadlineValue(1.0, birth + 1), [(birth, 1, 1.0)])
 
 
