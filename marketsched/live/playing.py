@@ -85,6 +85,10 @@ def rehearse(config: LiveConfig) -> None:
         market.apply({"event": "arrive", "signal": 1, **job}, 3)
         market.apply({"event": "advance"}, 4)
         market.quote(market.accounts.get("x"), "x.2", _smallest(2, config))
+        market.apply({"event": "submit", "sow": _smallest(2, config), "owner": "x", "job": "x.2"}, 5)
+        market.apply({"event": "arrive", "signal": 2, "owner": "x", "job": "x.2"}, 6)  # not as announced: a drop
+        market.apply({"event": "complete", **job}, 7)
+        market.apply({"event": "advance"}, 8)
 
 
 def _smallest(t: int, config: LiveConfig) -> dict[str, Any]:

@@ -41,7 +41,6 @@ RECENT = 5000  # rows kept in memory, for streams
 SLICE_SECONDS = 0.05  # for which rounds are cleared before requests have their turn
 TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
 NOBODY = ""  # the account of what no account asked for
-FEW = 100  # rows: playing so short a journal may have compiled nothing
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 OPERATOR = "operator"  # the account that a new market begins with
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
@@ -126,8 +125,7 @@ class LiveService:
 
     def start(self) -> None:
         """Begin to take requests."""
-        if self.last_seq < FEW:
-            rehearse(self.config)
+        rehearse(self.config)
         self._thread = threading.Thread(target=self._run, name="market", daemon=True)
         self._thread.start()
 
