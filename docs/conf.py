@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
-from reference_pages import name_the_module, write_reference  # noqa: E402
+from reference_pages import name_the_module, show_ranges, write_reference  # noqa: E402
 from sphinx.util.fileutil import copy_asset  # noqa: E402
 
 import marketsched  # noqa: E402
@@ -139,4 +139,5 @@ def setup(app):
     app.connect("source-read", _notebooks_once)
     app.connect("build-finished", _begin_at_the_top)
     app.connect("build-finished", _copy_mathjax)
+    app.connect("autodoc-process-docstring", show_ranges, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", name_the_module, priority=900)  # after numpydoc

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
+
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Finite, Maybe, Range, Whole, parameters_of
 
 # In the order of the side bar: dotted name, folder of its `__init__.pyi`, title, what it is for.
 PACKAGES = (
@@ -87,6 +90,33 @@ def name_the_module(app: Any, what: str, name: str, thing: Any, options: Any, li
     """Let the description of a class or function end with a link to its module, which has the rules."""
     if what in {"class", "exception", "function"} and (thing.__module__ or "").startswith("marketsched."):
         lines += ["", f"Defined in :mod:`{thing.__module__}`.", ""]
+
+
+def show_ranges(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Put the range in a signature beside the type of its parameter: ``runs : int, a whole number >= 1``."""
+    if what not in {"class", "function", "method"}:
+        return
+    try:
+        known = {name: legal_text(each.range) for name, each in parameters_of(thing).items()}
+    except (TypeError, ValueError):  # it has no signature
+        return
+    for i, line in enumerate(lines):
+        found = re.match(r"^(\w+(?:, \w+)*) : (?:int|float|str)\b", line)
+        texts = {known.get(each, "") for each in found[1].split(", ")} if found else set()
+        if len(texts) == 1 and texts != {""}:
+            lines[i] = f"{line}, {texts.pop()}"
+
+
+def legal_text(legal: Range[Any] | None) -> str:
+    """Return how a refusal words a range; nothing for what any number or text is."""
+    inside = legal.range if isinstance(legal, Maybe) else legal
+    if inside is None or inside in (Whole(-LARGEST_WHOLE), Finite("(-inf, inf)")):
+        return ""
+    try:
+        inside(object())
+    except ValueError as error:
+        return "" if str(error) == "a text" else str(error)
+    return ""
 
 
 def _absolute(package: str, module: str) -> str:
