@@ -16,7 +16,7 @@ Kumar 2012); here it is posted as a menu of starts. At the beginning of each rou
 A statement is used for nothing before its job has arrived, and menu, calendar and queue then come from
 earlier arrivals alone, so a report only selects: with revealed durations the truth gets the best entry
 of a menu that no report of one's own changes (for a larger declared width entries vanish and prices
-rise; with a smaller one the job cannot run). Regret is 0 up to 1e-12, ex post, whatever others do.
+rise; with a smaller one the job cannot run). Per job, regret is 0 up to 1e-12, ex post, whatever others do.
 With hidden durations no report moves one's own first turn, nor R, and what is best from then on is chosen.
 Nobody is evicted, but a job that outlives ``max_duration``, or the duration that the platform saw.
 

@@ -94,7 +94,7 @@ OPM = CoreLabels(
     goal="utility",
     star="optimum",
     reference="optimum at mean rates",
-    remark="the optimum is that of OPM (7): jobs known, every machine always at its mean rate, shares instead of whole "
+    remark="the optimum is that of OPM (6): jobs known, every machine always at its mean rate, shares instead of whole "
     "machines; its objective found to {gap} %. Regret is OPM (6). Whoever follows the machines' state may beat it",
     seeds="jobs, speeds and (where they are drawn) machines",
     world="{machines:,} machines, {jobs:,} jobs, {open_jobs:.3g} of them in the cluster on average, {slots:,} slots; "

@@ -119,18 +119,19 @@ class OpmWorld(CoreWorld):
         return JobGame(self.jobs, self.prices, self._availability, policy, payment, seed=seed, speeds=self._speeds)
 
     def reference(self, slots: int) -> Reference:
-        """Return OPM (6)'s utility of the optimum of OPM (7); NaN if its program would be too large.
+        """Return the optimum of OPM (6), by which schedulers are compared; NaN if its program would be too large.
 
-        Its gap is that of the objective of OPM (7), certified for the machines as they are.
+        No plan earns more than value and gap together: certified for the machines as they are.
         """
         breakpoints = np.unique(np.concatenate([self.jobs.arrivals, self.jobs.deadlines]))
         spans = np.searchsorted(breakpoints, self.jobs.deadlines) - np.searchsorted(breakpoints, self.jobs.arrivals)
         kinds = min(KINDS, len(np.unique(self.rates)), AFFORDABLE // int(spans.sum()))
         if not kinds or self.capacities is not None:  # (7) is about machines that hold one task
             return Reference()
-        found = offline_optimum(self.jobs, self.prices, self.rates, tolerance=TOLERANCE, most_kinds=kinds)
-        value = float(self.jobs.utilities_per_slot(found.works).sum())
-        return Reference(value, found.gap * value)
+        found = offline_optimum(
+            self.jobs, self.prices, self.rates, objective="per-slot", tolerance=TOLERANCE, most_kinds=kinds
+        )
+        return Reference(found.value, found.bound - found.value)
 
     def earned(self, record: SlotRecord, slots: int) -> float:
         """Return NaN: OPM (6) counts jobs when they are over, see `outcome`."""

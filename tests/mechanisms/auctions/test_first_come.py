@@ -268,14 +268,16 @@ def test_hidden_jobs_decide_by_expected_value_given_arrival():
     law = [(1, 1, 0.1, None), (1, 4, 0.3, None), (2, 1, 0.6, None)]
     sow = StatementOfWork(1, 1, value, law)
     # Arrival in 1: the value comes with probability 1/4 (1.5), 3.25 rounds are expected.
-    assert play(open_market(price=0.46), [(sow, 1, 1, None)])[0] == {0: 1}
-    assert play(open_market(price=0.47), [(sow, 1, 1, None)])[0] == {}
+    assert play(open_market(price=0.46, stop_at_deadline=False), [(sow, 1, 1, None)])[0] == {0: 1}
+    assert play(open_market(price=0.47, stop_at_deadline=False), [(sow, 1, 1, None)])[0] == {}
     # Arrival in 2: one round for certain.
-    assert play(open_market(price=5.9), [(sow, 2, 1, None)])[0] == {0: 2}
+    assert play(open_market(price=5.9, stop_at_deadline=False), [(sow, 2, 1, None)])[0] == {0: 2}
     # An arrival the report excludes: durations at large, 1 with probability 0.7.
     wide = StatementOfWork(1, 1, DeadlineValue(6.0, 4), law)
-    assert play(open_market(price=2.2), [(wide, 3, 1, None)])[0] == {0: 3}  # 4.2 against 1.9 rounds
-    assert play(open_market(price=2.3), [(wide, 3, 1, None)])[0] == {}
+    assert play(open_market(price=2.2, stop_at_deadline=False), [(wide, 3, 1, None)])[0] == {
+        0: 3
+    }  # 4.2 against 1.9 rounds
+    assert play(open_market(price=2.3, stop_at_deadline=False), [(wide, 3, 1, None)])[0] == {}
 
 
 def test_a_waiting_job_gives_up_when_nothing_is_left_to_gain():
