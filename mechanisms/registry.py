@@ -87,7 +87,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "spot-gpu": "marketsched.worlds.logs.kinds:SpotGpuLog",
     },
     "result": {
-        "results": "marketsched.results.kinds:Kind",  # of a kind that nothing is known of
+        "results": "marketsched.results.kinds:ResultKind",  # of a kind that nothing is known of
         "market": "marketsched.results.market_kind:MarketKind",
         "audit": "marketsched.results.audit_kind:AuditKind",
         "conduct": "marketsched.results.conduct_kind:ConductKind",

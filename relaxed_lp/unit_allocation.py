@@ -71,7 +71,7 @@ class UnitAllocation:
         return int((np.searchsorted(begins, begins, side="right") - np.searchsorted(ends, begins, side="left")).max())
 
     @legal
-    def overlap(self, horizon: Count | None = None) -> NDArray[np.int64]:
+    def overlap(self, horizon: Annotated[int, Whole(1, EXACT)] | None = None) -> NDArray[np.int64]:
         """Return N(t) for the rounds 1 to ``horizon``, or to the end of the last bundle; round 1 first.
 
         Raises

@@ -259,7 +259,7 @@ def load(folder: str | PathLike[str]) -> Result:
 
 
 def _look_of(kind: str) -> Any:
-    """Return the `marketsched.results.kinds.Kind` of a result; the registry holds it, as kinds know results."""
+    """Return the `marketsched.results.kinds.ResultKind` of a result; the registry holds it, as kinds know results."""
     return get("result", kind if kind in names("result") else "results")()
 
 

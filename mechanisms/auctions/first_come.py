@@ -52,7 +52,7 @@ class FirstCome(ArrivalMarket):
 
     Examples
     --------
-    >>> from marketsched.mechanisms.values import DeadlineValue
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
     >>> market = FirstCome(1, 9, price=0.5, max_concurrency=1, max_duration=3, max_value=9.0, max_delay=9)
     >>> plan = market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 5), [(1, 2, 1.0)]))
     >>> market.arrive("A", 2)

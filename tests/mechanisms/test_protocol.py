@@ -21,7 +21,7 @@ from marketsched.mechanisms import (
     register,
 )
 from marketsched.mechanisms.forwarding import Forwarding, as_mechanism
-from marketsched.mechanisms.registry import standing_of
+from marketsched.mechanisms.registry import get, standing_of
 from marketsched.truthfulness import check_mechanism
 
 SIZES = {"capacity": 3, "horizon": 9, "max_concurrency": 1, "max_duration": 3, "max_value": 9.0, "max_delay": 9}
@@ -157,7 +157,7 @@ def test_a_registered_class_that_derives_from_nothing_is_played_and_checked():
 
 def test_every_built_in_mechanism_states_what_it_promises():
     for name in mechanism_names():
-        if not name.startswith(("test", "free")):
+        if get("mechanism", name).__module__.startswith("marketsched."):  # other tests register mechanisms of their own
             standing = standing_of(name)
             assert standing.status in ("proved", "tested", "baseline"), name
             assert standing.promises and standing.needs, name

@@ -402,7 +402,7 @@ def test_a_full_disk_leaves_the_earlier_report(copy, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("marketsched.results.output._sync", full)
+    monkeypatch.setattr("marketsched.results.output.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_report(folder)
     assert (folder / "report.html").read_bytes() == before and sorted(folder.iterdir()) == names

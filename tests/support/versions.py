@@ -35,6 +35,7 @@ SWEEP = "scenario: stochastic-mix\nseeds: 2\n"  # sweep.yaml
 
 COMMANDS = (  # one of each, small
     "scenarios",
+    "mechanisms",
     "traces list",
     "run stochastic-mix --out run",
     "report run",

@@ -119,9 +119,9 @@ def lower_end(x: ArrayLike, low: float, failure: OpenShare, at: float = 0.0) -> 
 
     Examples
     --------
-    Of thirty gains of 1, where a loss of 5 was possible each time, the mean is surely positive:
+    Fifty gains of 1, where a loss of 5 was possible each time, show that the mean is positive; ten do not:
 
-    >>> lower_end([1.0] * 30, -5.0, 0.01) > 0
+    >>> lower_end([1.0] * 50, -5.0, 0.01) > 0
     True
     >>> lower_end([1.0] * 10, -5.0, 0.01) > 0
     False

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -31,6 +32,9 @@ from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import LARGEST, Count, legal
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation
 
 ALPHAS = (1e-50, 1e50)  # legal, so that no sum or square overflows; so are requirements and capacities up to LARGEST
 TOLERANCE = 1e-9  # an allocation may leave Y by this share of the bound it leaves, or of 1 if that is more
@@ -247,6 +251,13 @@ class BipartiteCluster:
     def regret_bound(self, horizon: Count) -> float:
         """The bound of OgaSched (14) on the regret after ``horizon`` slots, one job per port and slot at most."""
         return self.diameter() * self.gradient_bound() * float(np.sqrt(horizon))
+
+    def best_fixed_allocation(self, arrival_counts: ArrayLike, **options: Any) -> FixedAllocation:
+        """Return the best allocation in hindsight that never changes; see `fixed_allocation.best_fixed_allocation`."""
+        # Here and not at the top: the solver needs this class.
+        from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
+
+        return best_fixed_allocation(self, arrival_counts, **options)
 
     def _flat(self, name: str, allocation: ArrayLike, lowest: float | None = None) -> NDArray[np.float64]:
         """Return the channel array of a dense allocation that is zero off the channels."""
