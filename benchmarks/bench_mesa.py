@@ -16,7 +16,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import mesa
 import numpy as np
@@ -25,7 +25,7 @@ from harness import Row, benchmark
 from marketsched.agents.job import Job
 from marketsched.agents.market import Market
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+from marketsched.mechanisms import DeadlineValue, Mechanism, StatementOfWork, get_mechanism
 
 OWNERS, ROUNDS = 1000, 1000
 EVERY = 20  # rounds between two jobs of an owner of ``first-come``
@@ -119,7 +119,7 @@ def market_seconds(name: str, made: Sequence[Job], capacity: int) -> Measured:
     """Play a market to its end, tables included."""
     limits = {"max_concurrency": 1, "max_duration": 2, "max_value": 10.0, "max_delay": EVERY}
     watched = Watched(get_mechanism(name, capacity=capacity, horizon=ROUNDS, rng=np.random.default_rng(0), **limits))
-    setup = MarketSetup(name, made, watched, capacity, ROUNDS, EVERY)
+    setup = MarketSetup(name, made, cast("Mechanism", watched), capacity, ROUNDS, EVERY)
     begin = time.perf_counter()
     market = Market(setup)
     result = market.run()
@@ -163,7 +163,7 @@ def idle_seconds(n_owners: int) -> float:
     waiting = [Job(f"job-{i}", f"owner-{i}", truth, ROUNDS, 1, 1) for i in range(n_owners)]
     limits = {"max_concurrency": 1, "max_duration": 1, "max_value": 10.0, "max_delay": ROUNDS}
     watched = Watched(get_mechanism("first-come", capacity=n_owners, horizon=horizon, **limits))
-    market = Market(MarketSetup("waiting", waiting, watched, n_owners, horizon, ROUNDS))
+    market = Market(MarketSetup("waiting", waiting, cast("Mechanism", watched), n_owners, horizon, ROUNDS))
     market.step()
     before, begin = watched.seconds, time.perf_counter()
     for _ in range(ROUNDS - 2):

@@ -39,7 +39,7 @@ def _one_run(refresh: float | str, seed: int) -> tuple[float, float, float, floa
     begin = time.perf_counter()
     Market(setup).run()
     seconds = time.perf_counter() - begin
-    found = setup.mechanism.statistics()  # type: ignore[attr-defined]
+    found = setup.mechanism.statistics()
     return found["bias"], found["bias_table"], found["estimates_positive"] / found["estimates"], seconds
 
 

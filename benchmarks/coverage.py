@@ -36,9 +36,9 @@ REGIMES: dict[str, Draw] = {  # losses as shares of what was to be had
     "normal": lambda rng, n: np.clip(rng.normal(0.2, 0.04, n), 0.0, 1.0),
     "lognormal": _lognormal,
     "Pareto, 2.1": _pareto,
-    "rare large losses": lambda rng, n: 0.8 * (rng.random(n) < 0.05),
-    "small ones, rarely large": lambda rng, n: 0.01 + 0.8 * (rng.random(n) < 0.05),
-    "ties": lambda rng, n: 0.1 * (rng.random(n) < 0.5),
+    "rare large losses": lambda rng, n: np.where(rng.random(n) < 0.05, 0.8, 0.0),
+    "small ones, rarely large": lambda rng, n: np.where(rng.random(n) < 0.05, 0.81, 0.01),
+    "ties": lambda rng, n: np.where(rng.random(n) < 0.5, 0.1, 0.0),
 }
 
 
@@ -86,7 +86,7 @@ def covered(draw: Draw, n: int, blocks: int) -> list[float]:
     for _ in range(blocks):
         losses = draw(rng, n)
         hits += [holds(losses, rng, mean, within) for holds in INTERVALS.values()]
-    return (hits / blocks).tolist()
+    return [float(share) for share in hits / blocks]
 
 
 def main() -> None:

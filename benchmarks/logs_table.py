@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -121,9 +121,9 @@ def played(label: str, workload: Workload) -> dict[str, Any]:
     mechanism, began = made(label, workload), time.process_time()
     events = play(MarketLoop(mechanism), TruthfulOwners(workload.jobs), workload.horizon)
     seconds = time.process_time() - began
-    truth = {job.name: job.truth for job in workload.jobs}
+    truth: dict[Any, Any] = {job.name: job.truth for job in workload.jobs}
     done = [e for e in events if e.kind is EventKind.COMPLETE]
-    welfare = sum(float(truth[e.job].value(e.completion)) for e in done)
+    welfare = sum(float(truth[e.job].value(e.completion or 0)) for e in done)
     figures = {key: round(float(x), 4) for key, x in mechanism.statistics().items()}
     lost = figures.get("node_rounds_lost", 0.0)
     return {"welfare": welfare, "completed": len(done), "lost": lost, "seconds": seconds, "statistics": figures}
@@ -154,9 +154,10 @@ def shown(rows: pd.DataFrame, first: str) -> str:
     paired = rows.pivot_table(index=["log", "load", "seed"], columns="mechanism", values="share")
     for other in (name for name in paired if name != first):
         lines.append(f"{first} less {other}")
-        for cell, part in (paired[first] - paired[other]).dropna().groupby(level=[0, 1]):
+        for key, part in (paired[first] - paired[other]).dropna().groupby(level=[0, 1]):
+            log, load = cast("tuple[str, float]", key)
             each = spread(part.to_numpy(), 0.95)
-            lines.append(f"  {cell[0]} {cell[1]:g}: {each.mean:+.1f} ± {each.high - each.mean:.1f} ({len(part)} seeds)")
+            lines.append(f"  {log} {load:g}: {each.mean:+.1f} ± {each.high - each.mean:.1f} ({len(part)} seeds)")
     return "\n".join(lines)
 
 

@@ -136,8 +136,8 @@ def moved_paths(world: World, job: Job, horizon: int) -> tuple[int, int]:
 
 def utility(events: Sequence[Event], job: Job) -> float:
     """Return true value less payment."""
-    done = [e for e in events if e.job == job.name and e.kind is EventKind.COMPLETE and e.completion is not None]
-    return sum(float(job.truth.value(e.completion)) - e.payment for e in done)
+    done = [e for e in events if e.job == job.name and e.kind is EventKind.COMPLETE]
+    return sum(float(job.truth.value(e.completion or 0)) - e.payment for e in done)
 
 
 def main() -> None:
