@@ -12,10 +12,14 @@ from .comparisons.comparing import Comparison as Comparison
 from .comparisons.comparing import compare as compare
 from .config.scenario import Scenario as Scenario
 from .config.scenario_file import scenario_names as scenario_names
+from .dashboard.components import market_components as market_components
+from .finite.auditing import audit_finite as audit_finite
+from .finite.designing import design as design
 from .mechanisms.auctions.arrival_market import ArrivalMarket as ArrivalMarket
 from .mechanisms.auctions.first_come import FirstCome as FirstCome
 from .mechanisms.auctions.round_auction import RoundAuction as RoundAuction
 from .mechanisms.bid_price.bid_price import BidPrice as BidPrice
+from .mechanisms.finite.finite_mechanism import FiniteMechanism as FiniteMechanism
 from .mechanisms.limits import MarketLimits as MarketLimits
 from .mechanisms.posted.exponential import ExponentialPricing as ExponentialPricing
 from .mechanisms.posted.exponential import PostedPricing as PostedPricing
@@ -31,6 +35,7 @@ from .mechanisms.sow import StatementOfWork as StatementOfWork
 from .mechanisms.values import DeadlineValue as DeadlineValue
 from .mechanisms.values import LinearValue as LinearValue
 from .mechanisms.values import TableValue as TableValue
+from .papers.reproducing import reproduce as reproduce
 from .play.replaying import replay as replay
 from .play.running import run as run
 from .relaxed_lp.bounds import offline_bound as offline_bound
