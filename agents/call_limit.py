@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from types import FrameType
 
 from marketsched.mechanisms.errors import MarketschedError
 
@@ -48,10 +48,7 @@ class _Limit:
         self._inside = True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            self._inside = False
-        except _Alarm:  # it rang on the way out
-            kind, self._inside = _Alarm, False
+        self._inside = False
         if kind is _Alarm:
             seconds = self._seconds
             if self._whole:  # who waited once has learnt enough: the calls that follow are not waited for as long
@@ -59,8 +56,10 @@ class _Limit:
                 self.start()
             raise CallDidNotEnd(f"{self.call} in round {self.now}: did not end within {seconds:g} s") from None
 
-    def ring(self, *_: Any) -> None:
+    def ring(self, _number: int = 0, frame: FrameType | None = None) -> None:
         """Interrupt the call, if there is one and it has had its time; again and again, should it catch that."""
+        if frame is not None and frame.f_code is _Limit.__exit__.__code__:  # the call has ended by itself
+            return
         if self._inside and time.monotonic() - self._begin >= self._seconds:
             raise _Alarm
 

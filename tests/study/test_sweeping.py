@@ -125,7 +125,7 @@ def test_an_interrupted_sweep_keeps_what_is_finished(here, monkeypatch):
 
 
 def test_a_full_disk_stops_the_sweep_and_keeps_what_is_finished(here, monkeypatch):
-    flush, calls = sweep_folder._flush, []
+    flush, calls = sweep_folder.to_disk, []
 
     def full(path):
         calls.append(path)
@@ -134,7 +134,7 @@ def test_a_full_disk_stops_the_sweep_and_keeps_what_is_finished(here, monkeypatc
         flush(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sweep_folder, "_flush", full)
+        patch.setattr(sweep_folder, "to_disk", full)
         with pytest.raises(SweepError, match=r"json: No space left on device: finished runs are kept"):
             marketsched.sweep(SPEC, here / "out")
     kept = records(here / "out")
@@ -227,7 +227,7 @@ def test_a_half_written_record_is_never_in_the_way_of_a_pattern(here, monkeypatc
         for found in (here / "out").rglob("*.parquet"):
             pq.read_schema(found)
 
-    monkeypatch.setattr(sweep_folder, "_flush", looking)
+    monkeypatch.setattr(sweep_folder, "to_disk", looking)
     marketsched.sweep(SPEC, here / "out")
     assert seen
 

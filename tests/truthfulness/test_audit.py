@@ -130,7 +130,7 @@ def test_one_that_raises_is_named_and_the_audit_goes_on():
         limits = {"max_concurrency": max_concurrency, "max_duration": max_duration}
         return Raises(capacity, horizon, **limits, max_value=max_value, max_delay=max_delay)
 
-    found = audit(MARKET, ["raises-in-tests", "reduction"], owners=2, budget=2.0)
+    found = audit(MARKET, ["raises-in-tests", "reduction"], owners=2, plays=300, budget=60.0)
     errors = found.summary().set_index("mechanism")["errors"]
     assert "no luck" in errors["raises-in-tests"]
     assert errors["reduction"] == ""
