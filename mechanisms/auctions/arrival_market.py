@@ -290,10 +290,6 @@ class ArrivalMarket(Rounds):
             end = min(end, self.limits.last_useful_completion(x.sow))
         return max(end, x.start + 1)
 
-    def last_completion(self, sow: StatementOfWork) -> int:
-        """Return the last time at which a run under this report may complete; if it is not over then, it never is."""
-        return self.limits.last_useful_completion(sow) if self.stop_at_deadline else self.horizon + 1
-
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""
         self._leave(x)

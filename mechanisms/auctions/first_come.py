@@ -163,5 +163,5 @@ class FirstCome(ArrivalMarket):
         x.mean = float(weights @ durations) / float(mass)
         worth = self._expected(x, points)
         return worth - self.price * x.sow.concurrency * charged_rounds(
-            x.sow, points, self.round, worth.size, self.last_completion(x.sow)
+            x.sow, points, self.round, worth.size, self.horizon + 1
         )

@@ -163,9 +163,7 @@ class _Looking(FirstCome):
         hidden, last = x.worth is not None, self.limits.last_useful_completion(sow)
         rounds = None
         if x.worth is not None and x.worth.size:
-            rounds = charged_rounds(
-                sow, sow.law.points_of(arrival, signal), arrival, x.worth.size, self.last_completion(sow)
-            )
+            rounds = charged_rounds(sow, sow.law.points_of(arrival, signal), arrival, x.worth.size, self.horizon + 1)
         if x.worth is None:
             n_starts = last - x.limit - arrival + 1 if x.limit <= self.max_duration else 0
             x.worth = sow.value.table(arrival + x.limit, max(0, n_starts))

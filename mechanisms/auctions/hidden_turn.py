@@ -5,8 +5,9 @@ over, never completes and pays nothing. So a start s is expected to cost ``R c E
 completion that can happen: only runs that can be charged count. If all runs counted, a job near the horizon would be
 kept out by rounds that it never pays for, and would gain by hiding its long runs.
 
-Where runs are stopped at the deadline of the report (``stop_at_deadline``) a report also chooses f, and a nearer
-deadline has long runs stopped for nothing: truth is then not the best report, and the promise is "none".
+f is T + 1, also where runs are stopped at the deadline of the report (``stop_at_deadline``): if stopped runs did not
+count, jobs would wait until only their shortest runs could be charged, and keep nodes idle meanwhile. There a nearer
+deadline still has long runs stopped for nothing: truth is not the best report, and the promise is "none".
 """
 
 from __future__ import annotations

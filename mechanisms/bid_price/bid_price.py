@@ -252,7 +252,7 @@ class BidPrice(ArrivalMarket):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what each start from now on is worth; what the platform sees decides, not the form of the report."""
-        known = foreseen(x.sow, self.round, signal, self.limits, self._signals, stops=self.stop_at_deadline)
+        known = foreseen(x.sow, self.round, signal, self.limits, self._signals)
         x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
         if known.residuals is not None:
             assert known.charged is not None

@@ -31,8 +31,6 @@ def foreseen(
     signal: Signal,
     limits: MarketLimits,
     signals: Signals = "durations",
-    *,
-    stops: bool = False,
 ) -> Foreseen:
     """Return what a report says of a job that arrived; what the platform sees decides, not the form of the report."""
     last, duration = limits.last_useful_completion(sow), observed_duration(signal, signals)
@@ -42,7 +40,7 @@ def foreseen(
     law, points = sow.law, sow.law.points_of(arrival, signal)
     mean, residuals = mean_and_residuals(law.durations[points], law.probabilities[points], limits.max_duration)
     worth = expected_worth(sow, points, arrival, last) if mean else np.zeros(0)
-    charged = charged_rounds(sow, points, arrival, worth.size, last if stops else limits.horizon + 1) if mean else worth
+    charged = charged_rounds(sow, points, arrival, worth.size, limits.horizon + 1) if mean else worth
     return Foreseen(limits.max_duration, mean, worth, residuals, charged)
 
 

@@ -77,7 +77,8 @@ def enclosed(seed, folder):
         ]
         path = folder / f"{seed}.yaml"
         path.write_text(texts[file])
-        assert replay_witness(path).again.gain_mean == one.best.lie.gain_mean == row["regret_lower"]
+        # The end that is printed may be an exact gain of the screen, above what the search over worlds found.
+        assert replay_witness(path).again.gain_mean == one.best.lie.gain_mean <= row["regret_lower"]
     return true, row["regret_lower"]
 
 

@@ -78,7 +78,9 @@ def small_market(seed, hidden, order):
         log = PastLog(tuple(past), 5, MarketLimits(CAPACITY, 10, **SIZES)) if past else None
 
     def build():
-        return BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, **mode, history=log, hidden_order=order)
+        # Without stops at deadlines: with them truth is promised to jobs with revealed durations alone.
+        rules = {**SIZES, **RULES, **mode, "stop_at_deadline": False}
+        return BidPrice(CAPACITY, HORIZON, **rules, history=log, hidden_order=order)
 
     return build, random_jobs(rng, HORIZON, hidden, 1.2)
 
