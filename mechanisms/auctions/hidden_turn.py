@@ -1,13 +1,13 @@
 """The turn of a job whose duration is hidden: what each start is expected to cost, and which start it gets.
 
-A job pays for the rounds it used, when it completes. A run that is not over after round T, or is stopped before it is
-over, never completes and pays nothing. So a start s is expected to cost ``R c E[d; s + d <= f]``, where f is the last
-completion that can happen: only runs that can be charged count. If all runs counted, a job near the horizon would be
-kept out by rounds that it never pays for, and would gain by hiding its long runs.
+A job pays for the rounds it used, when it completes. A run that is not over after round T never completes and pays
+nothing. So a start s is expected to cost ``R c E[d; s + d <= T + 1]``: only runs that end by the horizon count. If all
+runs counted, a job near the horizon would be kept out by rounds that it never pays for, and would gain by hiding its
+long runs.
 
-f is T + 1, also where runs are stopped at the deadline of the report (``stop_at_deadline``): if stopped runs did not
-count, jobs would wait until only their shortest runs could be charged, and keep nodes idle meanwhile. There a nearer
-deadline still has long runs stopped for nothing: truth is not the best report, and the promise is "none".
+Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay nothing either, and count all the same:
+if they did not, jobs would wait until only their shortest runs could be charged, and keep nodes idle meanwhile. A
+nearer deadline then has long runs stopped for nothing: truth is not the best report, and the promise is "none".
 """
 
 from __future__ import annotations
