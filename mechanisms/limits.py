@@ -10,8 +10,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, placed
 from marketsched.mechanisms.legal import Positive, Whole, check_fields
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.shapes import options_of
 from marketsched.mechanisms.sow import StatementOfWork
 
 LAST_ROUND = 10_000_000  # markets keep arrays over all rounds: a slip of the pen would ask for gigabytes
@@ -37,6 +39,9 @@ class MarketLimits:
         V_max, credits: the largest value accepted.
     max_delay : int
         S, rounds: a completion at birth + S or later is worth nothing.
+    cluster : Cluster, optional
+        What the market sells where nodes differ: statements then have shapes, and ``capacity`` is its nodes. None:
+        ``capacity`` identical nodes.
 
     Examples
     --------
@@ -51,10 +56,17 @@ class MarketLimits:
     max_duration: RoundCount
     max_value: Positive
     max_delay: RoundCount
+    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
-        Whole(1, self.capacity).check("max_concurrency", self.max_concurrency)
+        if self.cluster is None:
+            Whole(1, self.capacity).check("max_concurrency", self.max_concurrency)
+        elif not isinstance(self.cluster, Cluster):
+            raise InvalidParameterError(place="cluster", value=self.cluster, legal="a Cluster or None")
+        elif self.capacity != self.cluster.nodes:
+            legal = f"the nodes of the cluster, {self.cluster.nodes}"
+            raise InvalidParameterError(place="capacity", value=self.capacity, legal=legal)
 
     @property
     def window(self) -> int:
@@ -71,18 +83,24 @@ class MarketLimits:
         EventError
             If it is born in another round.
         """
-        check_report(job, sow, now, self.max_concurrency, self.max_duration, self.max_value)
+        check_report(job, sow, now, self.max_concurrency, self.max_duration, self.max_value, self.cluster)
 
     def last_useful_completion(self, sow: StatementOfWork) -> int:
         """Return the last completion time worth anything in this market, as `last_useful_completion`."""
         return last_useful_completion(sow, self.max_delay, self.horizon)
 
 
-SIZES = tuple(field.name for field in fields(MarketLimits))
+SIZES = tuple(field.name for field in fields(MarketLimits) if field.name != "cluster")
 
 
 def check_report(
-    job: Hashable, sow: StatementOfWork, now: int, max_concurrency: int, max_duration: int, max_value: float
+    job: Hashable,
+    sow: StatementOfWork,
+    now: int,
+    max_concurrency: int,
+    max_duration: int,
+    max_value: float,
+    cluster: Cluster | None = None,
 ) -> None:
     """Check a report as `MarketLimits.check_report` does, where not all limits are announced.
 
@@ -96,12 +114,30 @@ def check_report(
         raise InvalidReportError(place="sow", value=sow, legal="a StatementOfWork", source=source)
     if sow.birth != now:
         raise EventError(place="birth", value=sow.birth, legal=f"the current round {now}", source=source)
+    if cluster is not None or sow.shapes:
+        _check_shapes(source, sow, max_duration, cluster)
     longest, highest = sow.span[1], sow.value.highest
     for name, size, largest in (("concurrency", sow.concurrency, max_concurrency), ("duration", longest, max_duration)):
         if size > largest:
             raise InvalidReportError(place=name, value=size, legal=f"a whole number in [1, {largest}]", source=source)
     if highest > max_value:
         raise InvalidReportError(place="value", value=highest, legal=f"values in [0, {max_value!r}]", source=source)
+
+
+def _check_shapes(source: str, sow: StatementOfWork, max_duration: int, cluster: Cluster | None) -> None:
+    """Check that a statement has shapes in a cluster, and only there, and that each of them fits somewhere."""
+    if cluster is None:
+        raise InvalidReportError(place="shapes", legal="none: the nodes of this market are identical", source=source)
+    if not sow.shapes:
+        legal = f"at least one shape, on kinds {', '.join(cluster.kinds)}"
+        raise InvalidReportError("are missing", place="shapes", legal=legal, source=source)
+    for i, shape in enumerate(sow.shapes):
+        for kind, durations in shape.on.items():
+            if max(durations) > max_duration:
+                where, legal = f"shapes[{i}].on.{kind}", f"whole rounds, 1 to {max_duration}"
+                raise InvalidReportError(place=where, value=max(durations), legal=legal, source=source)
+    with placed(source=source):
+        options_of(sow.shapes, cluster)
 
 
 def last_useful_completion(sow: StatementOfWork, max_delay: int, horizon: int) -> int:

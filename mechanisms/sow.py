@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.legal import EXACT, Range, Whole, check_fields, is_hashable, is_number
+from marketsched.mechanisms.resources.shapes import Shape, check_shapes
 from marketsched.mechanisms.values import ValueCurve
 
 Signal = Hashable  # an int (the duration, when revealed), None (hidden), or any label of the owner's
@@ -138,13 +140,17 @@ class StatementOfWork:
     value : ValueCurve
         Value in credits of each completion time.
     requirements : sequence of Requirement or of (arrival, duration, probability[, signal])
-        The joint law; total mass at most 1.
+        The joint law; total mass at most 1. With shapes its durations are those of the first shape on the kind
+        that it names first.
+    shapes : sequence of Shape
+        On a cluster: the ways in which the job can run, any one of which does its work. ``concurrency`` is then the
+        tasks of the first. Empty: a job of a market of identical nodes.
 
     Raises
     ------
     InvalidReportError
-        If a field is malformed, the law is empty, an arrival lies before ``birth``, or the
-        probabilities are negative, not finite, or add up to more than 1 + 1e-9.
+        If a field is malformed, the law is empty, an arrival lies before ``birth``, the
+        probabilities are negative, not finite, or add up to more than 1 + 1e-9, or law and first shape disagree.
 
     Examples
     --------
@@ -155,10 +161,11 @@ class StatementOfWork:
     """
 
     # Of a report that was moved only the one it comes from: a million runs of recurring jobs share few laws.
-    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "value")
+    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "shapes", "value")
     birth: int
     concurrency: int
     value: ValueCurve
+    shapes: tuple[Shape, ...]
     _law: Law | None
     _moved_from: StatementOfWork | None
     _span: tuple[int, int] | None  # shortest and longest duration, once they were asked for
@@ -169,6 +176,7 @@ class StatementOfWork:
         concurrency: int,
         value: ValueCurve,
         requirements: Iterable[Requirement | Sequence[Any]],
+        shapes: Iterable[Shape] = (),
     ) -> None:
         points = [r if isinstance(r, Requirement) else _as_requirement(i, r) for i, r in enumerate(requirements)]
         if not points:
@@ -201,7 +209,55 @@ class StatementOfWork:
             np.array([a for a, _ in cases], dtype=np.int64),
             tuple(o for _, o in cases),
         )
-        self._set(birth, concurrency, value, law)
+        self._set(birth, concurrency, value, law, check_shapes(shapes))
+
+    @classmethod
+    def of_shapes(
+        cls,
+        birth: int,
+        value: ValueCurve,
+        arrival: int,
+        shapes: Iterable[Shape],
+        probabilities: Sequence[float] = (1.0,),
+        *,
+        revealed: bool = True,
+    ) -> StatementOfWork:
+        """Build a statement for a cluster whose job is ready in a known round.
+
+        Parameters
+        ----------
+        birth, value, shapes
+            As for the constructor; at least one shape.
+        arrival : int
+            The round in which it is ready.
+        probabilities : sequence of float
+            Of each case of the law, as many as the shapes have durations on a kind.
+        revealed : bool
+            True: the platform sees at arrival which case it is. False: it does not.
+
+        Raises
+        ------
+        InvalidReportError
+            As the constructor.
+
+        Examples
+        --------
+        >>> from marketsched.mechanisms.values import DeadlineValue
+        >>> shapes = [Shape({"gpu": 8}, {"a100": 24}), Shape({"gpu": 4}, {"v100": 36}, tasks=4)]
+        >>> sow = StatementOfWork.of_shapes(3, DeadlineValue(120.0, 60), 5, shapes)
+        >>> sow.requirements, sow.concurrency, len(sow.shapes)
+        ((Requirement(arrival=5, duration=24, probability=1.0, signal=24),), 1, 2)
+        """
+        known = check_shapes(shapes)
+        if not known:
+            raise InvalidReportError(place="shapes", value=(), legal="at least one Shape")
+        durations = known[0].on[known[0].kinds[0]]
+        if len(probabilities) != len(durations):
+            legal = f"{len(durations)} of them, one for each duration on a kind"
+            raise InvalidReportError(place="probabilities", value=tuple(probabilities), legal=legal)
+        signals = [THE_DURATION if revealed else None] * len(durations)
+        law = zip(repeat(arrival), durations, probabilities, signals, strict=False)
+        return cls(birth, known[0].tasks, value, list(law), known)
 
     @classmethod
     def from_arrays(
@@ -290,7 +346,7 @@ class StatementOfWork:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
         _check_curve(value)
         made = type(self).__new__(type(self))
-        made._store(birth, self.concurrency, value, None, first)
+        made._store(birth, self.concurrency, value, None, self.shapes, first)
         return made
 
     @property
@@ -330,7 +386,7 @@ class StatementOfWork:
         assert law is not None
         return law
 
-    def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law) -> None:
+    def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law, shapes: tuple[Shape, ...] = ()) -> None:
         """Check what both constructors share, then store."""
         birth = _ONE_OR_MORE.check("birth", birth, InvalidReportError)
         concurrency = _ONE_OR_MORE.check("concurrency", concurrency, InvalidReportError)
@@ -342,9 +398,11 @@ class StatementOfWork:
             raise InvalidReportError(f"probabilities add up to {float(p.sum())!r}: expected at most 1")
         if law.arrivals[0] < birth:
             raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")
+        if shapes:
+            _check_first_shape(shapes[0], concurrency, law)
         for array in law[:5]:
             array.flags.writeable = False
-        self._store(birth, concurrency, value, law)
+        self._store(birth, concurrency, value, law, shapes)
 
     def _store(
         self,
@@ -352,12 +410,14 @@ class StatementOfWork:
         concurrency: int,
         value: ValueCurve,
         law: Law | None,
+        shapes: tuple[Shape, ...] = (),
         moved_from: StatementOfWork | None = None,
     ) -> None:
         store = object.__setattr__
         store(self, "birth", birth)
         store(self, "concurrency", concurrency)
         store(self, "value", value)
+        store(self, "shapes", shapes)
         store(self, "_law", law)
         store(self, "_moved_from", moved_from)
         store(self, "_span", None)
@@ -369,7 +429,7 @@ class StatementOfWork:
         raise AttributeError(f"a StatementOfWork is never changed: cannot delete {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.birth, self.concurrency, self.value, self.law)
+        return _rebuild, (self.birth, self.concurrency, self.value, self.law, self.shapes)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
@@ -391,6 +451,7 @@ class StatementOfWork:
             return NotImplemented
         return (
             (self.birth, self.concurrency, self.value) == (other.birth, other.concurrency, other.value)
+            and self.shapes == other.shapes
             and self.law.group_signals == other.law.group_signals
             and all(np.array_equal(x, y) for x, y in zip(self.law[:5], other.law[:5], strict=True))
         )
@@ -404,7 +465,7 @@ class StatementOfWork:
         shown = ", ".join(map(repr, points[:3])) + (f", ... {len(points)} in all" if len(points) > 3 else "")
         return (
             f"StatementOfWork(birth={self.birth}, concurrency={self.concurrency}, "
-            f"value={self.value!r}, requirements=[{shown}])"
+            f"value={self.value!r}, requirements=[{shown}]" + (f", shapes={self.shapes!r})" if self.shapes else ")")
         )
 
 
@@ -417,10 +478,23 @@ def _check_curve(value: object) -> None:
         )
 
 
-def _rebuild(birth: int, concurrency: int, value: ValueCurve, law: Law) -> StatementOfWork:
+def _check_first_shape(first: Shape, concurrency: int, law: Law) -> None:
+    """Raise ``InvalidReportError`` if a law is not about the first shape of its statement."""
+    if concurrency != first.tasks:
+        raise InvalidReportError(place="concurrency", value=concurrency, legal=f"the tasks of shapes[0], {first.tasks}")
+    kind = first.kinds[0]
+    for duration in law.durations.tolist():
+        if duration not in first.on[kind]:
+            legal = f"those of shapes[0] on {kind}, {', '.join(map(str, first.on[kind]))}"
+            raise InvalidReportError(place="duration in requirements", value=duration, legal=legal)
+
+
+def _rebuild(
+    birth: int, concurrency: int, value: ValueCurve, law: Law, shapes: tuple[Shape, ...] = ()
+) -> StatementOfWork:
     """Unpickle."""
     sow = StatementOfWork.__new__(StatementOfWork)
-    sow._set(birth, concurrency, value, law)
+    sow._set(birth, concurrency, value, law, shapes)
     return sow
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Positive, legal
+from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Workload:
     laws : tuple of StatementLaw, optional
         What was known in advance of each job that could have appeared, also of those that did not;
         None: the workload does not say.
+    cluster : Cluster, optional
+        What the market sells where nodes differ; jobs then have shapes, and ``capacity`` is its nodes.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class Workload:
     round_seconds: float | None
     notes: Mapping[str, str | int | float] = field(default_factory=dict, repr=False)
     laws: tuple[StatementLaw, ...] | None = field(default=None, repr=False)
+    cluster: Cluster | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.laws is not None:
@@ -88,6 +92,7 @@ class Workload:
             self.round_seconds,
             dict(self.notes),
             self.laws,
+            self.cluster,
         )
 
     @property
