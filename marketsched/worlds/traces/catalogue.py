@@ -49,6 +49,17 @@ def _without_quotes(line: bytes) -> bytes:
     return _QUOTED.sub(lambda found: b"," + found[1].replace(b",", b";"), line) if b'"' in line else line
 
 
+# Pods of openb, in two files that differ in gpu_spec alone.
+_POD = (
+    _text("name", True), whole("cpu_milli"), whole("memory_mib"), Column("num_gpu", "int8", low=0, high=8),
+    Column("gpu_milli", "int16", low=0, high=1000), _text("gpu_spec"), _text("qos", True), _text("pod_phase", True),
+    seconds("creation_time"), seconds("deletion_time"), seconds("scheduled_time", required=False),
+)  # fmt: skip
+_ABOUT_PODS = (
+    "In order of creation. cpu_milli 1000 = one core; gpu_milli is the share of one GPU where num_gpu is 1, 1000 = "
+    "whole. Times in seconds; scheduled_time is not known of pods that were never placed; deletion - scheduled is "
+    "the duration, of running pods, too."
+)
 _SPOT = (
     "research and study",
     "Alibaba cluster-trace-v2026-spot-gpu; Duan et al., ASPLOS 2026",
@@ -105,15 +116,16 @@ _KNOWN = (
         "Alibaba GPU cluster: pods with CPU, memory, GPU, QoS, times",
         ("openb2023_pods.csv", "openb_pod_list_default.csv"),
         *_OPENB,
-        (
-            _text("name", True), whole("cpu_milli"), whole("memory_mib"), Column("num_gpu", "int8", low=0, high=8),
-            Column("gpu_milli", "int16", low=0, high=1000), _text("gpu_spec"), _text("qos", True),
-            _text("pod_phase", True), seconds("creation_time"), seconds("deletion_time"),
-            seconds("scheduled_time", required=False),
-        ),
-        "In order of creation. cpu_milli 1000 = one core; gpu_milli is the share of one GPU where num_gpu is 1, 1000 = "
-        "whole. Times in seconds; scheduled_time is not known of pods that were never placed; deletion - scheduled is "
-        "the duration, of running pods, too.",
+        _POD,
+        _ABOUT_PODS,
+    ),
+    Trace(
+        "openb-pods-kinds",
+        "the same pods; a third of those with a GPU name the models they accept",
+        ("openb2023_pods_gpuspec33.csv", "openb_pod_list_gpuspec33.csv"),
+        *_OPENB,
+        _POD,
+        f"{_ABOUT_PODS} gpu_spec holds the models of GPU that a pod accepts, joined by |; empty: any.",
     ),
     Trace(
         "openb-nodes",
