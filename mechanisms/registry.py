@@ -84,6 +84,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "google-demand": "marketsched.worlds.logs.kinds:GoogleDemandLog",
         "google-tasks": "marketsched.worlds.logs.kinds:GoogleTasksLog",
         "openb-pods": "marketsched.worlds.logs.kinds:OpenbLog",
+        "openb": "marketsched.worlds.openb:OpenbCluster",
         "spot-gpu": "marketsched.worlds.logs.kinds:SpotGpuLog",
     },
     "result": {

@@ -6,8 +6,8 @@ replacement; their times are folded into the market's rounds, which keeps the or
 
 What no log has is *made up*, and stands in the notes of every workload:
 
-* values, ``rho x (1 a GPU + .03 a core + .004 a GiB) x hours`` on a node of speed 1, with ln rho normal of deviation .8,
-  and twice that for the class LS;
+* values, ``rho x (1 a GPU + .03 a core + .004 a GiB) x hours`` on a node of speed 1, with ln rho normal of deviation
+  .8, and twice that for the class LS;
 * deadlines: a job of class LS loses its value linearly over half its duration (an hour at least), any other is worth
   the same up to a delay of twice its duration (two hours at least), and nothing afterwards; no delay above 12 hours;
 * speeds of kinds, to a power that is drawn for each job; jobs without a GPU run at speed 1 everywhere;
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -25,10 +26,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Range, Whole, check_fields, is_number
 from marketsched.mechanisms.randomness import Rng, generator_of
-from marketsched.mechanisms.resources.shapes import Shape, options_of
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.shapes import Shape, demand_of, tasks_held
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
 from marketsched.worlds.openb_nodes import GPU_KINDS, KINDS, kind_of, openb_cluster
@@ -143,21 +144,23 @@ def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -
     births, rows = _drawn(pods, chosen, picks_rng)
     picked, durations = pods.iloc[rows], rounds[rows]
     powers = speed_rng.uniform(*chosen.speed_spread, chosen.jobs)
-    accepted = _accepted(picked, chosen, cluster.layout.pool_size[:, 2] / 1000, kinds_rng)
+    needs = _needs(picked)
+    accepted = _accepted(picked, [_kinds_that_hold(need, cluster) for need in needs], chosen, cluster, kinds_rng)
     urgent = (picked["qos"] == URGENT).to_numpy()
     rates = np.exp(VALUE_SPREAD * value_rng.standard_normal(chosen.jobs)) * np.where(urgent, 2.0, 1.0)
     worth = rates * _credits_an_hour(picked) * durations * chosen.round_seconds / HOUR_S
     delays = _delays(durations, urgent, chosen)
     whose = owner_rng.integers(1, chosen.owners + 1, chosen.jobs)
-    jobs, needs = [], _needs(picked)
-    for i in range(chosen.jobs):
-        birth, d, need = int(births[i]), int(durations[i]), needs[i]
-        on = {kind: _slowed(d, kind, need, float(powers[i]), chosen) for kind in accepted[i]}
-        shape = Shape(need, {kind: on[kind] for kind in _runnable(need, on, cluster)})
+    classes, names = picked["qos"].tolist(), picked["name"].tolist()
+    jobs = []
+    for i, (birth, d) in enumerate(zip(births.tolist(), durations.tolist(), strict=True)):
+        if not accepted[i]:
+            continue
+        shape = Shape(needs[i], {kind: _slowed(d, kind, needs[i], float(powers[i]), chosen) for kind in accepted[i]})
         value = _value(float(worth[i]), birth + d, int(delays[i]), bool(urgent[i]))
         truth = StatementOfWork.of_shapes(birth, value, birth, [shape])
-        first = int(truth.requirements[0].duration)
-        tags = {"class": str(picked["qos"].iloc[i]), "pod": str(picked["name"].iloc[i])}
+        first = shape.on[shape.kinds[0]][0]
+        tags = {"class": classes[i], "pod": names[i]}
         jobs.append(Job(f"pod-{i}", f"owner-{whose[i]}", truth, birth, first, first, tags))
     longest = max(max(max(each) for each in job.truth.shapes[0].on.values()) for job in jobs)
     furthest = chosen.max_duration + round(LONGEST_DELAY_S / chosen.round_seconds) + 1
@@ -172,7 +175,13 @@ def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -
         max_value=float(worth.max()),
         max_delay=furthest,
         round_seconds=chosen.round_seconds,
-        notes=_notes(chosen, cluster.nodes, int(cluster.layout.pool_size[:, 2].sum() // 1000), len(pods)),
+        notes=_notes(
+            chosen,
+            cluster.nodes,
+            int(cluster.layout.pool_size[:, 2].sum() // 1000),
+            len(pods),
+            len(accepted) - len(jobs),
+        ),
         cluster=cluster,
     )
 
@@ -214,35 +223,47 @@ def _needs(pods: pd.DataFrame) -> list[dict[str, float]]:
     return [{name: x for name, x in zip(columns, row, strict=True) if x} for row in rows]
 
 
+def _kinds_that_hold(need: Mapping[str, float], cluster: Cluster) -> tuple[str, ...]:
+    """Return the kinds that have a node on which the pod fits."""
+    return _that_hold(tuple(need.items()), cluster)
+
+
+@lru_cache(maxsize=4096)
+def _that_hold(need: tuple[tuple[str, float], ...], cluster: Cluster) -> tuple[str, ...]:
+    held = tasks_held(demand_of(Shape(dict(need), {KINDS[0]: 1}), cluster), cluster, 1)
+    return tuple(kind for kind, tasks in zip(cluster.pool_names, held.tolist(), strict=True) if tasks)
+
+
 def _accepted(
-    pods: pd.DataFrame, chosen: OpenbCluster, gpus: NDArray[np.float64], rng: np.random.Generator
+    pods: pd.DataFrame,
+    possible: list[tuple[str, ...]],
+    chosen: OpenbCluster,
+    cluster: Cluster,
+    rng: np.random.Generator,
 ) -> list[tuple[str, ...]]:
-    """Return the kinds that each pod accepts; without a GPU, all."""
+    """Return the kinds that each pod accepts, of those on which it is possible; without a GPU, all of these."""
     number = {"none": 1, "two": 2, "three": 3}.get(chosen.alternatives, 0)
-    shares = gpus[1:] / gpus[1:].sum()
-    # The largest of log u / share comes first: a draw without replacement in proportion to the shares.
-    ranked = np.argsort(-np.log(rng.random((len(pods), shares.size))) / shares, axis=1)
+    gpus = dict(zip(cluster.pool_names, cluster.layout.pool_size[:, 2].tolist(), strict=True))
+    # The smallest of -log(u) / share comes first: a draw without replacement in proportion to the shares.
+    ranks = -np.log1p(-rng.random((len(pods), len(GPU_KINDS)))) / np.array([gpus[kind] for kind in GPU_KINDS])
+    ordered = np.argsort(ranks, axis=1)
     found = []
-    for with_gpu, models, ranks in zip((pods["num_gpu"] > 0).tolist(), pods["gpu_spec"].tolist(), ranked, strict=True):
-        named = tuple(dict.fromkeys(kind_of(model) for model in models.split("|") if kind_of(model) in GPU_KINDS))
-        if not with_gpu:
-            found.append(KINDS)
+    for i, (devices, models) in enumerate(zip(pods["num_gpu"].tolist(), pods["gpu_spec"].tolist(), strict=True)):
+        if not devices:
+            found.append(possible[i])
         elif number:
-            found.append(tuple(GPU_KINDS[k] for k in ranks[:number]))
+            drawn = [GPU_KINDS[k] for k in ordered[i] if GPU_KINDS[k] in possible[i]]
+            found.append(tuple(drawn[:number]))
         else:
-            found.append(named if named and chosen.alternatives == "recorded" else GPU_KINDS)
+            named = {kind_of(model) for model in models.split("|")} & set(GPU_KINDS)
+            takes = named if named and chosen.alternatives == "recorded" else set(GPU_KINDS)
+            found.append(tuple(kind for kind in possible[i] if kind in takes))
     return found
 
 
 def _slowed(d: int, kind: str, need: Mapping[str, float], power: float, chosen: OpenbCluster) -> int:
     """Return the duration on a kind, rounds."""
     return int(np.ceil(d / chosen.speed[kind] ** power)) if "gpu" in need else d
-
-
-def _runnable(need: Mapping[str, float], on: Mapping[str, int], cluster: Any) -> list[str]:
-    """Return the kinds of these with a node that holds the pod; if there is none, those of any GPU that do."""
-    layout = cluster.layout
-    raise NotImplementedError(layout, options_of, InvalidParameterError)
 
 
 def _delays(durations: NDArray[np.int64], urgent: NDArray[np.bool_], chosen: OpenbCluster) -> NDArray[np.int64]:
@@ -260,7 +281,7 @@ def _value(credits: float, end: int, delay: int, urgent: bool) -> DeadlineValue 
     return DeadlineValue(credits, end + delay - 1)
 
 
-def _notes(chosen: OpenbCluster, nodes: int, gpus: int, pods: int) -> dict[str, str | int | float]:
+def _notes(chosen: OpenbCluster, nodes: int, gpus: int, pods: int, left_out: int) -> dict[str, str | int | float]:
     """Say what was chosen and made up."""
     kinds = {
         "recorded": "as the log names them, else any", "any": "any", "none": "one, drawn by capacity",
@@ -275,6 +296,8 @@ def _notes(chosen: OpenbCluster, nodes: int, gpus: int, pods: int) -> dict[str, 
         "speeds (made up)": f"{speeds}, to a power in [{chosen.speed_spread[0]:g}, {chosen.speed_spread[1]:g}]",
         "values (made up)": f"log-normal (deviation {VALUE_SPREAD:g}) about 1 credit a GPU, .03 a core, .004 a GiB and "
         "hour, twice that for LS",
-        "deadlines (made up)": "LS falls to 0 over half its duration (1 h at least), others after a delay of twice it (2 h at least)",
+        "deadlines (made up)": "LS falls to 0 over half its duration (1 h at least), others end worth 0 after a delay "
+        "of twice it (2 h at least), 12 h at most",
         "owners (made up)": chosen.owners,
+        **({"pods left out: no node of a kind they accept holds them": left_out} if left_out else {}),
     }

@@ -66,13 +66,15 @@ def openb_cluster(gpus: Positive, data: Source = None) -> Cluster:
     counts = Counter(zip(*(column.tolist() for column in columns), strict=True))
     groups = []
     for (kind, devices, milli, mib), nodes in _scaled(counts, gpus / float(table["gpu"].sum())).items():
-        name = f"{kind}-{devices}x{milli // 1000}c{mib // 1024}g" if devices else f"{kind}-{milli // 1000}c{mib // 1024}g"
+        name = (
+            f"{kind}-{devices}x{milli // 1000}c{mib // 1024}g" if devices else f"{kind}-{milli // 1000}c{mib // 1024}g"
+        )
         groups.append(NodeGroup(name, kind, nodes, {"cpu": milli / 1000, "memory": mib / 1024, "gpu": devices}))
     return Cluster(RESOURCES, tuple(groups))
 
 
 def _scaled(counts: Counter[NodeShape], factor: float) -> dict[NodeShape, int]:
-    """Return how many nodes of each shape a cluster of ``factor`` times the size has, by kind in the order of `KINDS`."""
+    """Return how many nodes of each shape a cluster of ``factor`` times the size has, in the order of `KINDS`."""
     shapes = sorted(counts, key=lambda shape: (KINDS.index(shape[0]), shape))
     exact = np.array([counts[shape] * factor for shape in shapes])
     nodes = np.floor(exact).astype(np.int64)
