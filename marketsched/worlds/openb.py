@@ -143,7 +143,8 @@ def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -
     picks_rng, speed_rng, kinds_rng, value_rng, owner_rng = generator_of(rng).spawn(5)
     births, rows = _drawn(pods, chosen, picks_rng)
     picked, durations = pods.iloc[rows], rounds[rows]
-    powers = speed_rng.uniform(*chosen.speed_spread, chosen.jobs)
+    lowest, highest = chosen.speed_spread
+    powers = speed_rng.uniform(lowest, highest, chosen.jobs)
     needs = _needs(picked)
     accepted = _accepted(picked, [_kinds_that_hold(need, cluster) for need in needs], chosen, cluster, kinds_rng)
     urgent = (picked["qos"] == URGENT).to_numpy()
@@ -156,7 +157,7 @@ def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -
     for i, (birth, d) in enumerate(zip(births.tolist(), durations.tolist(), strict=True)):
         if not accepted[i]:
             continue
-        shape = Shape(needs[i], {kind: _slowed(d, kind, needs[i], float(powers[i]), chosen) for kind in accepted[i]})
+        shape = Shape(needs[i], {kind: (_slowed(d, kind, needs[i], float(powers[i]), chosen),) for kind in accepted[i]})
         value = _value(float(worth[i]), birth + d, int(delays[i]), bool(urgent[i]))
         truth = StatementOfWork.of_shapes(birth, value, birth, [shape])
         first = shape.on[shape.kinds[0]][0]
@@ -230,7 +231,7 @@ def _kinds_that_hold(need: Mapping[str, float], cluster: Cluster) -> tuple[str, 
 
 @lru_cache(maxsize=4096)
 def _that_hold(need: tuple[tuple[str, float], ...], cluster: Cluster) -> tuple[str, ...]:
-    held = tasks_held(demand_of(Shape(dict(need), {KINDS[0]: 1}), cluster), cluster, 1)
+    held = tasks_held(demand_of(Shape(dict(need), {KINDS[0]: (1,)}), cluster), cluster, 1)
     return tuple(kind for kind, tasks in zip(cluster.pool_names, held.tolist(), strict=True) if tasks)
 
 

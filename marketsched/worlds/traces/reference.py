@@ -177,13 +177,14 @@ def _openb_pods(table: pd.DataFrame) -> Iterator[Statistic]:
 
 def _openb_kinds(table: pd.DataFrame) -> Iterator[Statistic]:
     """Statistics of the openb pods that name models of GPU."""
-    accepted = table.loc[table["gpu_spec"] != "", "gpu_spec"].str.split("|")
+    named = table.loc[table["gpu_spec"] != "", "gpu_spec"]
+    accepted, counted = named.str.split("|"), named.str.count("[|]") + 1
     yield "rows", "8152", len(table)
     yield "pods with a GPU", "7064", int((table["num_gpu"] > 0).sum())
     yield "pods that name models", "2388", len(accepted)
     yield "of them without a GPU", "0", int((table.loc[accepted.index, "num_gpu"] == 0).sum())
     for models, text in {1: "2010", 2: "151", 3: "128"}.items():
-        yield f"pods that name {models} models", text, int((accepted.str.len() == models).sum())
+        yield f"pods that name {models} models", text, int((counted == models).sum())
     namings = {"T4": "1399", "P100": "461", "V100M32": "413", "G2": "397", "V100M16": "375", "G3": "86", "A10": "33"}
     yield from counts("model", namings, accepted.explode())
 
