@@ -6,8 +6,10 @@ from scipy import optimize, sparse
 
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import LinearValue
+from marketsched.mechanisms.values import LinearValue, TableValue
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.relaxed_lp.pooled_duality import (
     PooledJobs,
@@ -16,6 +18,7 @@ from marketsched.relaxed_lp.pooled_duality import (
     pooled_bound,
     pooled_value,
 )
+from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
 from tests.support.node_program import Choice, Node, Option, best_on_nodes
 
 
@@ -112,6 +115,39 @@ def relaxed_optimum(jobs, have, horizon):
     result = optimize.linprog(-np.array(gains), A_ub=matrix, b_ub=right, method="highs")
     assert result.status == 0, result.message
     return -result.fun
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_statements_with_shapes_give_the_same_arrays(seed):
+    nodes, choices, n_pools = small_market(seed, n_jobs=12, horizon=10)
+    resources = (Resource("cpu"), Resource("memory"), Resource("gpu", parts=1000, device=True))
+    groups = [
+        NodeGroup(f"node{i}", f"kind{node.pool}", 1, {"cpu": node.has[0], "memory": node.has[1], "gpu": node.devices})
+        for i, node in enumerate(nodes)
+    ]
+    cluster = Cluster(resources, groups)
+    statements = []
+    for job in choices:
+        if job.options:
+            shapes = [
+                Shape(
+                    {"cpu": o.each[0], "memory": o.each[1], "gpu": o.whole + o.share / 1000},
+                    {f"kind{o.pool}": o.duration},
+                    tasks=o.tasks, per_node=o.per_node, worth=o.worth,
+                )
+                for o in job.options
+            ]  # fmt: skip
+            value = TableValue({job.arrival + 1 + i: v for i, v in enumerate(job.values)})
+            sow = StatementOfWork.of_shapes(1, value, job.arrival, shapes)
+            statements.append((sow, job.arrival, job.options[0].duration))
+    found = pooled_jobs([*statements, (statements[0][0], None, 1)], cluster, horizon=10, max_delay=99)
+    have = cluster.layout.pool_size
+    assert have.tolist() == capacities(nodes, n_pools).tolist()
+    expected = pooled([job for job in choices if job.options], 3)
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        prices = rng.exponential(0.3, (n_pools, 3, 10)) / np.array([1, 1, 500])[:, None]
+        assert pooled_value(found, have, 10, prices) == pytest.approx(pooled_value(expected, have, 10, prices))
 
 
 @pytest.mark.parametrize("seed", range(50))
