@@ -1,0 +1,281 @@
+r"""Calendars of nodes and devices, the exact test of what fits, and what a booking takes.
+
+For every node and round: the parts of each resource that are free, and of each device. Equal tasks are counted, not
+packed. Over the rounds of a booking let f_k be the least that is free of a divisible resource k on node x, and let a
+task need a_k of it; a task that needs q whole devices, or a share of one::
+
+    tasks(x) = min( m, floor(f_k / a_k) for each divisible k with a_k > 0,
+                    floor(devices free throughout / q),
+                    sum over devices of floor(least free parts / share) )
+
+n tasks fit into a pool exactly if the counts of its nodes add up to n. So what fits a larger demand, more tasks or
+more rounds fits a smaller one as well, and a menu of all that fits makes no false report pay.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.memory import check_memory
+from marketsched.mechanisms.resources.cluster import Cluster
+
+KEPT_WINDOWS = 2  # windows of rounds in memory: the further, the less often the arrays are moved
+
+
+class Wanted(NamedTuple):
+    """What a booking asks for: so many equal tasks of one pool, at the same time."""
+
+    pool: int
+    tasks: int
+    per_node: int  # the most tasks on one node
+    demand: NDArray[np.int64]  # (n_resources,), of one task, in parts
+
+
+class Placed(NamedTuple):
+    """Where tasks are: node by node, and what each device gives."""
+
+    nodes: NDArray[np.int64]  # (m,), different ones
+    tasks: NDArray[np.int64]  # (m,), how many on each
+    devices: NDArray[np.int64]  # (p,), numbers of devices, different ones
+    parts: NDArray[np.int64]  # (p,), parts taken of each
+
+
+class Room(NamedTuple):
+    """What the nodes of a pool have over some rounds, as placement rules read it."""
+
+    nodes: NDArray[np.int64]  # (m,), those with room for at least one task
+    tasks: NDArray[np.int64]  # (m,), how many each could take
+    free: NDArray[np.int64]  # (m, n_resources), least free parts throughout; of devices the sum of their least
+    devices: NDArray[np.int64]  # (m, n_devices at most on a node), least free parts of each
+    kinds: NDArray[np.int64]  # (m, n_devices at most on a node), the resource that a device is of; -1: there is none
+    first: NDArray[np.int64]  # (m,), number of the first device of the node
+
+
+class Calendars:
+    """What is free on a cluster, by node, device and round.
+
+    Only rounds from the current one on are kept, so that memory does not grow with the horizon: 4 bytes for each
+    node, resource and round, and for each device and round.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Its nodes, all free.
+    reach : int
+        Rounds ahead, the current one included, in which anything can be booked, >= 1.
+
+    Attributes
+    ----------
+    first : int
+        The earliest round that is kept.
+
+    Raises
+    ------
+    TooLargeError
+        If there is no memory for them.
+    """
+
+    def __init__(self, cluster: Cluster, reach: int) -> None:
+        self.cluster, self.first, self._reach = cluster, 1, reach
+        layout = cluster.layout
+        rounds, devices = KEPT_WINDOWS * reach, int(layout.device_begin[-1, -1])
+        size = 4.0 * rounds * (layout.size.size + devices) + 8.0 * rounds * layout.pool_size.size
+        check_memory(f"calendars of {layout.size.shape[0]} nodes and {rounds} rounds", size, "a smaller max_delay")
+        self._free = np.repeat(layout.size[:, :, None], rounds, axis=2).astype(np.int32)
+        self._pools = np.repeat(layout.pool_size[:, :, None], rounds, axis=2)
+        of_device = np.empty(devices, dtype=np.int32)
+        for x, k in np.argwhere(np.diff(layout.device_begin, axis=1) > 0):
+            of_device[layout.device_begin[x, k] : layout.device_begin[x, k + 1]] = layout.device_parts[k]
+        self._devices = np.repeat(of_device[:, None], rounds, axis=1)
+
+    def move_to(self, now: int) -> None:
+        """Let the calendars hold every round in which something can be booked in round ``now``."""
+        rounds, gone = self._free.shape[2], now - self.first
+        if gone + self._reach <= rounds:
+            return
+        layout, kept = self.cluster.layout, max(0, rounds - gone)
+        for array in (self._free, self._pools, self._devices):
+            array[..., :kept] = array[..., rounds - kept :].copy()
+        self._free[:, :, kept:] = layout.size[:, :, None]
+        self._pools[:, :, kept:] = layout.pool_size[:, :, None]
+        for x, k in np.argwhere(np.diff(layout.device_begin, axis=1) > 0):
+            self._devices[layout.device_begin[x, k] : layout.device_begin[x, k + 1], kept:] = layout.device_parts[k]
+        self.first = now
+
+    def pool_free(self, now: int, count: int) -> NDArray[np.int64]:
+        """Return what each pool has free in rounds ``now, ...``, parts, shape (n_pools, n_resources, count)."""
+        begin = now - self.first
+        return self._pools[:, :, begin : begin + count]
+
+    def state(self, now: int, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return copies of what nodes, and devices, have free in rounds ``now, now + 1, ...``, in parts.
+
+        Shapes (n_nodes, n_resources, count) and (n_devices, count).
+        """
+        rounds = slice(now - self.first, now - self.first + count)
+        return self._free[:, :, rounds].copy(), self._devices[:, rounds].copy()
+
+    def first_that_fits(
+        self,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        pools: NDArray[np.int64],
+        tasks: NDArray[np.int64],
+        per_node: NDArray[np.int64],
+        demands: NDArray[np.int64],
+    ) -> int:
+        """Return the index of the first booking of a list for which a placement exists; -1 if there is none.
+
+        Parameters
+        ----------
+        starts, lengths : ndarray of int, shape (n,)
+            Rounds.
+        rows : ndarray of int, shape (n,)
+            What each asks for: a row of the others.
+        pools, tasks, per_node : ndarray of int, shape (n_rows,)
+            As in `Wanted`.
+        demands : ndarray of int, shape (n_rows, n_resources)
+            Of one task, in parts.
+        """
+        layout = self.cluster.layout
+        found = _first_that_fits_kernel(
+            self._free, self._devices, self._pools, layout.device_begin, layout.device_parts, layout.pool_begin,
+            starts - self.first, lengths, rows, pools, tasks, per_node, demands,
+        )  # fmt: skip
+        return int(found)
+
+    def fits(self, wanted: Wanted, start: int, length: int) -> bool:
+        """Return True if a placement exists in rounds ``start .. start + length - 1``."""
+        one = np.zeros(1, dtype=np.int64)
+        columns = (np.array([x], dtype=np.int64) for x in (wanted.pool, wanted.tasks, wanted.per_node))
+        return self.first_that_fits(one + start, one + length, one, *columns, wanted.demand[None]) == 0
+
+    def room(self, wanted: Wanted, start: int, length: int) -> Room:
+        """Return the nodes of the pool that can take a task in these rounds, and what they have free throughout."""
+        layout = self.cluster.layout
+        begin, end = layout.pool_begin[wanted.pool], layout.pool_begin[wanted.pool + 1]
+        most = int(np.diff(layout.device_begin[begin:end, [0, -1]], axis=1).max())
+        first = start - self.first
+        found = _room_kernel(
+            self._free, self._devices, layout.device_begin, layout.device_parts, begin, end,
+            first, first + length, wanted.demand, wanted.per_node, most,
+        )  # fmt: skip
+        return Room(*found)
+
+    def book(self, wanted: Wanted, placed: Placed, start: int, length: int) -> None:
+        """Take what a placement holds off rounds ``start .. start + length - 1``."""
+        self._change(wanted, placed, start, start + length, -1)
+
+    def release(self, wanted: Wanted, placed: Placed, start: int, end: int) -> None:
+        """Give back what a placement holds in rounds ``start .. end - 1``."""
+        self._change(wanted, placed, start, end, 1)
+
+    def _change(self, wanted: Wanted, placed: Placed, start: int, end: int, sign: int) -> None:
+        rounds = slice(max(0, start - self.first), max(0, end - self.first))
+        taken = placed.tasks[:, None] * wanted.demand
+        self._free[placed.nodes, :, rounds] += (sign * taken)[:, :, None].astype(np.int32)
+        self._pools[wanted.pool, :, rounds] += sign * taken.sum(0)[:, None]
+        if placed.devices.size:
+            self._devices[placed.devices, rounds] += (sign * placed.parts)[:, None].astype(np.int32)
+
+
+@njit(cache=True)
+def _tasks_kernel(free, devices, device_begin, device_parts, x, begin, end, demand, most):  # type: ignore[no-untyped-def]
+    """Return how many equal tasks node ``x`` can take throughout columns ``begin .. end - 1``, at most ``most``."""
+    found = most
+    for k in range(demand.size):
+        need = demand[k]
+        if need == 0:
+            continue
+        parts = device_parts[k]
+        if parts == 0 or need >= parts:  # of whole devices the sum is a first, quick test
+            enough = found * need
+            for t in range(begin, end):
+                if free[x, k, t] < enough:
+                    found = free[x, k, t] // need
+                    enough = found * need
+                    if found == 0:
+                        return 0
+        if parts == 0:
+            continue
+        fit = 0
+        for y in range(device_begin[x, k], device_begin[x, k + 1]):
+            least = parts
+            for t in range(begin, end):
+                if devices[y, t] < least:
+                    least = devices[y, t]
+                    if least < min(need, parts):
+                        break
+            fit += (1 if least == parts else 0) if need >= parts else least // need
+        found = min(found, fit * parts // need if need >= parts else fit)
+        if found == 0:
+            return 0
+    return found
+
+
+@njit(cache=True)
+def _first_that_fits_kernel(  # type: ignore[no-untyped-def]
+    free, devices, pool_free, device_begin, device_parts, pool_begin,
+    starts, lengths, rows, pools, tasks, per_node, demands,
+):  # fmt: skip
+    """Ask the sums of the pool first, then count the tasks that its nodes hold until there are enough."""
+    for i in range(starts.size):
+        j, begin, end = rows[i], starts[i], starts[i] + lengths[i]
+        g, enough = pools[j], True
+        for k in range(demands.shape[1]):
+            total = tasks[j] * demands[j, k]
+            if total > 0:
+                for t in range(begin, end):
+                    if pool_free[g, k, t] < total:
+                        enough = False
+                        break
+                if not enough:
+                    break
+        if not enough:
+            continue
+        left = tasks[j]
+        for x in range(pool_begin[g], pool_begin[g + 1]):
+            most = min(left, per_node[j])
+            left -= _tasks_kernel(free, devices, device_begin, device_parts, x, begin, end, demands[j], most)
+            if left == 0:
+                return i
+    return -1
+
+
+@njit(cache=True)
+def _room_kernel(free, devices, device_begin, device_parts, first, last, begin, end, demand, most, n_devices):  # type: ignore[no-untyped-def]
+    """Return the columns of `Room` for nodes ``first .. last - 1``."""
+    nodes, tasks = np.empty(last - first, np.int64), np.empty(last - first, np.int64)
+    m = 0
+    for x in range(first, last):
+        fit = _tasks_kernel(free, devices, device_begin, device_parts, x, begin, end, demand, most)
+        if fit > 0:
+            nodes[m], tasks[m] = x, fit
+            m += 1
+    nodes, tasks = nodes[:m].copy(), tasks[:m].copy()
+    least = np.empty((m, demand.size), np.int64)
+    of_devices, kinds = np.zeros((m, n_devices), np.int64), np.full((m, n_devices), -1, np.int64)
+    firsts = np.empty(m, np.int64)
+    for i in range(m):
+        x = nodes[i]
+        firsts[i] = device_begin[x, 0]
+        for k in range(demand.size):
+            if device_parts[k] == 0:
+                low = free[x, k, begin]
+                for t in range(begin + 1, end):
+                    low = min(low, free[x, k, t])
+                least[i, k] = low
+                continue
+            least[i, k] = 0
+            for y in range(device_begin[x, k], device_begin[x, k + 1]):
+                low = devices[y, begin]
+                for t in range(begin + 1, end):
+                    low = min(low, devices[y, t])
+                of_devices[i, y - firsts[i]], kinds[i, y - firsts[i]] = low, k
+                least[i, k] += low
+    return nodes, tasks, least, of_devices, kinds, firsts
