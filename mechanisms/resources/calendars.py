@@ -151,9 +151,12 @@ class Calendars:
 
     def fits(self, wanted: Wanted, start: int, length: int) -> bool:
         """Return True if a placement exists in rounds ``start .. start + length - 1``."""
-        one = np.zeros(1, dtype=np.int64)
-        columns = (np.array([x], dtype=np.int64) for x in (wanted.pool, wanted.tasks, wanted.per_node))
-        return self.first_that_fits(one + start, one + length, one, *columns, wanted.demand[None]) == 0
+        zero = np.zeros(1, dtype=np.int64)
+        found = self.first_that_fits(
+            zero + start, zero + length, zero, zero + wanted.pool, zero + wanted.tasks, zero + wanted.per_node,
+            wanted.demand[None],
+        )  # fmt: skip
+        return found == 0
 
     def room(self, wanted: Wanted, start: int, length: int) -> Room:
         """Return the nodes of the pool that can take a task in these rounds, and what they have free throughout."""
