@@ -1,30 +1,39 @@
-r"""Multifactor priority with fair share, as Slurm documents it, and EASY backfilling behind it.
+r"""Slurm's multifactor priority with fair share, and EASY backfilling behind it.
 
-The queue is in order of priority, highest first (of equals, first come first):
+The queue is in order of priority, highest first, of equals first come first. A priority is the whole part of
 
-.. math:: w_a \min(1, a / A) + w_f 2^{-U/S} + w_s c / C,
+.. math:: w_a \min(1, a / A) + w_f F + w_s c / C + w_q q / Q,
 
-with a the age of the job since its arrival, A the age at which it counts most, c its nodes; U the share of its owner in
-all node-rounds used, each of which counts half as much after every half-life, and S the owner's share, one over
-the owners seen so far. Source: Slurm's documentation, *Multifactor Priority Plugin* (age, job size, and the classic
-fair-share factor :math:`F = 2^{-U_E/S}`).
+with a the age of the job since its arrival, A the age at which it counts most, F the fair-share factor of its owner
+(`marketsched.mechanisms.schedulers.share_tree`), c its nodes of C, and q / Q the priority of its owner's QOS over the
+highest; it is at least 1. Usage is node-rounds times the QOS's factor; `multifactor.kept` says what is kept of it from
+one round to the next.
+
+What the model leaves out, as it is the same for all jobs of one pool of equal nodes: partitions, billing weights
+(`multifactor.billed` has them) and weights of single resources; and: associations' own priorities, nice values, the
+site's factor, reservations, limits of groups, preemption, ``PriorityFlags=DEPTH_OBLIVIOUS``. Slurm computes priorities
+every ``PriorityCalcPeriod`` (five minutes), here it is done every round.
+
+Source: Slurm's page *Multifactor Priority Plugin*; `priority_multifactor.c` at the tag slurm-22-05-8-1.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.legal import Amount, Positive, legal
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Finite, Named, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
+from marketsched.mechanisms.schedulers.multifactor import age_factor, job_size_factor, kept
+from marketsched.mechanisms.schedulers.share_tree import ShareTree
 
 HOUR_S = 3600.0
 ROUND_S = 300.0  # of a market whose rounds have no length
 LARGEST_UNIT, LEAST_KEPT = 1e100, 1e-50  # sums of usage stay finite
+RULES = ("fair-tree", "classic")
 
 
 class FairShare(EasyBackfill):
@@ -36,8 +45,19 @@ class FairShare(EasyBackfill):
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless
         As of `QueueScheduler`.
-    weight_age, weight_fair_share, weight_size : float
-        w_a, w_f, w_s, >= 0.
+    rule : {"classic", "fair-tree"}
+        Of the fair-share factor: classic, Slurm's ``PriorityFlags=NO_FAIR_TREE``, or fair tree, its default since
+        19.05.
+    shares : mapping of str to float, optional
+        Accounts and owners with their shares, as of `ShareTree`; None: each owner has one, at the top.
+    newcomers : str
+        The account of owners that ``shares`` does not name, as in ``"guests/"``; empty: the top.
+    qos : mapping, optional
+        By owner, the QOS of its jobs: ``{"ann": {"priority": 10, "usage_factor": 2}}``; 0 and 1 where nothing is given.
+    weight_age, weight_fair_share, weight_size, weight_qos : float
+        w_a, w_f, w_s, w_q, >= 0.
+    favor_small : bool
+        True: the size counts as 1 - c / C.
     half_life_hours, max_age_hours : float
         Of usage, and A; seven days each, Slurm's defaults.
     round_seconds : float, optional
@@ -56,36 +76,47 @@ class FairShare(EasyBackfill):
         capacity: int,
         horizon: int,
         *,
+        rule: Annotated[str, Named(RULES)] = "classic",
+        shares: Mapping[str, Any] | None = None,
+        newcomers: str = "",
+        qos: Mapping[str, Any] | None = None,
         weight_age: Amount = 1000.0,
         weight_fair_share: Amount = 10_000.0,
         weight_size: Amount = 1000.0,
+        weight_qos: Amount = 0.0,
+        favor_small: bool = False,
         half_life_hours: Positive = 168.0,
         max_age_hours: Positive = 168.0,
         round_seconds: float | None = None,
         **queue: Any,
     ) -> None:
         super().__init__(capacity, horizon, **queue)
-        self.weights = (weight_age, weight_fair_share, weight_size)
-        hours = (round_seconds or ROUND_S) / HOUR_S
-        self.max_age = max_age_hours / hours  # rounds
-        self.kept = max(0.5 ** (hours / half_life_hours), LEAST_KEPT)  # of usage, from a round to the next
-        # By owner, in node-rounds of round 0: what decays is what a node-round of today counts beside those of before.
-        self._usage: defaultdict[Hashable, float] = defaultdict(float)
-        self._total, self._today = 0.0, 1.0
+        self.rule, self.tree = rule, ShareTree(shares, newcomers)
+        self.weights = (weight_age, weight_fair_share, weight_size, weight_qos)
+        self.favor_small = favor_small
+        self.round_s = round_seconds or ROUND_S
+        self.max_age_s = max_age_hours * HOUR_S
+        self.kept = max(kept(half_life_hours * HOUR_S, self.round_s), LEAST_KEPT)  # of usage, from a round to the next
+        self._qos = {name: _quality(name, given) for name, given in (qos or {}).items()}
+        self._highest_qos = max((priority for priority, _ in self._qos.values()), default=0.0)
+        self._today = 1.0  # usage stands in node-rounds of round 0: what one of today counts beside those
+        self._factors: dict[Hashable, float] = {}
 
     @property
     def usage(self) -> dict[Hashable, float]:
-        """What each owner that has asked has used, node-rounds of today."""
-        return {owner: used / self._today for owner, used in self._usage.items()}
+        """What each owner that has submitted has used, node-rounds of today."""
+        return {owner: self.tree.usage(owner) / self._today for owner in self.tree}
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Decay usage, start who comes first, and count the nodes of this round."""
         self._today /= self.kept
         if self._today > LARGEST_UNIT:
-            self._usage = defaultdict(float, {owner: used / self._today for owner, used in self._usage.items()})
-            self._total, self._today = self._total / self._today, 1.0
+            self.tree.scale(1.0 / self._today)
+            self._today = 1.0
         for x in waiting:
-            self._usage[x.owner] += 0.0  # whoever has asked has a share
+            self.tree.use(x.owner, 0.0)  # an owner has a share from its first job on
+        if waiting:
+            self._factors = self.tree.classic() if self.rule == "classic" else self.tree.fair_tree()
         found = super().serve(waiting)
         for x in self._running.values():
             self._count(x)
@@ -96,18 +127,33 @@ class FairShare(EasyBackfill):
 
     def _count(self, x: WaitingJob) -> None:
         """Count the nodes that a job uses in this round."""
-        used = self._today * x.sow.concurrency
-        self._usage[x.owner] += used
-        self._total += used
+        _, usage_factor = self._qos.get(str(x.owner), (0.0, 1.0))
+        self.tree.use(x.owner, self._today * usage_factor * x.sow.concurrency)
 
     def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs, highest priority first."""
         return sorted(range(len(waiting)), key=lambda i: -self.priority(waiting[i]))
 
-    def priority(self, x: WaitingJob) -> float:
+    def priority(self, x: WaitingJob) -> int:
         """Return the priority of a waiting job in this round."""
-        age, share, size = self.weights
-        used = self._usage[x.owner] / self._total if self._total > 0 else 0.0
-        waited = min(1.0, (self.round - x.arrival) / self.max_age)
-        fair = math.pow(2.0, -used * len(self._usage))
-        return age * waited + share * fair + size * x.sow.concurrency / self.capacity
+        return max(1, int(sum(w * f for w, f in zip(self.weights, self.factors(x), strict=True))))
+
+    def factors(self, x: WaitingJob) -> tuple[float, float, float, float]:
+        """Return the factors of age, fair share, size and QOS of a waiting job in this round, each in [0, 1]."""
+        priority, _ = self._qos.get(str(x.owner), (0.0, 1.0))
+        return (
+            age_factor((self.round - x.arrival) * self.round_s, self.max_age_s),
+            self._factors[x.owner],
+            job_size_factor(x.sow.concurrency, self.capacity, favor_small=self.favor_small),
+            priority / self._highest_qos if self._highest_qos > 0 else 0.0,
+        )
+
+
+def _quality(owner: str, given: Any) -> tuple[float, float]:
+    """Return priority and usage factor of a QOS."""
+    known = {"priority": 0.0, "usage_factor": 1.0}
+    if not isinstance(given, Mapping) or not given.keys() <= known.keys():
+        raise InvalidParameterError(place=f"qos: {owner}", value=given, legal="some of priority, usage_factor")
+    amount = Finite("[0, inf)")
+    read = {name: amount.check(f"qos: {owner}: {name}", x) for name, x in given.items()}
+    return (known | read)["priority"], (known | read)["usage_factor"]

@@ -163,8 +163,36 @@ def test_fair_share_by_hand():
     loop = MarketLoop(market)
     play(loop, TruthfulOwners(jobs), 2)
     first = {x.job: market.priority(x) for x in market._jobs.values() if x.job in ("a2", "b2")}
-    assert first["a2"] == pytest.approx(1000 * 0.2 + 10_000 * 2**-1.6)
-    assert first["b2"] == pytest.approx(1000 * 0.1 + 10_000 * 2**-0.4)
+    assert first == {"a2": int(1000 * 0.2 + 10_000 * 2**-1.6), "b2": int(1000 * 0.1 + 10_000 * 2**-0.4)}
+    ranked = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, **parameters, rule="fair-tree")
+    play(MarketLoop(ranked), TruthfulOwners(jobs), 2)
+    first = {x.job: ranked.priority(x) for x in ranked._jobs.values() if x.job in ("a2", "b2")}
+    assert first == {"a2": 200 + 5000, "b2": 100 + 10_000}
+
+
+def test_qos_and_accounts_of_fair_share():
+    """Ann's QOS costs twice and adds 500 of 500; Bob is in an account that has the same shares as Ann alone."""
+    parameters = {
+        "shares": {"lab/": 1, "lab/bob": 1, "ann": 1},
+        "newcomers": "lab/",
+        "qos": {"ann": {"priority": 4, "usage_factor": 2}, "bob": {"priority": 2}},
+        "weight_qos": 500.0,
+        "weight_age": 0.0,
+        "weight_size": 0.0,
+        "half_life_hours": 1e9,
+        "rule": "fair-tree",
+    }
+    market = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, **parameters)
+    jobs = [job("a", 1, 1, 6, owner="ann"), job("b", 1, 3, 6, owner="bob"), job("e", 2, 5, 1, owner="eve")]
+    jobs += [job(f"{name[0]}2", 2, 5, 1, owner=name) for name in ("ann", "bob")]
+    play(MarketLoop(market), TruthfulOwners(jobs), 2)
+    assert market.usage == pytest.approx({"ann": 4.0, "bob": 6.0, "eve": 0.0})
+    found = {x.job: market.priority(x) for x in market._jobs.values() if x.job in ("a2", "b2", "e")}
+    # Ann is before the lab (2 of 5 used, shares equal); in the lab Eve, a newcomer there, is before Bob.
+    assert found == {"a2": 10_500, "e": 6666, "b2": 3333 + 250}
+    for wrong in ({"ann": {"weight": 1}}, {"ann": 3}):
+        with pytest.raises(InvalidParameterError, match=r"qos: ann = .*: expected some of priority, usage_factor"):
+            get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, qos=wrong)
 
 
 def test_usage_is_forgotten_by_halves():
@@ -175,7 +203,7 @@ def test_usage_is_forgotten_by_halves():
     assert market.usage["ann"] == pytest.approx(4.0)
     for _ in range(12):
         loop.clear()
-    assert market.usage["ann"] == pytest.approx(2.0)
+    assert market.usage["ann"] == pytest.approx(4.0 * (1 - 0.693 / 3600) ** 3600)  # Slurm's .693 for ln 2
     fast = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, half_life_hours=1e-90)
     loop = MarketLoop(fast)
     play(loop, TruthfulOwners([job("a", 1, 4, 6, owner="ann")]), 5)

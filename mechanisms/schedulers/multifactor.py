@@ -1,0 +1,81 @@
+"""The factors of Slurm's multifactor priority besides fair share, and how usage decays and is billed.
+
+Source: Slurm's page *Multifactor Priority Plugin*, and `priority_multifactor.c` at the tags slurm-22-05-8-1 and
+slurm-26-05-3-1, which agree in all that is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from marketsched.mechanisms.legal import Amount, Positive, legal
+
+HALF = 0.693  # Slurm's, in place of ln 2
+ON_A_NODE = ("cpu", "mem", "node")  # resources of a node, with every kind of gres
+
+
+@legal
+def kept(half_life_s: Positive, seconds: Amount) -> float:
+    """Return what is kept of usage after so many seconds: ``(1 - 0.693 / half_life) ** seconds``, at least 0.
+
+    Examples
+    --------
+    >>> round(kept(3600.0, 3600.0), 4)
+    0.5
+    """
+    return float(max(0.0, 1.0 - HALF / half_life_s) ** seconds)
+
+
+def age_factor(waited_s: float, max_age_s: float) -> float:
+    """Return the share of ``PriorityMaxAge`` (above 0) that a job has waited, at most 1."""
+    return min(1.0, waited_s / max_age_s)
+
+
+def job_size_factor(
+    nodes: int, all_nodes: int, *, favor_small: bool = False, limit_minutes: float | None = None
+) -> float:
+    """Return the job size factor, in [0, 1], of a job that takes whole nodes of one processor each.
+
+    Parameters
+    ----------
+    nodes, all_nodes : int
+        Of the job and of the cluster, >= 1; not checked, as this is computed for every waiting job in every round.
+    favor_small : bool
+        ``PriorityFavorSmall``.
+    limit_minutes : float, optional
+        The time limit, with ``SMALL_RELATIVE_TO_TIME``: the size counts per minute of it. None: without that flag.
+
+    Examples
+    --------
+    >>> job_size_factor(1, 4), job_size_factor(1, 4, favor_small=True), job_size_factor(1, 4, limit_minutes=5.0)
+    (0.25, 0.75, 0.05)
+    """
+    size = nodes / all_nodes / (1.0 if limit_minutes is None else limit_minutes)
+    return min(1.0, max(0.0, 1.0 - size if favor_small else size))
+
+
+def billed(amounts: Mapping[str, float], weights: Mapping[str, float], *, largest_on_a_node: bool = False) -> float:
+    """Return the billable amount of a job (``TRESBillingWeights``).
+
+    Parameters
+    ----------
+    amounts, weights : mapping of str to float
+        By resource: ``cpu``, ``mem``, ``node``, ``gres/gpu``, ``license/matlab``, ... What has no weight is free.
+    largest_on_a_node : bool
+        ``PriorityFlags=MAX_TRES``: of the resources of a node only the dearest counts, and all others are added.
+
+    Examples
+    --------
+    >>> billed({"cpu": 1, "mem": 60}, {"cpu": 1.0, "mem": 0.25})
+    16.0
+    >>> billed({"cpu": 1, "mem": 60}, {"cpu": 1.0, "mem": 0.25}, largest_on_a_node=True)
+    15.0
+    """
+    on_node, other = [0.0], 0.0
+    for name, amount in amounts.items():
+        owed = amount * weights.get(name, 0.0)
+        if largest_on_a_node and (name in ON_A_NODE or name.startswith("gres")):
+            on_node.append(owed)
+        else:
+            other += owed
+    return max(on_node) + other

@@ -1,0 +1,176 @@
+"""Slurm's fair-share factors: the examples of its pages, references written independently, and a real slurmctld."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from draws import many
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.schedulers.multifactor import HALF, age_factor, billed, job_size_factor, kept
+from marketsched.mechanisms.schedulers.share_tree import ShareTree
+from marketsched.slurm.accounts import AccountingCluster, missing_accounting
+from slurm_trials import WITH_SLURM, until
+
+
+def tree_of(shares, usage, newcomers=""):
+    tree = ShareTree(shares, newcomers)
+    for user, used in usage.items():
+        tree.use(user, used)
+    return tree
+
+
+def test_classic_fair_share_figure_3():
+    """The example of *Classic Fairshare Algorithm*; the 30 % of the machine that it leaves open are Zoe's."""
+    shares = {"A/": 40, "D/": 60, "A/B/": 30, "A/C/": 10, "D/E/": 25, "D/F/": 35, "Z/": 0, "Z/zoe": 1}
+    shares |= {"A/B/1": 1, "A/C/2": 1, "A/C/3": 1, "D/E/4": 1, "D/F/5": 1}
+    found = tree_of(shares, {"1": 0.2, "2": 0.25, "4": 0.25, "zoe": 0.3}).classic()
+    printed = {"1": 0.408479, "2": 0.022097, "3": 0.125000, "4": 0.500000, "5": 0.749154}
+    assert {name: found[name] for name in printed} == pytest.approx(printed, abs=6e-7)
+
+
+def test_billing_weights_of_the_multifactor_page():
+    """Its three jobs under ``TRESBillingWeights=CPU=1.0,Mem=0.25G``, added up and with ``MAX_TRES``."""
+    weights, jobs = {"cpu": 1.0, "mem": 0.25}, [(1, 60), (16, 1), (16, 60)]
+    assert [billed({"cpu": c, "mem": m}, weights) for c, m in jobs] == [16, 16.25, 31]
+    largest = [billed({"cpu": c, "mem": m}, weights, largest_on_a_node=True) for c, m in ((1, 60), (15, 1), (16, 64))]
+    assert largest == [15, 15, 16]
+    mixed = {"cpu": 4, "gres/gpu": 2, "license/matlab": 3}
+    assert billed(mixed, {"cpu": 1, "gres/gpu": 5, "license/matlab": 7}, largest_on_a_node=True) == 10 + 21
+
+
+def test_age_size_and_decay():
+    assert [age_factor(t, 100.0) for t in (0, 25, 100, 900)] == [0, 0.25, 1, 1]
+    assert [job_size_factor(n, 8) for n in (1, 8)] == [0.125, 1]
+    assert [job_size_factor(n, 8, favor_small=True) for n in (1, 8)] == [0.875, 0]
+    assert job_size_factor(8, 8, limit_minutes=1) == 1
+    assert kept(100.0, 3.0) == (1 - HALF / 100.0) ** 3 and kept(0.5, 1.0) == 0
+
+
+def test_the_three_rules_of_ties():
+    """*Fair Tree Fairshare Algorithm*, Ties: users; a user and an account; accounts, whose children are merged."""
+    users = tree_of({"a": 1, "b": 1, "c": 1, "d": 1}, {"a": 5.0, "b": 5.0})
+    assert users.fair_tree() == {"a": 0.5, "b": 0.5, "c": 1.0, "d": 1.0}
+    beside = tree_of({"A/": 1, "A/low": 1, "A/high": 1, "user": 1}, {"user": 4.0, "low": 3.0, "high": 1.0})
+    assert beside.fair_tree() == {"user": 1.0, "high": 1.0, "low": pytest.approx(1 / 3)}
+    shares = {"A/": 0, "B/": 0, "A/a1": 1, "A/a2": 1, "B/b1": 1, "B/b2": 1}
+    tied = tree_of(shares, {"a1": 3.0, "b1": 3.0})
+    assert tied.fair_tree(merged=True) == {"a2": 1.0, "b2": 1.0, "a1": 0.5, "b1": 0.5}
+    assert tied.fair_tree() == {"a2": 1.0, "a1": 0.75, "b2": 0.75, "b1": 0.25}  # as slurmctld does, see below
+    parents = tree_of({"A/": 1, "A/a": "parent", "A/b": 9}, {"a": 5.0, "b": 1.0})
+    assert parents.fair_tree() == {"a": 1.0, "b": 0.5}
+    assert parents.classic() == {"a": 0.5, "b": 2 ** -(1 / 6 + (1 - 1 / 6))}
+
+
+@st.composite
+def trees(draw):
+    """Draw a tree of two levels of accounts with users, and usages."""
+    shares, users = {}, []
+    for a in range(draw(st.integers(1, 3))):
+        shares[f"A{a}/"] = draw(st.integers(1, 5))
+        for b in range(draw(st.integers(0, 2))):
+            shares[f"A{a}/B{b}/"] = draw(st.integers(1, 5))
+            users += [f"A{a}/B{b}/u{a}{b}{i}" for i in range(draw(st.integers(1, 3)))]
+        users += [f"A{a}/v{a}{i}" for i in range(draw(st.integers(1, 2)))]
+    shares |= {place: draw(st.integers(1, 5)) for place in users}
+    usage = {place.rpartition("/")[2]: draw(st.floats(1.0, 100.0)) for place in users}
+    return shares, usage
+
+
+def by_paths(shares, usage):
+    """Return places by the levels along their paths, and all levels of each group of siblings: without recursion."""
+    used = {
+        p: sum(usage[q.rpartition("/")[2]] for q in shares if not q.endswith("/") and q.startswith(p)) for p in shares
+    }
+    groups = {}
+    for place in shares:
+        groups.setdefault(place.rstrip("/").rpartition("/")[0], []).append(place)
+    level = {}
+    for group in groups.values():
+        all_shares, all_used = sum(shares[p] for p in group), sum(used[p] for p in group)
+        level |= {p: shares[p] / all_shares / (used[p] / all_used) for p in group}
+    paths = {}
+    for place in (p for p in shares if not p.endswith("/")):
+        parts = place.split("/")
+        above = ["/".join(parts[:i]) + "/" for i in range(1, len(parts))]
+        paths[parts[-1]] = [-level[p] for p in (*above, place)]
+    return paths, [sorted(level[p] for p in group) for group in groups.values()]
+
+
+@given(trees())
+@settings(max_examples=many(200), deadline=None)
+def test_ranks_are_those_of_the_paths(drawn):
+    shares, usage = drawn
+    paths, levels = by_paths(shares, usage)
+    assume(all(b - a > 1e-9 * b for group in levels for a, b in pairwise(group)))
+    order = sorted(paths, key=paths.__getitem__)
+    expected = {name: (len(order) - i) / len(order) for i, name in enumerate(order)}
+    for merged in (False, True):
+        assert tree_of(shares, usage).fair_tree(merged=merged) == expected
+
+
+def test_bad_trees():
+    cases = {
+        "accounts that stand in shares themselves": ({"lab/ann": 1}, ""),
+        "one place for the user 'ann'": ({"a/": 1, "ann": 1, "a/ann": 1}, ""),
+        "a number for an account": ({"a/": "parent"}, ""),
+        "'parent' or a finite number >= 0": ({"ann": -1}, ""),
+        "a place in the tree": ({"/": 1}, ""),
+        "one of '', 'a/'": ({"a/": 1}, "b/"),
+    }
+    for message, (shares, newcomers) in cases.items():
+        with pytest.raises(InvalidParameterError, match=re.escape(message)):
+            ShareTree(shares, newcomers)
+
+
+TREE = {"a/": 0, "a/a1/": 1, "a/a2/": 1, "b/": 0, "b/b1/": 1, "b/b2/": 1, "c/": 3, "c/c1/": 2, "c/c2/": 1, "d/": 2}
+SLEEP = "#!/bin/sh\nexec sleep {}\n"
+
+
+@pytest.mark.slow
+@WITH_SLURM
+@pytest.mark.skipif(bool(missing_accounting()), reason="needs Debian's slurmdbd and mariadb-server")
+@pytest.mark.parametrize("rule", ["fair-tree", "classic"])
+def test_factors_of_a_real_slurm(rule, tmp_path_factory):
+    """A tree of accounts with usage: sshare's levels and factors, sprio's age, size and fair share, and the decay."""
+    lines = {"PriorityDecayHalfLife": "0-1", "DebugFlags": "Priority", "SlurmctldDebug": "verbose"}
+    if rule == "classic":
+        lines["PriorityFlags"] = "NO_FAIR_TREE"
+    folder = tmp_path_factory.mktemp("s")
+    with AccountingCluster(folder, 4, accounts=TREE, rate=60.0, settings=lines) as cluster:
+        slurm = cluster.slurm
+        used = {"a1": 60, "b1": 60, "c1": 400, "d": 130}
+        for account, seconds in used.items():
+            slurm.submit(SLEEP.format(seconds), f"--account={account}", "--time=20", "--output=/dev/null")
+        until(lambda: all(job.over for job in slurm.jobs()), 30.0)
+        for i in range(1, 5):
+            slurm.update(NodeName=f"n{i}", State="drain", Reason="a queue")
+        number = slurm.submit(SLEEP.format(9), "--account=d", "--nodes=2", "--time=20", "--output=/dev/null")
+        for _ in range(3):  # calculations: the classic rule takes the usage of the one before
+            before = cluster.shares()
+            until(lambda seen=before: cluster.shares() != seen, 20.0)
+        shown = cluster.shares()
+        weighted = slurm.run("sprio", "-h", "-j", str(number), "-o", "%F %J").split()
+        log = (folder / "log" / "slurmctld.log").read_text()
+
+    # Of accounts of the same level the daemon takes those first that were added last.
+    shares = {"root": 1} | {place: TREE[place] for place in reversed(TREE)}
+    leaves = [p for p in TREE if not any(q != p and q.startswith(p) for q in TREE)]
+    shares |= {f"{place}of {place.split('/')[-2]}": 1 for place in leaves}
+    rows = {row["account"]: row for row in shown if row["user"]}
+    usage = {f"of {name}": float(row["usage"]) for name, row in rows.items() if name != "root"}
+    tree = tree_of(shares, usage)
+    found = tree.fair_tree() if rule == "fair-tree" else tree.classic()
+    for name, row in rows.items():
+        user = "root" if name == "root" else f"of {name}"
+        allowed = 1e-6 if rule == "fair-tree" else 0.01  # sshare prints whole seconds of usage
+        assert found[user] == pytest.approx(float(row["factor"]), abs=allowed), name
+    assert float(weighted[0]) == pytest.approx(10_000 * float(rows["d"]["factor"]), abs=1.0)
+    assert float(weighted[1]) == pytest.approx(1000 * job_size_factor(2, 4), abs=1.0)
+    decays = re.findall(r"Decay factor over (\d+) seconds goes from ([0-9.]+) -> ([0-9.]+)", log)
+    assert len(decays) > 3
+    for seconds, factor, after in decays:
+        assert float(factor) == pytest.approx(1 - HALF / 3600, abs=1e-14)
+        assert float(after) == pytest.approx(kept(3600.0, float(seconds)), abs=1e-12)
