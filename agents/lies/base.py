@@ -42,7 +42,7 @@ from marketsched.mechanisms.values import ValueCurve
 
 Bounds = tuple[float, float]
 
-KINDS: dict[str, type[Misreport]] = {}  # by kind, and by earlier names
+KINDS: dict[str, type[Misreport]] = {}  # by kind
 
 LEAST = 1e-12  # probability; less is none
 
@@ -53,7 +53,6 @@ class Number(NamedTuple):
     name: str
     legal: str | tuple[int, int]  # an interval of finite numbers, or the ends of a range of whole ones
     neutral: float | None
-    earlier: tuple[str, ...] = ()  # names in earlier files
 
     @property
     def whole(self) -> bool:
@@ -68,13 +67,13 @@ class Number(NamedTuple):
 
 
 def number(name: str, legal: str, neutral: float | None, **more: Any) -> Any:
-    """Return the dataclass field of a finite number; ``default`` and ``earlier`` as keywords."""
-    return _field(Number(name, legal, neutral, more.pop("earlier", ())), more)
+    """Return the dataclass field of a finite number; ``default`` as keyword."""
+    return _field(Number(name, legal, neutral), more)
 
 
 def whole(name: str, lowest: int, neutral: int | None = 0, **more: Any) -> Any:
-    """Return the dataclass field of a whole number; ``default`` and ``earlier`` as keywords."""
-    return _field(Number(name, (lowest, LAST_ROUND), neutral, more.pop("earlier", ())), more)
+    """Return the dataclass field of a whole number; ``default`` as keyword."""
+    return _field(Number(name, (lowest, LAST_ROUND), neutral), more)
 
 
 def _field(own: Number, more: Mapping[str, Any]) -> Any:
@@ -87,7 +86,7 @@ class Misreport:
 
     Subclasses are frozen dataclasses of fields made by `number` and `whole`, and set
 
-    * ``kind``, their name as data, and ``aliases``, earlier names;
+    * ``kind``, their name as data;
     * ``inside_model``, whether only the statement is misreported;
     * ``label`` and ``telling``, for lies that have a report for every truth: what the first number counts,
       in words, and an amount that shows something. These are offered in scenarios and on the dashboard.
@@ -98,7 +97,6 @@ class Misreport:
     """
 
     kind: ClassVar[str] = ""
-    aliases: ClassVar[tuple[str, ...]] = ()
     inside_model: ClassVar[bool] = True
     label: ClassVar[str] = ""
     telling: ClassVar[float] = 0
@@ -106,7 +104,7 @@ class Misreport:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if cls.kind:
-            KINDS.update(dict.fromkeys((cls.kind, *cls.aliases), cls))
+            KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:
         for name, own in self.numbers().items():
@@ -170,7 +168,7 @@ class Misreport:
         """Return the lie with these fields, as `data` has written them."""
         names = {f.name: f.name for f in fields(cls)}
         for name, own in cls.numbers().items():
-            names |= dict.fromkeys((own.name, *own.earlier), name)
+            names[own.name] = name
         found = {names.get(key, key): tuple(v) if isinstance(v, list) else v for key, v in given.items()}
         known = {f.name for f in fields(cls)}
         if set(found) != known or len(found) < len(given):
@@ -213,7 +211,7 @@ def figure(x: float, truth: float, digits: int = 4) -> str:
 
 
 def misreport_from(data: Mapping[str, Any]) -> Misreport:
-    """Return the lie that `Misreport.data` has written, here or under an earlier name.
+    """Return the lie that `Misreport.data` has written.
 
     Raises
     ------
@@ -244,7 +242,6 @@ class Truthful(Misreport):
     """
 
     kind = "truthful"
-    aliases = ("truth",)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         return truth

@@ -51,10 +51,9 @@ class InflateConcurrency(Misreport):
     4
     """
 
-    k: int = whole("nodes", -LAST_ROUND, earlier=("more",))
+    k: int = whole("nodes", -LAST_ROUND)
 
     kind = "inflate-concurrency"
-    aliases = ("declare-nodes",)
     label = "nodes more"
     telling = 1
 

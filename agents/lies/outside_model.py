@@ -43,7 +43,7 @@ class DelaySubmission(Misreport):
     (4, [4, 6], [0.5, 0.5])
     """
 
-    k: int = whole("delay", 0, earlier=("rounds",))
+    k: int = whole("delay", 0)
 
     kind = "delay-submission"
     inside_model = False

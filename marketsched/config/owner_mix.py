@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _LieChoice(Strict):
-    """One lie; a subclass is made for each, under its kind or an earlier name."""
+    """One lie; a subclass is made for each, under its kind."""
 
     kind: str
 
@@ -64,7 +64,6 @@ def _checked(own: Number, x: object) -> float:
 
 
 LIES = {lie.kind: lie for lie in KINDS.values() if lie.label}  # what a scenario can choose from
-# Under earlier names, too.
 CHOICES = {kind: _choice(kind) for kind, lie in KINDS.items() if lie.label or kind == Truthful.kind}
 _AT_BIRTH = tuple(CHOICES[kind] for kind, lie in KINDS.items() if lie.label and lie.inside_model)
 

@@ -121,19 +121,8 @@ def test_the_optimiser_may_go_to_both_ends_of_the_bounds(truth):
 def test_all_kinds_are_met_and_known_by_name():
     met = {m.kind for truth in (TRUTH, HIDDEN, CERTAIN) for m in members(truth)}
     assert met | {"truthful", "statement"} == {lie.kind for lie in KINDS.values()}
-    assert set(KINDS) - {lie.kind for lie in KINDS.values()} == {"truth", "declare-nodes"}  # earlier names
     outside = {"delay-submission", "split-nodes", "split-rounds", "ghosts", "overrun"}
     assert {m.kind for truth in (TRUTH, HIDDEN) for m in members(truth) if not m.inside_model} == outside
-
-
-def test_files_with_earlier_names_are_read():
-    for data, lie in (
-        ({"kind": "truth"}, Truthful()),
-        ({"kind": "declare-nodes", "more": 2}, InflateConcurrency(2)),
-        ({"kind": "delay-submission", "rounds": 3}, DelaySubmission(3)),
-    ):
-        assert misreport_from(data) == lie == misreport_from(lie.data())
-    assert InflateConcurrency(2).data() == {"kind": "inflate-concurrency", "nodes": 2}  # as in a scenario
 
 
 # --- inside the model -------------------------------------------------------------------------------
