@@ -121,7 +121,6 @@ class _Server(uvicorn.Server):
                 signal.signal(each, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End."""
         self._at_end()
         await super().shutdown(sockets)
 

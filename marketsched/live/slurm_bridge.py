@@ -114,7 +114,6 @@ class BridgeRules:
     node_patience: Amount = 30.0
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_fields(self)
 
 

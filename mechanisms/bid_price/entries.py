@@ -48,7 +48,6 @@ class ArrivalMenu:
         return found
 
     def __eq__(self, other: object) -> bool:
-        """Compare bit for bit."""
         if not isinstance(other, ArrivalMenu):
             return NotImplemented
         return (

@@ -35,7 +35,6 @@ class TwoOffersMenu:
         return announced_values(self.odds, waits, self.rates, report, self.now)
 
     def __eq__(self, other: object) -> bool:
-        """Compare bit for bit."""
         if not isinstance(other, TwoOffersMenu):
             return NotImplemented
         mine, its = ((x.now, x.rates) for x in (self, other))

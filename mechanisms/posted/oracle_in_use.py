@@ -75,21 +75,17 @@ class OracleInUse:
         return self._kept.oracle.limits
 
     def check(self, law: Law) -> None:
-        """As `FailureOracle.check`."""
         self._kept.oracle.check(law)
 
     # -- estimates ---------------------------------------------------------------------------------
 
     def table(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
-        """As `FailureOracle.table`."""
         return self._prepared().table(concurrency, n_starts, n_durations)
 
     def failure_table(self, concurrency: int) -> NDArray[np.float64]:
-        """As `FailureOracle.failure_table`."""
         return self._prepared().failure_table(concurrency)
 
     def at_rest(self) -> FailureOracle:
-        """As `FailureOracle.at_rest`."""
         return (self.own() if self._untold else self._kept.oracle).at_rest()
 
     def _prepared(self) -> FailureOracle:
@@ -112,29 +108,23 @@ class OracleInUse:
         return oracle
 
     def statistics(self) -> dict[str, Any]:
-        """As `FailureOracle.statistics`."""
         return (self.own() if self._untold else self._kept.oracle).statistics()
 
     # -- events ------------------------------------------------------------------------------------
 
     def submitted(self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64]) -> None:
-        """As `FailureOracle.submitted`."""
         self._tell("submitted", job, order, width, law, starts)
 
     def arrived(self, arrivals: Iterable[tuple[JobId, int, int]]) -> None:
-        """As `FailureOracle.arrived`."""
         self._tell("arrived", list(arrivals))
 
     def removed(self, job: JobId) -> None:
-        """As `FailureOracle.removed`."""
         self._tell("removed", job)
 
     def advanced(self, now: int) -> None:
-        """As `FailureOracle.advanced`."""
         self._tell("advanced", now)
 
     def probe(self, concurrency: int, law: Law, starts: NDArray[np.int64], table: NDArray[np.float64]) -> None:
-        """As `FailureOracle.probe`."""
         self._tell("probe", concurrency, law, starts, table)
 
     def _tell(self, event: str, *arguments: Any) -> None:

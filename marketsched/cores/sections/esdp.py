@@ -51,7 +51,6 @@ class _PublishedChannels(Strict):
     unit: Positive = 1.0
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
-        """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         drawn = published_channels(
             rng,
             n_ports=self.ports,
@@ -104,15 +103,6 @@ class _PaiMiniBatches(_RecordedChannels):
     request_unit: Positive = 25.0
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
-        """Return the instance, the same for every ``rng``.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If a request exceeds the capacity.
-        """
         return self._built(worlds.records.minibatch_samples(data), self.request_unit)
 
 
@@ -136,15 +126,6 @@ class _GoogleTasks(_RecordedChannels):
     request_unit: Positive = 0.05
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
-        """Return an instance.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If there are fewer such jobs, no channel is left, or a request exceeds the capacity.
-        """
         found = worlds.records.task_samples(
             rng,
             data,
@@ -176,7 +157,6 @@ class _GangPlacements(Strict):
     requests: CountRange = (1, 2)
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
-        """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         check_memory(f"{self.ports} ports", 200.0 * self.ports, "fewer ports")
         numbers = np.maximum(1, rng.integers(*self.tasks, self.ports, endpoint=True))
         places_wanted = float(numbers.sum()) * self.servers

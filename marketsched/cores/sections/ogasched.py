@@ -75,7 +75,6 @@ class _Published(_DrawnFamily):
     ports_per_instance: Degree | None = None
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
-        """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         return published_instance(rng, ports_per_instance=self.ports_per_instance, **self._common())
 
 
@@ -92,7 +91,6 @@ class _PaiMix(_DrawnFamily):
     memory_unit_gib: Positive = MEMORY_UNIT_GIB
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
-        """Return an instance; ``data`` is not used. Raises ``InvalidParameterError`` if parts do not fit."""
         common = self._common()
         machines = worlds.pods.pai_mix() / (1.0, self.memory_unit_gib, 1.0)
         return pai_like_instance(rng, machines, ports_per_instance=self.ports_per_instance, share=self.share, **common)
@@ -109,7 +107,6 @@ class _SmallInteger(Strict):
     gain: Gain = "mixed"
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
-        """Return an instance; ``data`` is not used."""
         sizes = {"n_ports": self.ports, "n_instances": self.instances, "n_types": self.types}
         return small_integer_instance(rng, **sizes, density=self.density, gain=self.gain)
 

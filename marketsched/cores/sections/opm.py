@@ -85,7 +85,6 @@ class _GammaMachines(_Machines):
     down: GammaLaw = (0.19, 39.92)
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
-        """Return the machines; ``data`` is not used."""
         _check_machines(self.machines)
         process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
         return _BuiltMachines(process, np.full(self.machines, process.share))
@@ -103,7 +102,6 @@ class _UnequalMachines(_Machines):
     share: ShareRange = (0.0, 1.0)
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
-        """Return the machines; ``data`` is not used."""
         _check_machines(self.machines)
         share = rng.uniform(*self.share, self.machines)
         return _BuiltMachines(IndependentAvailability(share, rng), share)
@@ -118,15 +116,6 @@ class _LanlMachines(_Machines):
     slot_hours: Positive = 6.0
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
-        """Return the machines.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If there is no such system, it has fewer nodes, or its record is shorter.
-        """
         shape = {"system": self.system, "n_machines": self.machines, "slots": slots}
         return _recorded(worlds.records.lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
 
@@ -139,15 +128,6 @@ class _SpotMachines(_Machines):
     slot_seconds: Positive = 10.0
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
-        """Return the machines; nothing is drawn.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If the record is shorter than the slots.
-        """
         return _recorded(
             worlds.records.spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds)
         )
@@ -161,15 +141,6 @@ class _SeriesMachines(_Machines):
     slot_seconds: Positive = 300.0
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
-        """Return the machines; nothing is drawn.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If a file is not there or malformed.
-        InvalidParameterError
-            If no zone ever had a machine, or a record is shorter than the slots.
-        """
         return _recorded(
             worlds.records.series_availability(self.files, data, slots=slots, slot_seconds=self.slot_seconds)
         )
@@ -219,7 +190,6 @@ class _DrawnJobs(_Jobs):
     spread: Annotated[float, Finite("[0, 20]")] = 1.45  # of a logarithm: e^20 is more than any horizon
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> MachineJobs:
-        """Return the jobs; ``data`` is not used. Raises ``InvalidParameterError`` if none comes."""
         expected = self.per_slot * slots
         check_memory(
             f"{expected:.3g} jobs in {slots} slots",
@@ -242,15 +212,6 @@ class _GoogleJobs(_Jobs):
     keep: PositiveShare = 1.0
 
     def build(self, slots: int, rng: np.random.Generator, data: Data) -> MachineJobs:
-        """Return the jobs.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If the window is longer than the trace, or no job comes in it.
-        """
         found = worlds.records.google_window(rng, data, seconds=slots * self.slot_seconds)
         kept = rng.random(found.submitted.size) < self.keep
         arrivals = np.minimum(np.floor(found.submitted[kept] / self.slot_seconds), slots - 1)

@@ -96,15 +96,6 @@ class _OpenbHours(Strict):
     at_most: Count = 1
 
     def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
-        """Return the process; nothing is drawn.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If it has fewer slots or fewer types of pods.
-        """
         counts = worlds.pods.recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
         if slots > len(counts):
             raise InvalidParameterError(
@@ -126,15 +117,6 @@ class _OpenbRates(Strict):
     slot_seconds: Positive = 3600.0
 
     def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
-        """Return the process.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If the trace is not there or damaged.
-        InvalidParameterError
-            If it has fewer types of pods.
-        """
         counts = worlds.pods.recorded_counts(data, n_ports, days=self.days, slot_seconds=self.slot_seconds)
         return BernoulliArrivals((counts > 0).mean(axis=0), rng)
 

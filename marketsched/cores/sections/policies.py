@@ -110,26 +110,11 @@ class OpmPolicy:
         rng: np.random.Generator,
     ) -> Opm | GeneralOpm:
         """Return the scheduler in its first slot; with ``capacities``, of machines that hold several tasks."""
-        rules: dict[str, Any] = {
-            "horizon": horizon,
-            "confidence": self.confidence,
-            "primal_step": _own(self.primal_step),
-            "dual_step": _own(self.dual_step),
-            "strict_budget": self.strict_budget,
-            "estimate": self.estimate,
-            "rng": rng,
-            "slack": self.slack,
-            "gamma": _own(self.gamma),
-            "floor": self.floor,
-            "known_rates": rates if self.known_rates else None,
-        }
+        rules: dict[str, Any] = {key: None if value == "theory" else value for key, value in vars(self).items()}
+        rules |= {"known_rates": rates if self.known_rates else None, "rng": rng}
         if capacities is not None:
-            return GeneralOpm(prices, capacities, **rules)
-        return Opm(prices, **rules, threads=self.threads)
-
-
-def _own(x: str | float) -> float | None:
-    return None if isinstance(x, str) else x
+            return GeneralOpm(prices, capacities, horizon, **rules | {"threads": 1})
+        return Opm(prices, horizon, **rules)
 
 
 @dataclass(frozen=True, slots=True)

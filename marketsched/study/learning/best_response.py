@@ -35,7 +35,6 @@ class _AsStrategy:
     misreport: Misreport
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return what is reported."""
         try:
             self.misreport.check(truth, public)
             claim = self.misreport.report(truth, public)

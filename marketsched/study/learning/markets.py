@@ -110,7 +110,6 @@ class _ContestedDay:
     owners: tuple[str, ...]
 
     def __call__(self, rng: np.random.Generator) -> list[Job]:
-        """Return the jobs, those born together in the order in which they submit."""
         order = rng.permutation(len(self.owners))
         births = rng.integers(1, BIRTHS + 1, size=order.size)
         values = rng.uniform(LOWEST, HIGHEST, size=order.size)
@@ -185,7 +184,6 @@ class _ScenarioDay:
     data: str | PathLike[str] | None = None
 
     def __call__(self, rng: np.random.Generator) -> Sequence[Job]:
-        """Return the jobs of a day."""
         return self.workload(rng).jobs
 
     def workload(self, rng: np.random.Generator) -> Workload:
@@ -202,5 +200,4 @@ class _ScenarioFactory:
     workload: Workload
 
     def __call__(self, rng: np.random.Generator) -> Mechanism:
-        """Return a fresh mechanism."""
         return self.scenario.mechanism.build(self.workload, rng)

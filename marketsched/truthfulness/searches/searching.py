@@ -144,8 +144,6 @@ def search(
 
 
 class _Hunt:
-    """One search."""
-
     def __init__(
         self,
         situation: Situation,
@@ -351,12 +349,10 @@ class _Hunt:
         return smaller and self.evaluator.estimate(part) >= self.evaluator.estimate(candidate) - 1e-12
 
     def tell(self, phase: str) -> None:
-        """Report progress."""
         if self._progress is not None:
             self._progress(phase, self.budget.plays, min(1.0, self.budget.used))
 
     def close(self, deviations: Iterable[Deviation]) -> Deviations:
-        """Return what was found."""
         found, s, evaluator = self.found, self.situation, self.evaluator
         found[:] = deviations
         for c in self.candidates.values():

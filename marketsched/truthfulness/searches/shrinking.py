@@ -87,8 +87,6 @@ def shrink(
 
 
 class _Shrinker:
-    """One shrinking."""
-
     def __init__(self, situation: Situation, deviation: Deviation, evaluator: Evaluator) -> None:
         self.situation, self.original, self.evaluator = situation, deviation, evaluator
         self._paying: list[Candidate] = []  # smaller and smaller

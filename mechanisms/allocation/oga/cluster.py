@@ -108,7 +108,6 @@ class BipartiteCluster:
             read_only(array)
 
     def __repr__(self) -> str:
-        """Return the sizes."""
         sizes = f"{self.n_ports} ports, {self.n_instances} instances, {self.n_types} types"
         return f"BipartiteCluster({sizes}, {self.layout.n_channels} channels)"
 

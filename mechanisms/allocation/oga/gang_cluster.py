@@ -101,7 +101,6 @@ class GangCluster:
         read_only(self.task_ports)
 
     def __repr__(self) -> str:
-        """Return the sizes."""
         return f"GangCluster({self.n_tasks} tasks of {self.n_ports} ports, {self.relaxed.n_instances} instances)"
 
     @property

@@ -14,12 +14,13 @@ set loses nothing against whole tasks.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.dependent_rounding import TOLERANCE, round_kernel
-from marketsched.mechanisms.allocation.opm.jobs import FLOOR, JobOffer
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
     COST_BEFORE,
@@ -103,23 +104,11 @@ class GeneralOpm(PrimalDual):
         prices: ArrayLike,
         capacities: ArrayLike,
         horizon: int,
-        confidence: float = 0.05,
-        primal_step: float | None = None,
-        dual_step: float | None = None,
-        strict_budget: bool = True,
-        estimate: bool = True,
-        rng: np.random.Generator | int | None = None,
         *,
-        slack: float = 0.0,
-        gamma: float | None = None,
-        floor: float = FLOOR,
-        known_rates: ArrayLike | None = None,
         tolerance: OpenShare = 1e-9,
+        **parameters: Any,
     ) -> None:
-        super().__init__(
-            prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
-            slack=slack, gamma=gamma, floor=floor, known_rates=known_rates,
-        )  # fmt: skip
+        super().__init__(prices, horizon, **parameters)
         m = self.n_machines
         self.capacities = float_array("capacities", capacities, (m,), lowest=0.0).copy()
         read_only(self.capacities)

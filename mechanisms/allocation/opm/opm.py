@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from threading import Thread
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.opm.jobs import FLOOR, JobOffer, PowerUtility
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
     COST_BEFORE,
@@ -43,7 +43,6 @@ from marketsched.mechanisms.allocation.opm.kernels import (
 from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual, theory_slack
 from marketsched.mechanisms.allocation.opm.projections import from_blocks, lanes_of
 from marketsched.mechanisms.errors import TooLargeError
-from marketsched.mechanisms.legal import Whole, legal
 
 WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it
 LARGEST_DENSE = 2**28  # entries of `Opm.fractional`
@@ -95,30 +94,7 @@ class Opm(PrimalDual):
     >>> opm.update([0.9, 0.2, 0.7])
     """
 
-    @legal
-    def __init__(
-        self,
-        prices: ArrayLike,
-        horizon: int,
-        confidence: float = 0.05,
-        primal_step: float | None = None,
-        dual_step: float | None = None,
-        strict_budget: bool = True,
-        estimate: bool = True,
-        rng: np.random.Generator | int | None = None,
-        *,
-        slack: float = 0.0,
-        gamma: float | None = None,
-        floor: float = FLOOR,
-        known_rates: ArrayLike | None = None,
-        threads: Annotated[int, Whole(1, 2)] = 1,
-    ) -> None:
-        super().__init__(
-            prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
-            slack=slack, gamma=gamma, floor=floor, known_rates=known_rates,
-        )  # fmt: skip
-        self.threads = threads
-        self._make_blocks()
+    _most_threads = 2
 
     @property
     def fractional(self) -> NDArray[np.float64]:
@@ -167,7 +143,7 @@ class Opm(PrimalDual):
         """
         return self._field(job, COST) * self.price_scale
 
-    def _make_blocks(self) -> None:
+    def _prepare(self) -> None:
         lanes = lanes_of(self.n_machines)
         shape = (-(-self.n_machines // lanes), lanes)
         self._highest = -1
@@ -247,7 +223,7 @@ class Opm(PrimalDual):
 class Ops(Opm):
     """The single-job special case (OPS): one job, there from slot 1 to the horizon.
 
-    Takes what `Opm` takes, and:
+    Takes what `Opm` takes, by name, and:
 
     Parameters
     ----------
@@ -276,24 +252,11 @@ class Ops(Opm):
         horizon: int,
         budget: float,
         utility: PowerUtility,
-        confidence: float = 0.05,
-        primal_step: float | None = None,
-        dual_step: float | None = None,
-        strict_budget: bool = True,
-        estimate: bool = True,
-        rng: np.random.Generator | int | None = None,
         *,
         slack: float | None = None,
-        gamma: float | None = None,
-        floor: float = FLOOR,
-        known_rates: ArrayLike | None = None,
-        threads: int = 1,
+        **parameters: Any,
     ) -> None:
-        super().__init__(
-            prices, horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng,
-            slack=0.0 if slack is None else slack, gamma=gamma, floor=floor, known_rates=known_rates,
-            threads=threads,
-        )  # fmt: skip
+        super().__init__(prices, horizon, slack=0.0 if slack is None else slack, **parameters)
         self.add_job(0, horizon, budget, utility)
         if slack is None:
             self.slack = theory_slack(budget / self.price_scale, self.n_machines, horizon)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.allocation.opm.jobs import FLOOR
 from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Amount, Count, Finite, OpenShare, Positive, legal
+from marketsched.mechanisms.legal import Amount, Count, Finite, OpenShare, Positive, Whole, legal
 from marketsched.mechanisms.randomness import generator_of
 
 
@@ -52,23 +53,25 @@ class PrimalDual(MachineScheduler):
     """A scheduler with estimated rates, primal and dual steps; parameters and what is raised as in `Opm`."""
 
     _name = "opm"
+    _most_threads: ClassVar[int] = 1
 
     @legal
     def __init__(
         self,
         prices: ArrayLike,
         horizon: int,
-        confidence: float,
-        primal_step: float | None,
-        dual_step: float | None,
-        strict_budget: bool,
-        estimate: bool,
-        rng: np.random.Generator | int | None,
+        confidence: float = 0.05,
+        primal_step: float | None = None,
+        dual_step: float | None = None,
+        strict_budget: bool = True,
+        estimate: bool = True,
+        rng: np.random.Generator | int | None = None,
         *,
-        slack: Annotated[float, Finite("[0, 1)")],
-        gamma: Amount | None,
-        floor: Positive,
-        known_rates: ArrayLike | None,
+        slack: Annotated[float, Finite("[0, 1)")] = 0.0,
+        gamma: Amount | None = None,
+        floor: Positive = FLOOR,
+        known_rates: ArrayLike | None = None,
+        threads: Count = 1,
     ) -> None:
         super().__init__(prices, horizon)
         m = self.n_machines
@@ -88,6 +91,11 @@ class PrimalDual(MachineScheduler):
             self.name = f"{self._name}-known-rates"
         self._rng = generator_of(rng)
         self._plays, self._works = np.zeros(m), np.zeros(m)
+        self.threads = Whole(1, self._most_threads).check("threads", threads)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what a slot works in, once the parameters are known."""
 
     @property
     def rates(self) -> NDArray[np.float64]:
