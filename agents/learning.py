@@ -34,7 +34,7 @@ TRUTH = "truth"
 
 
 @dataclass(frozen=True, init=False)
-class Menu:
+class ReportMenu:
     """A few ways to report, by name; telling the truth, called "truth", is one of them.
 
     Parameters
@@ -50,7 +50,7 @@ class Menu:
     Examples
     --------
     >>> from marketsched.agents.lies import ScaleValue, Truthful
-    >>> menu = Menu({"truth": Truthful(), "half": ScaleValue(0.5)})
+    >>> menu = ReportMenu({"truth": Truthful(), "half": ScaleValue(0.5)})
     >>> len(menu), menu.names
     (2, ('truth', 'half'))
     """
@@ -87,6 +87,9 @@ class Menu:
         return action / max(1, len(self) - 1)
 
 
+Menu = ReportMenu  # its name at the door of the agents
+
+
 @dataclass(frozen=True)
 class Bids:
     """Continuous bids: an action is the factor of the true value that is declared, in [0, ``highest``].
@@ -114,7 +117,7 @@ class Bids:
         return action / self.highest
 
 
-def value_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
+def value_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> ReportMenu:
     """Return a menu of reports that scale every value; the truth stands at its place between them.
 
     Examples
@@ -123,10 +126,10 @@ def value_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
     ('value x 0.5', 'truth', 'value x 2')
     """
     ordered = sorted({float(f) for f in factors} | {1.0})
-    return Menu({TRUTH if f == 1 else f"value x {f:g}": Truthful() if f == 1 else ScaleValue(f) for f in ordered})
+    return ReportMenu({TRUTH if f == 1 else f"value x {f:g}": Truthful() if f == 1 else ScaleValue(f) for f in ordered})
 
 
-def misreport_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
+def misreport_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> ReportMenu:
     """Return `value_menu` and lies about deadline, duration and nodes.
 
     Examples
@@ -142,7 +145,7 @@ def misreport_menu(factors: Iterable[float] = (0.2, 0.4, 0.6, 0.8)) -> Menu:
         "duration x 2": ScaleDuration(2.0),
         "nodes + 1": InflateConcurrency(1),
     }
-    return Menu(dict(zip(values.names, values.strategies, strict=True)) | others)
+    return ReportMenu(dict(zip(values.names, values.strategies, strict=True)) | others)
 
 
 class Learning:
@@ -150,7 +153,7 @@ class Learning:
 
     Parameters
     ----------
-    menu : Menu or mapping of str to Strategy
+    menu : ReportMenu or mapping of str to Strategy
         What it may report.
     learner : str, or function
         A name of `make_learner`; or a function ``f(n_actions, low=..., high=..., horizon=...)`` that
@@ -191,7 +194,7 @@ class Learning:
 
     def __init__(
         self,
-        menu: Menu | Mapping[str, Strategy],
+        menu: ReportMenu | Mapping[str, Strategy],
         learner: str | Callable[..., Learner] = "exp3",
         *,
         rng: Rng,
@@ -199,7 +202,7 @@ class Learning:
         high: float | None = None,
         horizon: int | None = None,
     ) -> None:
-        self.menu = menu if isinstance(menu, Menu) else Menu(menu)
+        self.menu = menu if isinstance(menu, ReportMenu) else ReportMenu(menu)
         self._kind, self._rng = learner, generator_of(rng)
         self._low, self._high, self._horizon = low, high, horizon
         self._learner: Learner | None = None

@@ -27,7 +27,7 @@ except ModuleNotFoundError as error:
         f"marketsched.env needs {error.name}: pip install 'marketsched[rl]'", name=error.name
     ) from None
 
-from marketsched.agents.learning import Bids, Menu, value_menu
+from marketsched.agents.learning import Bids, ReportMenu, value_menu
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup, SetupSource
 from marketsched.config.scenario import Scenario
@@ -65,13 +65,13 @@ class _Markets:
         return frozenset(job.owner for seed in range(4) for job in self.setup(seed).jobs)
 
 
-def _spaces(menu: Menu | Bids) -> tuple[Box, Box | Discrete]:
+def _spaces(menu: ReportMenu | Bids) -> tuple[Box, Box | Discrete]:
     seen = Box(-1.0, 1.0, (len(OBSERVED),), np.float32)
     return seen, Box(0.0, menu.highest, (1,), np.float32) if isinstance(menu, Bids) else Discrete(len(menu))
 
 
-def _menu_of(menu: Menu | Bids | Mapping[str, Any] | None) -> Menu | Bids:
-    return value_menu() if menu is None else menu if isinstance(menu, (Menu, Bids)) else Menu(menu)
+def _menu_of(menu: ReportMenu | Bids | Mapping[str, Any] | None) -> ReportMenu | Bids:
+    return value_menu() if menu is None else menu if isinstance(menu, (ReportMenu, Bids)) else ReportMenu(menu)
 
 
 class MarketEnv(ParallelEnv):
@@ -88,7 +88,7 @@ class MarketEnv(ParallelEnv):
         The market; a `RepeatedMarket` has ``setup``, too.
     owners : sequence of str, optional
         Who decides; all others report as the scenario says. None: all owners of the markets of the first four seeds.
-    menu : Menu, Bids or mapping of str to Strategy, optional
+    menu : ReportMenu, Bids or mapping of str to Strategy, optional
         The actions; by default `value_menu`. With `Bids` an action is an array of one number, the factor of the true
         value that is declared (1: the truth).
     data : path, optional
@@ -120,7 +120,7 @@ class MarketEnv(ParallelEnv):
         source: Source | _Markets,
         owners: Sequence[str] | None = None,
         *,
-        menu: Menu | Bids | Mapping[str, Any] | None = None,
+        menu: ReportMenu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
         render_mode: None = None,
     ) -> None:
@@ -261,7 +261,7 @@ class OwnerEnv(gymnasium.Env):
         source: Source,
         owner: str | None = None,
         *,
-        menu: Menu | Bids | Mapping[str, Any] | None = None,
+        menu: ReportMenu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
         render_mode: None = None,
     ) -> None:
@@ -324,7 +324,7 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
         source: Source,
         owners: Sequence[str] | None = None,
         *,
-        menu: Menu | Bids | Mapping[str, Any] | None = None,
+        menu: ReportMenu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
     ) -> None:
         self._env = MarketEnv(source, owners, menu=menu, data=data)

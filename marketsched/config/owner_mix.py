@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, create_model
 
-from marketsched.agents.learning import Learning, Menu
+from marketsched.agents.learning import Learning, ReportMenu
 from marketsched.agents.lies import KINDS, Misreport, Truthful
 from marketsched.agents.lies.base import Number
 from marketsched.config.strict_yaml import Strict
@@ -88,7 +88,7 @@ class _LearningChoice(Strict):
     def owners(self, names: Sequence[str], rng: np.random.Generator) -> dict[str, Learning]:
         """Return a learning owner for each name, with a stream of its own."""
         lies = [(choice, choice.model_dump(exclude={"kind"})) for choice in self.menu]
-        menu = Menu({f"{c.kind} {' '.join(map(str, keys.values()))}": c.strategy() for c, keys in lies})
+        menu = ReportMenu({f"{c.kind} {' '.join(map(str, keys.values()))}": c.strategy() for c, keys in lies})
         return {
             name: Learning(menu, self.learner, rng=own) for name, own in zip(names, rng.spawn(len(names)), strict=True)
         }

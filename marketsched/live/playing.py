@@ -24,7 +24,7 @@ from marketsched.mechanisms.errors import MarketschedError, shown
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedJournal:
     """A market as its journal leaves it."""
 
     market: LiveMarket
@@ -32,7 +32,7 @@ class Played:
     digest: str
 
 
-def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None = None) -> Played:
+def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None = None) -> PlayedJournal:
     """Play a journal through a fresh market.
 
     Parameters
@@ -72,7 +72,7 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
     for name, count in journal.counts().items():
         if name != "accounts" and count != seen[name]:
             raise JournalError(f"{name} has {count} rows, and the journal made {seen[name]}")
-    return Played(market, seq, digest)
+    return PlayedJournal(market, seq, digest)
 
 
 def rehearse(config: LiveConfig) -> None:

@@ -40,7 +40,7 @@ ROUND_S = 60.0  # of a market with a manual clock, whose rounds have no length
 LOOKS = 3  # in a row at which Slurm does not know a running job, before it counts as lost
 
 
-class Market(Protocol):
+class MarketCalls(Protocol):
     """What the bridge asks of a market; `marketsched.live.client.LiveClient` is one."""
 
     def market(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class SlurmBridge:
 
     Parameters
     ----------
-    market : Market
+    market : MarketCalls
         With an operator's token.
     slurm : Slurm
         Commands of the cluster, as an operator of Slurm.
@@ -138,7 +138,7 @@ class SlurmBridge:
 
     def __init__(
         self,
-        market: Market,
+        market: MarketCalls,
         slurm: Slurm,
         rules: BridgeRules | None = None,
         say: Callable[[str], None] = lambda line: None,

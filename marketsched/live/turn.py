@@ -5,21 +5,30 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import utc_text
 from marketsched.live.job import LiveJob
+from marketsched.live.journal import Journal
+from marketsched.live.machine import LiveMarket
 from marketsched.live.rows import Batch, Row
 
-if TYPE_CHECKING:
-    from marketsched.live.service import LiveService
+
+class Host(Protocol):
+    """What a turn reads and moves on of the service whose request it answers."""
+
+    market: LiveMarket
+    journal: Journal
+    clock: Clock
+    last_seq: int
+    tokens: Mapping[str, str]
 
 
 class Turn:
     """What one request does to the market; for the thread of the service only."""
 
-    def __init__(self, service: LiveService, batch: Batch) -> None:
+    def __init__(self, service: Host, batch: Batch) -> None:
         self._service, self._batch = service, batch
         self.market = service.market
         self.journal = service.journal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.learning import Menu, value_menu
+from marketsched.agents.learning import ReportMenu, value_menu
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Mechanism
@@ -36,7 +36,7 @@ def contested_market(
     n_owners: Count = 8,
     capacity: int = 3,
     days: int | None = None,
-    menu: Menu | None = None,
+    menu: ReportMenu | None = None,
     **parameters: Any,
 ) -> RepeatedMarket:
     """Return a market of a few owners with one recurring job each, and too few nodes for all.
@@ -129,7 +129,7 @@ def _job(owner: str, birth: int, value: float, duration: int) -> Job:
 def repeated_scenario(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     *,
-    menu: Menu | None = None,
+    menu: ReportMenu | None = None,
     days: int | None = None,
     nobody_later: bool = False,
     data: str | PathLike[str] | None = None,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.learning import Menu, value_menu
+from marketsched.agents.learning import ReportMenu, value_menu
 from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop, play
 from marketsched.agents.setup import MarketSetup
@@ -77,7 +77,7 @@ class RepeatedMarket:
         All owners that may have a job.
     capacity, horizon, max_delay : int
         C (nodes), T (rounds) and S (rounds).
-    menu : Menu
+    menu : ReportMenu
         The reports among which regret is measured, and learners choose.
     days : int, optional
         How many different days there are: they are drawn once, and then one of them for every
@@ -107,7 +107,7 @@ class RepeatedMarket:
     capacity: Count = field(kw_only=True)
     horizon: Count = field(kw_only=True)
     max_delay: Count = field(kw_only=True)
-    menu: Menu = field(default_factory=value_menu, kw_only=True)
+    menu: ReportMenu = field(default_factory=value_menu, kw_only=True)
     days: Count | None = field(default=None, kw_only=True)
     nobody_later: bool = field(default=False, kw_only=True)
 

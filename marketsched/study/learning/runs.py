@@ -26,7 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.learners import LEARNERS, Draw
-from marketsched.agents.learning import TRUTH, Learning, Menu
+from marketsched.agents.learning import TRUTH, Learning, ReportMenu
 from marketsched.agents.lies import ScaleValue, Strategy, Truthful
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.legal import Count, Seed, Whole, legal
@@ -319,7 +319,7 @@ def _rules_of(rules: Rule | Mapping[str, Rule] | Sequence[Rule], owners: Sequenc
     return [rules] * len(owners)
 
 
-def _player(rule: Rule, menu: Menu, rng: np.random.Generator, horizon: int | None) -> _Player:
+def _player(rule: Rule, menu: ReportMenu, rng: np.random.Generator, horizon: int | None) -> _Player:
     if isinstance(rule, str):
         if rule not in RULES:
             raise UnknownNameError(f"rule {rule!r} is unknown: expected one of {', '.join(RULES)}")

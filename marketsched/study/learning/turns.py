@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.agents.learning import Bids, Menu
+from marketsched.agents.learning import Bids, ReportMenu
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.owner_state import OwnerState
@@ -74,7 +74,7 @@ class OwnersTurns:
         Fresh; it is used up. Owners that are not in ``owners`` report as it says.
     owners : collection of str
         Whose jobs are reported by actions.
-    menu : Menu or Bids
+    menu : ReportMenu or Bids
         The actions.
 
     Attributes
@@ -87,7 +87,7 @@ class OwnersTurns:
         By owner, of its jobs that left during the last turn: figures as `OUTCOME` names them.
     """
 
-    def __init__(self, setup: MarketSetup, owners: Collection[str], menu: Menu | Bids) -> None:
+    def __init__(self, setup: MarketSetup, owners: Collection[str], menu: ReportMenu | Bids) -> None:
         self.menu = menu
         own = {job.owner for job in setup.jobs}.intersection(owners)
         self._born: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))

@@ -20,21 +20,19 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
+from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation, best_fixed_allocation
 from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes, steepest_slopes
 from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import LARGEST, Count, legal
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation
 
 ALPHAS = (1e-50, 1e50)  # legal, so that no sum or square overflows; so are requirements and capacities up to LARGEST
 TOLERANCE = 1e-9  # an allocation may leave Y by this share of the bound it leaves, or of 1 if that is more
@@ -253,9 +251,6 @@ class BipartiteCluster:
 
     def best_fixed_allocation(self, arrival_counts: ArrayLike, **options: Any) -> FixedAllocation:
         """Return the best allocation in hindsight that never changes; see `fixed_allocation.best_fixed_allocation`."""
-        # Here and not at the top: the solver needs this class.
-        from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
-
         return best_fixed_allocation(self, arrival_counts, **options)
 
     def _flat(self, name: str, allocation: ArrayLike, lowest: float | None = None) -> NDArray[np.float64]:

@@ -30,12 +30,12 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     primal_dual_kernel,
     typical_ranges_kernel,
@@ -54,6 +54,22 @@ _ROUNDS = 10  # steps between two looks at the gap
 _SHARE = 0.1  # of the overhead: amounts whose slope is below it are out of the useful range
 _PATIENCE = (30, 0.2)  # steps without success until a restart: at least, and as a share of all steps so far
 _DETOURS = (1.0, 6.0, 1.0 / 6.0)  # paces tried, in turn, while there is no success
+
+
+class Cluster(Protocol):
+    """What the search reads of a `BipartiteCluster`, whose own method begins it."""
+
+    n_ports: int
+    n_types: int
+    layout: ChannelLayout
+    capacities: _Array
+    gain: NDArray[np.int8]
+    alpha: _Array
+    overhead: _Array
+
+    @property
+    def bounds(self) -> _Array:
+        """Most that each channel may get, as a channel array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +91,7 @@ class FixedAllocation:
 
     Examples
     --------
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster
     >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
     >>> best = best_fixed_allocation(cluster, [10])
     >>> round(best.value, 6), best.gap < 0.02, best.allocation[0, 0].round(6)
@@ -95,7 +112,7 @@ class FixedAllocation:
 
 @legal
 def best_fixed_allocation(
-    cluster: BipartiteCluster,
+    cluster: Cluster,
     arrival_counts: ArrayLike,
     *,
     tolerance: OpenShare = 1e-3,
@@ -132,6 +149,7 @@ def best_fixed_allocation(
     --------
     Two ports share one instance; the second comes more often, and 4 - 3 devices are left to the first.
 
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster
     >>> cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
     >>> best = best_fixed_allocation(cluster, [10, 20])
     >>> best.allocation[:, 0, 0].round(6), round(best.value, 6), best.gap < 0.06
@@ -153,7 +171,7 @@ def best_fixed_allocation(
     return search.result(scale)
 
 
-def fixed_allocation_bound(cluster: BipartiteCluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
+def fixed_allocation_bound(cluster: Cluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
     r"""Return the value that no feasible allocation exceeds, from weights on types per port.
 
     The overhead :math:`\max_k` is replaced by the weighted mean, which is never larger; the best
@@ -169,6 +187,7 @@ def fixed_allocation_bound(cluster: BipartiteCluster, arrival_counts: ArrayLike,
 
     Examples
     --------
+    >>> from marketsched.mechanisms.allocation import BipartiteCluster
     >>> cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
     >>> fixed_allocation_bound(cluster, [10, 20], [[1.0], [1.0]])
     52.5
@@ -184,7 +203,7 @@ def fixed_allocation_bound(cluster: BipartiteCluster, arrival_counts: ArrayLike,
 class _Search:
     """The state of the primal-dual method, in counts scaled to at most 1 (see the module)."""
 
-    def __init__(self, cluster: BipartiteCluster, counts: _Array) -> None:
+    def __init__(self, cluster: Cluster, counts: _Array) -> None:
         self._cluster, self._counts, self._problem = cluster, counts, _problem(cluster)
         shape = (cluster.n_ports, cluster.n_types)
         self._steps, self._dual_steps = _step_sizes(cluster, counts, self._problem)
@@ -275,11 +294,11 @@ class _Search:
         return FixedAllocation(allocation, scale * self.value, scale * gap, self._best_weights, self.iterations)
 
 
-def _counts(cluster: BipartiteCluster, arrival_counts: ArrayLike) -> _Array:
+def _counts(cluster: Cluster, arrival_counts: ArrayLike) -> _Array:
     return float_array("arrival_counts", arrival_counts, (cluster.n_ports,), lowest=0.0)
 
 
-def _problem(cluster: BipartiteCluster) -> tuple[Any, ...]:
+def _problem(cluster: Cluster) -> tuple[Any, ...]:
     """Return what every kernel takes, in its order."""
     layout = cluster.layout
     return (
@@ -293,7 +312,7 @@ def _problem(cluster: BipartiteCluster) -> tuple[Any, ...]:
     )
 
 
-def _step_sizes(cluster: BipartiteCluster, counts: _Array, problem: tuple[Any, ...]) -> tuple[_Array, _Array]:
+def _step_sizes(cluster: Cluster, counts: _Array, problem: tuple[Any, ...]) -> tuple[_Array, _Array]:
     """Return steps of amounts and of weights: largest for which the method converges, in proportion to ranges.
 
     The sums per port and type are the only coupling, each amount in one of them; a step of the weight
