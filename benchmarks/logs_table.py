@@ -26,9 +26,9 @@ import pandas as pd
 
 from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.mechanisms import EventKind, get_mechanism
-from marketsched.mechanisms.legal import parameters_of
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.registry import get
+from marketsched.mechanisms.signatures import parameters_of
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.results.paired_statistics import spread
 from marketsched.worlds.logs.formats import find_log, format_of, read_log

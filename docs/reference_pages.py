@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from marketsched.mechanisms.legal import LARGEST_WHOLE, Finite, Maybe, Range, Whole, parameters_of
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Finite, Maybe, Range, Whole
+from marketsched.mechanisms.signatures import parameters_of
 
 # In the order of the side bar: dotted name, folder of its `__init__.pyi`, title, what it is for.
 PACKAGES = (

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.legal import parameters_of, takes_anything
+from marketsched.mechanisms.signatures import parameters_of, takes_anything
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -12,22 +12,11 @@ from marketsched.config.sections import section_class
 from marketsched.config.strict_yaml import Strict, validated
 from marketsched.mechanisms.bid_price.past import AnyPast
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, placed
-from marketsched.mechanisms.legal import (
-    Amount,
-    BelowOne,
-    Count,
-    Finite,
-    Maybe,
-    Named,
-    Positive,
-    PositiveShare,
-    Seed,
-    parameters_of,
-    takes_anything,
-)
+from marketsched.mechanisms.legal import Amount, BelowOne, Count, Finite, Maybe, Named, Positive, PositiveShare, Seed
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
+from marketsched.mechanisms.signatures import parameters_of, takes_anything
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.mechanism import Mechanism

@@ -13,11 +13,12 @@ from marketsched.agents.call_limit import timed
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
 from marketsched.mechanisms.bid_price.past import AnyPast
 from marketsched.mechanisms.errors import InvalidParameterError, placed
-from marketsched.mechanisms.legal import Count, Parameter, Positive, parameters_of, takes_anything
+from marketsched.mechanisms.legal import Count, Positive
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signals import signals_of
+from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_anything
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.bid_price.past import PastLog

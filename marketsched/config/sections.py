@@ -23,8 +23,8 @@ from pydantic_core import PydanticCustomError
 
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.legal import Parameter, parameters_of, takes_anything
 from marketsched.mechanisms.registry import get, names
+from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_anything
 from marketsched.worlds.workload import Workload, certain_laws
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from pydantic import Field, field_validator, model_validator
 from marketsched.config.configuration import ReplayConfig
 from marketsched.config.strict_yaml import Strict, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, Positive, parameters_of
+from marketsched.mechanisms.legal import Count, Positive
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.registry import get
+from marketsched.mechanisms.signatures import parameters_of
 
 SHORTEST_ROUND, LONGEST_ROUND = 0.01, 1e8  # seconds: what a service keeps up with; about three years
 YEARS = (2000, 2200)  # in which a market may begin

@@ -15,22 +15,11 @@ from marketsched.mechanisms import (
     Menu,
     StatementOfWork,
 )
-from marketsched.mechanisms.legal import (
-    LARGEST_WHOLE,
-    Amount,
-    Count,
-    Finite,
-    Named,
-    Share,
-    Whole,
-    check_fields,
-    legal,
-    parameters_of,
-    takes_anything,
-)
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Amount, Count, Finite, Named, Share, Whole, check_fields, legal
 from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing
 from marketsched.mechanisms.posted.oracle import ExactOracle
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+from marketsched.mechanisms.signatures import parameters_of, takes_anything
 from refusals import refused
 
 if TYPE_CHECKING:

@@ -2,15 +2,15 @@
 
 A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
 comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``. Its keys are the parameters of
-the registered class that its core does not give; see `GIVEN`.
+the registered class or function that its core does not give; see `GIVEN`. The attribute ``core`` of the class or
+function names the core: ``esdp`` or ``opm``; one without it is a policy of ``ogasched``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,9 @@ GIVEN = {
     "esdp": ("channels", "requests", "capacities", "ports", "n_ports", "costs", "memory_limit", "rng"),
     "opm": ("prices", "horizon", "rates", "capacities", "rng"),
 }
-"""What each allocation core gives to a policy that takes it; the first of them, or ``requests``, tells the core."""
+"""What each allocation core gives to a policy that takes it."""
+
+DEFAULT = "ogasched"  # the core of a policy that states none
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class OpmPolicy:
 
     ``estimate=false`` counts every rate as 1, ``known_rates=true`` uses the true mean rates.
     """
+
+    core: ClassVar[str] = "opm"
 
     primal_step: Annotated[str | float, Named(("theory",), Finite("(0, inf)"))] = "theory"
     dual_step: Annotated[str | float, Named(("theory",), Finite("[0, inf)"))] = "theory"
@@ -199,14 +203,10 @@ class PolicySection(Section):
         return section_class(maker, ("policy", name), frozenset(GIVEN[_core_of(maker)]), cls)
 
 
-@lru_cache(maxsize=256)
 def _core_of(maker: Any) -> str:
-    """Return the core whose things a policy takes, or "" if it takes none."""
-    asked = asked_for(maker)
-    for core, given in GIVEN.items():
-        if given[0] in asked or (core == "esdp" and "requests" in asked):
-            return core
-    return ""
+    """Return the core that a registered policy is for."""
+    core: str = Named(tuple(GIVEN)).check("the policy's core", getattr(maker, "core", DEFAULT))
+    return core
 
 
 def policy_names(core: str) -> tuple[str, ...]:

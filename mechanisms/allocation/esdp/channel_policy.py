@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -256,6 +256,7 @@ class ChannelPolicy(ABC):
         What the policy knows of the cluster.
     """
 
+    core: ClassVar[str] = "esdp"
     observes = "arrivals"
     name: str
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,7 @@ class MachineScheduler(ABC):
         T, last slot; None: no last slot.
     """
 
+    core: ClassVar[str] = "opm"
     name: str
     observes: str = "jobs"
 

@@ -1,0 +1,137 @@
+"""What a class or function takes: the parameters of its signature, and the range that each annotation states."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from marketsched.mechanisms.ranges import LARGEST_WHOLE, Anything, Finite, Maybe, Named, Range, Switch, Text, Whole
+
+_PLAIN: dict[Any, Range[Any]] = {
+    int: Whole(-LARGEST_WHOLE),
+    float: Finite("(-inf, inf)"),
+    bool: Switch(),
+    str: Text(),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a signature: its range (None: it is not one of plain data), and its default."""
+
+    name: str
+    range: Range[Any] | None
+    default: Any
+    required: bool
+    keyword_only: bool = False
+
+
+@lru_cache(maxsize=256)
+def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
+    """Return the parameters of a class or function by name, in their order, ``*args`` left out.
+
+    An annotation that is plain data (``int``, ``float``, ``bool``, ``str``, a ``Literal``, each also with
+    ``| None``, and anything with a `Range`) gives a range; any other one gives none. The ``**`` of a constructor
+    stands for those keyword parameters of the class above that it does not name itself.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.legal import Amount, Positive
+    >>> class Base:
+    ...     def __init__(self, capacity, *, kill: bool = True, price: Amount = 0.0): ...
+    >>> class Mine(Base):
+    ...     def __init__(self, capacity, *, kill: bool = False, ratio: Positive = 2.0, **of_base): ...
+    >>> list(parameters_of(Mine))
+    ['capacity', 'price', 'kill', 'ratio']
+    """
+    hints, own = _hints(function), dict[str, Parameter]()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        required = parameter.default is parameter.empty
+        if name in hints:
+            range_ = _range(hints[name])
+        else:
+            range_ = Anything() if required else _PLAIN.get(type(parameter.default), Anything())
+        by_name_alone = parameter.kind is parameter.KEYWORD_ONLY
+        own[name] = Parameter(name, range_, None if required else parameter.default, required, by_name_alone)
+    above = _class_above(function)
+    if above is None:
+        return own
+    of_base = {name: each for name, each in parameters_of(above).items() if each.keyword_only and name not in own}
+    return (
+        {n: p for n, p in own.items() if not p.keyword_only}
+        | of_base
+        | {n: p for n, p in own.items() if p.keyword_only}
+    )
+
+
+def takes_anything(function: Callable[..., Any]) -> bool:
+    """Return True if a class or function takes keyword arguments that neither it nor a class above names."""
+    if not _has_rest(function):
+        return False
+    above = _class_above(function)
+    return above is None or takes_anything(above)
+
+
+def _has_rest(function: Callable[..., Any]) -> bool:
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+
+
+def _class_above(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return the class whose keyword parameters the ``**`` of a constructor stands for, or None."""
+    if not inspect.isclass(function) or not _has_rest(function):
+        return None
+    classes = list(function.__mro__)
+    own = next(i for i, each in enumerate(classes) if "__init__" in vars(each))
+    above = next((each for each in classes[own + 1 :] if "__init__" in vars(each)), object)
+    return None if above is object else above
+
+
+class _Foreign(type):
+    """What a name stands for that only type checkers know: it has any attribute and takes any argument."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return cls
+
+    def __getitem__(cls, item: Any) -> Any:
+        return cls
+
+
+class _Unknown(metaclass=_Foreign):
+    pass
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a class or function, evaluated; names that type checkers alone know are of no range."""
+    constructor = inspect.isclass(function) and not is_dataclass(function)
+    owner: Any = function.__init__ if constructor else function
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            return get_type_hints(owner, localns=unknown, include_extras=True)
+        except NameError as error:
+            unknown[str(error.name)] = _Unknown
+        except TypeError:  # an object that is called: it has no annotations of its own
+            return {}
+
+
+def _range(hint: Any) -> Range[Any] | None:
+    """Return what an annotation allows, or None if it is not one of plain data."""
+    if get_origin(hint) is Annotated:
+        return next((each for each in hint.__metadata__ if isinstance(each, Range)), None)
+    if get_origin(hint) is Literal:
+        names = get_args(hint)
+        return Named(names) if all(isinstance(name, str) for name in names) else None
+    if hint is Any:
+        return Anything()
+    members = get_args(hint)
+    if type(None) in members and len(members) == 2:
+        inside = _range(next(each for each in members if each is not type(None)))
+        return None if inside is None else Maybe(inside)
+    return _PLAIN.get(hint) if isinstance(hint, type) else None
