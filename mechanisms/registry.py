@@ -63,6 +63,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "exponential": "marketsched.mechanisms.named:exponential",
         "fair-share": "marketsched.mechanisms.schedulers.fair_share:FairShare",
         "first-come": "marketsched.mechanisms.named:first_come",
+        "kai": "marketsched.mechanisms.schedulers.kai:Kai",
         "kueue": "marketsched.mechanisms.schedulers.kueue:Kueue",
         "largest-value-first": "marketsched.mechanisms.schedulers.largest_value_first:LargestValueFirst",
         "pay-as-bid": "marketsched.mechanisms.auctions.pay_as_bid:PayAsBid",

@@ -162,6 +162,7 @@ class Kueue(QueueScheduler):
         weight = Finite("[0, inf)")
         self.queue_weights = {name: weight.check(f"weights: {name}", each) for name, each in (weights or {}).items()}
         self.ledgers: dict[Hashable, Ledger] = {}
+        self._ran: defaultdict[Hashable, float] = defaultdict(float)  # nodes by owner in the last round
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Take the sample of the round before, then admit one workload after the other."""
@@ -197,13 +198,13 @@ class Kueue(QueueScheduler):
         ledger = self.ledgers.setdefault(x.owner, Ledger())
         ledger.push(x.job, entry_penalty({"nodes": x.sow.concurrency}, self.sampling_s, self.half_life_s))
         ledger.settle(x.job)
+        self._ran[x.owner] += x.sow.concurrency
 
     def _sample(self) -> None:
         """Let the usage of all queues follow what ran in the round before."""
         alpha = forgotten(self.round_s, self.half_life_s)
-        running: defaultdict[Hashable, float] = defaultdict(float)
+        for owner, ledger in self.ledgers.items():
+            ledger.used = decayed(ledger.used, {"nodes": self._ran[owner]}, alpha)
+        self._ran.clear()
         for x in self._running.values():
-            running[x.owner] += x.sow.concurrency
-        for owner in {**self.ledgers, **running}:
-            ledger = self.ledgers.setdefault(owner, Ledger())
-            ledger.used = decayed(ledger.used, {"nodes": running.get(owner, 0.0)}, alpha)
+            self._ran[x.owner] += x.sow.concurrency

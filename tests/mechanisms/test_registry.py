@@ -41,6 +41,7 @@ BUILT_IN = [
     "exponential",
     "fair-share",
     "first-come",
+    "kai",
     "kueue",
     "largest-value-first",
     "pay-as-bid",
