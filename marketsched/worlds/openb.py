@@ -31,6 +31,7 @@ from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Shape, demand_of, tasks_held
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
 from marketsched.worlds.openb_nodes import GPU_KINDS, KINDS, kind_of, openb_cluster
 from marketsched.worlds.traces.catalogue import TRACES
@@ -42,6 +43,7 @@ SPEED = {"T4": 0.5, "P100": 0.6, "V100": 1.0, "G2": 1.0, "G3": 1.3}  # of work t
 CREDITS_AN_HOUR = (0.03, 0.004, 1.0)  # a core, a GiB, a GPU
 VALUE_SPREAD = 0.8  # deviation of ln rho
 URGENT = "LS"
+STREAMS = 5  # of draws: pods, speeds, kinds, values, owners
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 LONGEST_DELAY_S = 12 * HOUR_S
 SHIFTS, SHIFT_ROUNDS = 30, 17  # a day of the log is moved by a multiple of 17 rounds, so that days do not coincide
@@ -95,6 +97,9 @@ class OpenbCluster:
         Rounds on a node of speed 1; longer runs are cut.
     owners : int
         Of whom each job gets one.
+    known_draws : int
+        What is known in advance are so many other draws of the same rules: a law for each of their jobs, which comes
+        with probability one over their number.
     """
 
     jobs: Annotated[int, Whole(1, 1_000_000)] = 6_000
@@ -106,6 +111,7 @@ class OpenbCluster:
     speed_spread: Annotated[Any, _Spread()] = (0.0, 1.0)
     max_duration: Annotated[int, Whole(1, 100_000)] = 144
     owners: Count = 20
+    known_draws: Annotated[int, Whole(1, 100)] = 4
 
     def __post_init__(self) -> None:
         if self.speed is None:
@@ -115,6 +121,14 @@ class OpenbCluster:
     def build(self, rng: Rng, data: Source) -> Workload:
         """Return the workload; one stream each is spawned for pods, speeds, kinds, values and owners."""
         return openb_workload(self, rng=rng, data=data)
+
+    def statement_laws(self, workload: Workload, rng: Rng, data: Source) -> list[StatementLaw]:
+        """Return what is known in advance: other draws, with a stream of their own; ``rng`` as `build` gets it."""
+        chance = 1 / self.known_draws
+        others = generator_of(rng).spawn(STREAMS + 1)[STREAMS].spawn(self.known_draws)
+        draws = (openb_workload(self, rng=other, data=data) for other in others)
+        absent = [(None, 1 - chance)] if chance < 1 else []
+        return [StatementLaw([(job.truth, chance), *absent]) for draw in draws for job in draw.jobs]
 
 
 def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -> Workload:
@@ -140,7 +154,7 @@ def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -
     rounds = _rounds_of(pods, chosen)
     asked = float((_gpus(pods) * rounds).mean()) * chosen.jobs
     cluster = openb_cluster(asked / (chosen.rounds * chosen.load), data)
-    picks_rng, speed_rng, kinds_rng, value_rng, owner_rng = generator_of(rng).spawn(5)
+    picks_rng, speed_rng, kinds_rng, value_rng, owner_rng = generator_of(rng).spawn(STREAMS)
     births, rows = _drawn(pods, chosen, picks_rng)
     picked, durations = pods.iloc[rows], rounds[rows]
     lowest, highest = chosen.speed_spread
