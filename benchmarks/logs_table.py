@@ -23,6 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.mechanisms import EventKind, get_mechanism
@@ -108,7 +109,7 @@ def made(label: str, workload: Workload) -> Any:
     given: dict[str, Any] = {}
     for rule in rules:
         key, value = rule.split("=")
-        given[key] = {"true": True, "false": False}.get(value, value)
+        given[key] = yaml.safe_load(value)
     sizes = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
     given |= {size: getattr(workload, size) for size in sizes}
     if "round_seconds" in parameters_of(get("mechanism", name)):

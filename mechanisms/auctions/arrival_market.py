@@ -69,7 +69,7 @@ class ArrivalMarket(Rounds):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     stop_at_deadline : bool
-        Whether a run is stopped once no completion could be worth anything by its report: its owner's own wish.
+        Whether a run is stopped once no completion could bring its owner anything by its report (`last_completion`).
 
     Examples
     --------
@@ -287,8 +287,12 @@ class ArrivalMarket(Rounds):
         """Return the round in which the run of a job is stopped."""
         end = x.start + x.limit
         if self.stop_at_deadline:
-            end = min(end, self.limits.last_useful_completion(x.sow))
+            end = min(end, self.last_completion(x))
         return max(end, x.start + 1)
+
+    def last_completion(self, x: WaitingJob) -> int:
+        """Return the completion time after which a run that has started is stopped: by default the last of any value."""
+        return self.limits.last_useful_completion(x.sow)
 
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""

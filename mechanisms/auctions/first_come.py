@@ -9,9 +9,9 @@ outlives what it may run) and at the horizon. Forecasts of arrivals are not used
   without such a start it is dropped. A booking is never moved.
 * *Duration hidden*: the job waits in order of arrival. Its turn is the first round in which its
   nodes are free for ``max_duration`` rounds (so that it never has to be stopped for a booking). It then gets the
-  start at which its expected value, by its own law given arrival and signal, exceeds its expected payment by most:
-  this round, unless the value rises or the horizon cuts long runs off (`hidden_turn`); its nodes are kept until
-  then. A wide job that does not fit may be overtaken. A job is dropped once no later start could pay.
+  start that is expected to bring it most, by its own law given arrival and signal: this round, unless the value
+  rises (`hidden_turn`); its nodes are kept until then. Its run is stopped once completing would cost more than it is
+  worth. A wide job that does not fit may be overtaken. A job is dropped once no later start could pay.
 
 Which of the two it is says the signal that the platform sees, never the report.
 
@@ -28,7 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import charged_rounds, start_at_turn
+from marketsched.mechanisms.auctions.hidden_turn import (
+    charged_rounds,
+    duration_law,
+    last_completion,
+    start_at_turn,
+    surplus_of_starts,
+)
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Truthful
@@ -46,7 +52,7 @@ class FirstCome(ArrivalMarket):
     price : float
         Credits per node and round, >= 0.
     stop_at_deadline : bool
-        Whether a run is stopped once no completion could be worth anything by its report.
+        Whether a run of hidden duration is stopped once no completion could be worth more than it costs.
     signals : {"durations", "labels"}
         What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden).
 
@@ -80,8 +86,6 @@ class FirstCome(ArrivalMarket):
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
         self.price, self.signals = price, signals
-        if stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
-            vars(self).update(truthful_hidden="none")
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
 
@@ -113,6 +117,13 @@ class FirstCome(ArrivalMarket):
         """Free what was booked beyond the end, and charge the rounds used."""
         self.give_back(x)
         return self._owed(x, self.round - x.start)
+
+    def last_completion(self, x: WaitingJob) -> int:
+        """Return the completion time after which a run is stopped: if its duration is hidden, the best for its owner."""
+        last = super().last_completion(x)
+        if x.worth is None:
+            return last
+        return last_completion(x.sow.value, x.agreed, x.start, last, self.price * x.sow.concurrency)
 
     def give_back(self, x: WaitingJob) -> None:
         """Free what was booked beyond the end."""
@@ -155,13 +166,11 @@ class FirstCome(ArrivalMarket):
 
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
-        law, points = x.sow.law, x.sow.law.points_of(self.round, signal)
-        durations, weights = law.durations[points], law.probabilities[points]
-        mass = weights.sum()
-        if mass <= 0:
+        now, cost, law = self.round, self.price * x.sow.concurrency, duration_law(x.sow, self.round, signal)
+        x.agreed, x.mean = law, law.mean
+        if not law.durations.size:
             return np.zeros(0)
-        x.mean = float(weights @ durations) / float(mass)
-        worth = self._expected(x, points)
-        return worth - self.price * x.sow.concurrency * charged_rounds(
-            x.sow, points, self.round, worth.size, self.horizon + 1
-        )
+        if self.stop_at_deadline:
+            return surplus_of_starts(x.sow.value, law, now, super().last_completion(x), cost)
+        worth = self._expected(x, x.sow.law.points_of(now, signal))
+        return worth - cost * charged_rounds(law, now, worth.size, self.horizon + 1)

@@ -1,33 +1,132 @@
-"""The turn of a job whose duration is hidden: what each start is expected to cost, and which start it gets.
+r"""The turn of a job whose duration is hidden: what each start is expected to bring, and when its run is stopped.
 
-A job pays for the rounds it used, when it completes. A run that is not over after round T never completes and pays
-nothing. So a start s is expected to cost ``R c E[d; s + d <= T + 1]``: only runs that end by the horizon count. If all
-runs counted, a job near the horizon would be kept out by rounds that it never pays for, and would gain by hiding its
-long runs.
+A job pays for the rounds it used, when it completes; a run that is stopped pays nothing. Where runs are stopped
+(``stop_at_deadline``) the mechanism chooses the stop that is best for the owner by its report. At a cost of k credits
+a round (rate times nodes) a run that starts in s and may take L rounds is expected to bring
 
-Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay nothing either, and count all the same:
-if they did not, jobs would wait until only their shortest runs could be charged, and keep nodes idle meanwhile. A
-nearer deadline then has long runs stopped for nothing: truth is not the best report, and the promise is "none".
+.. math:: u(s, L) = \sum_{d \le L} p_d (V(s + d) - k d), \quad\text{completions up to the last that is worth anything.}
+
+`surplus_of_starts` returns :math:`\max_L u(s, L)`, `last_completion` the stop that reaches it. A report selects a start
+and a stop, and the truth gets the best of both, so no false deadline, value or law gains. Where V never rises, the best
+stop is the last completion that is worth more than it costs, whatever the law, and the best start is the first.
+
+Where runs are not stopped, a run that is not over after round T pays nothing. A start is then expected to cost
+:math:`k E[d; s + d \le T + 1]` (`charged_rounds`). If all runs counted, a job near the horizon would be kept out by
+rounds that it never pays for, and would gain by hiding its long runs.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
-from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.values import DeadlineValue, ValueCurve
 
 
-def charged_rounds(sow: StatementOfWork, points: slice, first: int, n_starts: int, last: int) -> NDArray[np.float64]:
-    """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for, given some points of the law.
+class DurationLaw(NamedTuple):
+    """What a report says of the duration, once arrival and signal are known; empty if it excludes all."""
+
+    durations: NDArray[np.int64]  # (n,), rounds, rising
+    weights: NDArray[np.float64]  # (n,), adding up to 1
+
+    @property
+    def mean(self) -> float:
+        """Expected duration, rounds; 0 without any."""
+        return float(self.weights @ self.durations)
+
+
+def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> DurationLaw:
+    """Return the law of the duration by a report, given arrival and signal."""
+    points = sow.law.points_of(arrival, signal)
+    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
+    mass = float(weights.sum())
+    if mass <= 0:
+        return DurationLaw(durations[:0], weights[:0])
+    if (durations[1:] <= durations[:-1]).any():  # of several cases, one after the other
+        durations, case = np.unique(durations, return_inverse=True)
+        weights = np.bincount(case, weights=weights)
+    return DurationLaw(durations, weights / mass)
+
+
+def surplus_of_starts(curve: ValueCurve, law: DurationLaw, first: int, last: int, cost: float) -> NDArray[np.float64]:
+    """Return what starts ``first, first + 1, ...`` are expected to bring if their runs are stopped at the best time.
 
     Parameters
     ----------
-    sow : StatementOfWork
-        The report.
-    points : slice
-        Of its law; their mass is above 0.
+    curve : ValueCurve
+        The value by the report.
+    law : DurationLaw
+        Of the duration by the report.
+    first : int
+        A round.
+    last : int
+        The last completion worth anything.
+    cost : float
+        Credits a round, on completion.
+
+    Returns
+    -------
+    ndarray of float, shape (n_starts,)
+        Credits, >= 0; one for each start from which the shortest run completes by ``last``.
+    """
+    if not law.durations.size:
+        return np.zeros(0)
+    n_starts, shortest = max(0, last - int(law.durations[0]) - first + 1), int(law.durations[0])
+    values = curve.table(first + shortest, n_starts)
+    so_far, best = np.zeros(n_starts), np.zeros(n_starts)
+    for d, share in zip(law.durations.tolist(), law.weights.tolist(), strict=True):
+        n = n_starts - (d - shortest)
+        if n <= 0:
+            break
+        so_far[:n] += share * (values[d - shortest :] - cost * d)
+        np.maximum(best[:n], so_far[:n], out=best[:n])
+    return best
+
+
+def last_completion(curve: ValueCurve, law: DurationLaw, start: int, last: int, cost: float) -> int:
+    """Return the completion time after which a run is stopped: the last of the stop that brings most.
+
+    Parameters
+    ----------
+    curve, law, last, cost
+        As `surplus_of_starts`.
+    start : int
+        First round of the run.
+
+    Returns
+    -------
+    int
+        ``start`` if no completion is worth what it costs.
+    """
+    if isinstance(curve, DeadlineValue) and cost <= 0:
+        return last
+    longest = max(0, last - start)
+    ages = np.arange(longest + 1)
+    net = curve.table(start, longest + 1) - cost * ages
+    if isinstance(curve, DeadlineValue) or (np.diff(net) <= 0).all():  # it falls: the law does not matter
+        end = ages.size
+    else:
+        days = law.durations[: int(law.durations.searchsorted(longest, side="right"))]
+        brought = np.cumsum(law.weights[: days.size] * net[days])
+        if not days.size or brought.max() <= 0:
+            return start
+        best = int(brought.argmax())
+        end = int(law.durations[best + 1]) if best + 1 < law.durations.size else ages.size
+    good = np.flatnonzero(net[:end] > 0)
+    return start + (int(good[-1]) if good.size else 0)
+
+
+def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:
+    """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for if no run is stopped.
+
+    Parameters
+    ----------
+    law : DurationLaw
+        Of the duration.
     first : int
         A round.
     n_starts : int
@@ -40,12 +139,11 @@ def charged_rounds(sow: StatementOfWork, points: slice, first: int, n_starts: in
     ndarray of float, shape (n_starts,)
         The mean duration, except where the longest run would complete later.
     """
-    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
-    mass = float(weights.sum())
-    found = np.full(n_starts, float(weights @ durations) / mass)
-    for k in range(max(0, last + 1 - int(durations.max()) - first), n_starts):
-        charged = first + k + durations <= last
-        found[k] = float(weights[charged] @ durations[charged]) / mass
+    found = np.full(n_starts, law.mean)
+    longest = int(law.durations.max(initial=0))
+    for k in range(max(0, last + 1 - longest - first), n_starts):
+        charged = first + k + law.durations <= last
+        found[k] = float(law.weights[charged] @ law.durations[charged])
     return found
 
 

@@ -11,7 +11,8 @@ Kumar 2012); here it is posted as a menu of starts. At the beginning of each rou
    (`entries`), booked for good, and pays what was quoted when it completes;
    *durations hidden*: the mean price of the coming 24 rounds is locked as the rate R of all arrivals of
    the round; jobs wait in a `queue`, at its turn one starts when its c nodes are free, and leaves when
-   E[V] > R c E[d] no longer holds; it pays R c times the rounds used.
+   no start can bring it anything; it pays R c times the rounds used, and is stopped once completing would cost
+   more than it is worth.
 
 A statement is used for nothing before its job has arrived, and menu, calendar and queue then come from
 earlier arrivals alone, so a report only selects: with revealed durations the truth gets the best entry
@@ -41,9 +42,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.hidden_turn import charged_rounds, last_completion, surplus_of_starts
 from marketsched.mechanisms.bid_price.curve import Curve
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
-from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws
+from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
 from marketsched.mechanisms.bid_price.foreseen import foreseen
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
@@ -58,8 +60,6 @@ from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 LONGEST_WINDOW = 10_000  # rounds ahead: the tables of a step grow with it
 RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
-USUAL_ROUND = 300.0  # seconds of a round whose length is not known
-USUAL_LAGS = (48, 72, 96, 120)
 
 MOST_BUCKETS = 64
 
@@ -103,7 +103,7 @@ class BidPrice(ArrivalMarket):
     hidden_order : "strict" or "sealed"
         Of jobs whose durations are hidden: see `queue`.
     stop_at_deadline : bool
-        Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
+        Whether a run of hidden duration is stopped once no completion could be worth more than it costs.
     signals : {"durations", "labels"}
         What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden). A
         scenario sees it from its jobs. No report decides it.
@@ -178,13 +178,11 @@ class BidPrice(ArrivalMarket):
         self._check_history(history, forecast)
         source: Forecast
         if laws is None:
-            in_rounds = _lags(lags, lag_hours, USUAL_ROUND if round_seconds is None else round_seconds)
+            in_rounds = lags_in_rounds(lags, lag_hours, round_seconds)
             source = FromHistory(in_rounds, 0 if history is None else history.rounds)
         else:
             last = self.limits.last_useful_completion
             source = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
-        if stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
-            vars(self).update(truthful_hidden="none")
         self._order, self._bucket_seed, self._signals = hidden_order, bucket_seed, signals
         self._curves = [
             Curve(
@@ -255,8 +253,8 @@ class BidPrice(ArrivalMarket):
         known = foreseen(x.sow, self.round, signal, self.limits, self._signals)
         x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
         if known.residuals is not None:
-            assert known.charged is not None
-            x.agreed = Queued(known.residuals, known.charged)
+            assert known.law is not None
+            x.agreed = Queued(known.residuals, known.law)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, give every arrival its favourite entry, and start who waits."""
@@ -279,6 +277,13 @@ class BidPrice(ArrivalMarket):
         """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
         self.give_back(x)
         return self._owed(x, self.round - x.start)
+
+    def last_completion(self, x: WaitingJob) -> int:
+        """Return the completion time after which a run is stopped: if its duration is hidden, the best for its owner."""
+        last = super().last_completion(x)
+        if not isinstance(x.agreed, Queued):
+            return last
+        return last_completion(x.sow.value, x.agreed.law, x.start, last, x.agreed.rate * x.sow.concurrency)
 
     def give_back(self, x: WaitingJob) -> None:
         """Free what was booked beyond the end."""
@@ -338,9 +343,18 @@ class BidPrice(ArrivalMarket):
         for x in queue:
             if x.arrival == now:
                 x.agreed.rate = rates[self.bucket_of(x.owner)]
+                x.agreed.surplus = self._surplus(x)
                 if self._menus is not None and self._kept(x.job):
                     self._menus[x.job] = LockedRate(now, x.agreed.rate)
         return serve_queue(queue, self._free, now, self._order)
+
+    def _surplus(self, x: WaitingJob) -> NDArray[np.float64]:
+        """Return what starts from the arrival of a job on are expected to bring at its locked rate, credits."""
+        law, cost = x.agreed.law, x.agreed.rate * x.sow.concurrency
+        if self.stop_at_deadline:
+            return surplus_of_starts(x.sow.value, law, x.arrival, super().last_completion(x), cost)
+        assert x.worth is not None
+        return x.worth - cost * charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)
 
     def _run_on(self, supply: NDArray[np.float64]) -> None:
         """Count each running job of hidden duration, booked for max_duration, as long as it is expected to run."""
@@ -403,12 +417,3 @@ class BidPrice(ArrivalMarket):
             for _, curve in self._listeners(each.owner):
                 curve.learn(each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
         self._n_seen += len(arrivals)
-
-
-def _lags(lags: Sequence[int] | None, hours: Sequence[float] | None, round_seconds: float) -> Sequence[int]:
-    """Return the lags in rounds, at least one each."""
-    if hours is None:
-        return USUAL_LAGS if lags is None else lags
-    if lags is not None:
-        raise InvalidParameterError(f"lags = {lags!r} and lag_hours = {hours!r}: expected one of them")
-    return [max(1, round(each * 3600.0 / round_seconds)) for each in hours]

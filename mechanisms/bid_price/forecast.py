@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.bid_price.tasks import Columns, TaskStore, joined
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.statement_law import StatementLaw
 
 LEAST_HISTORY = 4  # rounds of arrivals before a price is made of them
+USUAL_LAGS = (48, 72, 96, 120)
+USUAL_ROUND = 300.0  # seconds of a round whose length is not known
 
 
 class Expected(NamedTuple):
@@ -53,6 +56,23 @@ class Forecast(Protocol):
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return what may arrive in rounds ``now .. last``; None: nothing is known yet."""
         ...
+
+
+def lags_in_rounds(
+    lags: Sequence[int] | None, hours: Sequence[float] | None, round_seconds: float | None
+) -> Sequence[int]:
+    """Return the lags of `FromHistory`, at least one round each: as given in rounds or in hours, or the usual ones.
+
+    Raises
+    ------
+    InvalidParameterError
+        If they are given in both.
+    """
+    if hours is None:
+        return USUAL_LAGS if lags is None else lags
+    if lags is not None:
+        raise InvalidParameterError(f"lags = {lags!r} and lag_hours = {hours!r}: expected one of them")
+    return [max(1, round(each * 3600.0 / (round_seconds or USUAL_ROUND))) for each in hours]
 
 
 class FromHistory:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import expected_worth
-from marketsched.mechanisms.auctions.hidden_turn import charged_rounds
+from marketsched.mechanisms.auctions.hidden_turn import DurationLaw, duration_law
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.signals import Signals, observed_duration
 from marketsched.mechanisms.sow import Signal, StatementOfWork
@@ -22,7 +22,7 @@ class Foreseen:
     mean: float  # expected duration, rounds; 0: its report excludes all
     worth: NDArray[np.float64]  # (n_starts,), expected credits of starting in the round of arrival, and later
     residuals: NDArray[np.float64] | None  # durations hidden: rounds left after 0, 1, ... rounds, on average
-    charged: NDArray[np.float64] | None  # durations hidden: rounds that each start is expected to pay for
+    law: DurationLaw | None  # durations hidden: of the duration
 
 
 def foreseen(
@@ -40,8 +40,7 @@ def foreseen(
     law, points = sow.law, sow.law.points_of(arrival, signal)
     mean, residuals = mean_and_residuals(law.durations[points], law.probabilities[points], limits.max_duration)
     worth = expected_worth(sow, points, arrival, last) if mean else np.zeros(0)
-    charged = charged_rounds(sow, points, arrival, worth.size, limits.horizon + 1) if mean else worth
-    return Foreseen(limits.max_duration, mean, worth, residuals, charged)
+    return Foreseen(limits.max_duration, mean, worth, residuals, duration_law(sow, arrival, signal))
 
 
 def mean_and_residuals(

@@ -8,14 +8,14 @@ has the proof that no report then moves one's own turn).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import start_at_turn
+from marketsched.mechanisms.auctions.hidden_turn import DurationLaw, start_at_turn
 from marketsched.mechanisms.mechanism import JobId
 
 Order = Literal["strict", "sealed"]
@@ -26,8 +26,9 @@ class Queued:
     """What is noted of a job whose duration is hidden."""
 
     residuals: NDArray[np.float64]  # rounds left after 0, 1, ... rounds, on average
-    charged: NDArray[np.float64]  # rounds that starts from its arrival on are expected to pay for
+    law: DurationLaw  # of its duration, by its report
     rate: float = 0.0  # credits per node and round, locked when it arrived
+    surplus: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # credits, of starts from its arrival on
 
 
 def serve_queue(
@@ -53,10 +54,7 @@ def serve_queue(
     blocked = False
     for x in waiting:
         width = x.sow.concurrency
-        assert x.worth is not None
-        age = now - x.arrival
-        surplus = x.worth[age:] - x.agreed.rate * width * x.agreed.charged[age:]
-        start = start_at_turn(surplus, free, now, width, x.limit)
+        start = start_at_turn(x.agreed.surplus[now - x.arrival :], free, now, width, x.limit)
         if start is not None and (blocked or start == NOT_YET):
             blocked, start = order == "strict", NOT_YET
         elif start is not None:

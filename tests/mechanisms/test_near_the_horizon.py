@@ -1,15 +1,22 @@
-"""Durations hidden, near the horizon: runs that outlive the last round pay nothing, and no report gains by that."""
+"""Durations hidden: runs that outlive the last round, or are stopped, pay nothing, and no report gains by that."""
 
 import numpy as np
 import pytest
 
 import draws
 from bid_price_markets import SmallJob, Turn
-from marketsched.mechanisms import BidPrice, DeadlineValue, FirstCome, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms import (
+    ArrivalMarket,
+    BidPrice,
+    DeadlineValue,
+    FirstCome,
+    LinearValue,
+    StatementOfWork,
+    TableValue,
+)
 
 SIZES = {"max_concurrency": 2, "max_duration": 6, "max_value": 20.0, "max_delay": 9}
 RULES = {
-    "stop_at_deadline": False,
     "lags": (2, 3),
     "ahead": 5,
     "steps": 6,
@@ -20,9 +27,9 @@ RULES = {
 }
 HORIZON, CAPACITY = 10, 2
 MARKETS = {
-    "first-come": lambda: FirstCome(CAPACITY, HORIZON, 1.0, **SIZES, stop_at_deadline=False),
-    "strict": lambda: BidPrice(CAPACITY, HORIZON, **SIZES, **RULES),
-    "sealed": lambda: BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, hidden_order="sealed"),
+    "first-come": lambda **given: FirstCome(CAPACITY, HORIZON, 1.0, **SIZES, **given),
+    "strict": lambda **given: BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, **given),
+    "sealed": lambda **given: BidPrice(CAPACITY, HORIZON, **SIZES, **RULES, **given, hidden_order="sealed"),
 }
 
 
@@ -50,16 +57,18 @@ def reports(truth):
         for law in laws:
             for worth in (0.0, 2.0, 7.0, 20.0):
                 yield StatementOfWork(now, width, DeadlineValue(worth, now + 9), law)
+            for deadline in (now + 1, now + 2, now + 5):
+                yield StatementOfWork(now, width, DeadlineValue(20.0, deadline), law)
             for first in range(now + 1, HORIZON + 2, 2):  # asks for a later start
                 yield StatementOfWork(now, width, TableValue({first + i: 20.0 for i in range(9)}), law)
 
 
-def largest_gain(which, seeds):
+def largest_gain(which, seeds, stops=True):
     most, tried = -np.inf, 0
     for seed in seeds:
         jobs = random_jobs(np.random.default_rng(seed))
         for job in [job for job in jobs if job.arrival > 3]:
-            turn = Turn(MARKETS[which](), jobs, job.name, hidden=True)
+            turn = Turn(MARKETS[which](stop_at_deadline=stops), jobs, job.name, hidden=True)
             law = [(row.duration, row.probability) for row in job.truth.requirements]
 
             def expected(report, turn=turn, law=law):
@@ -71,16 +80,18 @@ def largest_gain(which, seeds):
     return most, tried
 
 
+@pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("which", MARKETS)
-def test_no_report_gains(which):
-    gain, tried = largest_gain(which, range(2))
+def test_no_report_gains(which, stops):
+    gain, tried = largest_gain(which, range(2), stops)
     assert tried > 200 and gain <= 1e-9
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("which", MARKETS)
-def test_no_report_gains_in_many_markets(which):
-    assert largest_gain(which, range(2, draws.many(40)))[0] <= 1e-9
+def test_no_report_gains_in_many_markets(which, stops):
+    assert largest_gain(which, range(2, draws.many(40)), stops)[0] <= 1e-9
 
 
 def test_a_job_whose_long_run_is_not_over_at_the_end_is_served_for_its_short_one():
@@ -117,15 +128,23 @@ def test_where_two_starts_are_left_the_better_one_is_held():
     assert starts == [("A", 10)]  # 9: (6 - 4) / 2 + (6 - 8) / 2 = 0; 10: (6 - 4) / 2. B finds no node
 
 
-@pytest.mark.parametrize(("stops", "promise"), [(False, "in expectation"), (True, "none")])
-def test_a_nearer_deadline_pays_where_runs_are_stopped_at_it_and_no_promise_is_made(stops, promise):
-    """1 round, rarely 10, at 1 a round for 8, falling: the long run is a loss; if stopped it pays nothing."""
+def gains_of_a_nearer_deadline(**rules):
+    """1 round, rarely 10, at 1 a round for 8, falling: the long run costs 10 and brings 7.2."""
     sizes = {"max_concurrency": 1, "max_duration": 20, "max_value": 9.0, "max_delay": 60}
-    market = FirstCome(1, 200, 1.0, **sizes, stop_at_deadline=stops)
-    assert market.truthful_hidden == promise
+    market = FirstCome(1, 200, 1.0, **sizes, **rules)
     law = [(1, 1, 0.9, None), (1, 10, 0.1, None)]
     truth = StatementOfWork(1, 1, LinearValue(8.0, 3, 0.1, 45), law)
     turn = Turn(market, [SmallJob(0, truth, 1, 1)], 0, hidden=True)
     near = StatementOfWork(1, 1, DeadlineValue(8.0, 3), law)
-    honest, lied = (0.9 * turn.utility(report, 1) + 0.1 * turn.utility(report, 10) for report in (truth, near))
-    assert (honest, lied) == (pytest.approx(6.02), pytest.approx(6.3 if stops else 6.02))
+    return [0.9 * turn.utility(report, 1) + 0.1 * turn.utility(report, 10) for report in (truth, near)]
+
+
+def test_a_nearer_deadline_gains_nothing():
+    assert gains_of_a_nearer_deadline() == [pytest.approx(6.3)] * 2  # the long run is stopped, and pays nothing
+    assert gains_of_a_nearer_deadline(stop_at_deadline=False) == [pytest.approx(6.02)] * 2
+
+
+def test_a_stop_at_the_declared_deadline_would_be_worth_lying_about(monkeypatch):
+    """The negative control: a run that costs more than it brings goes on until the deadline of the report."""
+    monkeypatch.setattr(FirstCome, "last_completion", ArrivalMarket.last_completion)
+    assert gains_of_a_nearer_deadline() == [pytest.approx(6.02), pytest.approx(6.3)]
