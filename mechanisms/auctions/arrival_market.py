@@ -291,7 +291,7 @@ class ArrivalMarket(Rounds):
         return max(end, x.start + 1)
 
     def last_completion(self, x: WaitingJob) -> int:
-        """Return the completion time after which a run that has started is stopped: by default the last of any value."""
+        """Return the completion time after which a run that has started is stopped: by default its last of value."""
         return self.limits.last_useful_completion(x.sow)
 
     def stop(self, x: WaitingJob) -> None:

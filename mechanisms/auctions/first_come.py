@@ -119,7 +119,7 @@ class FirstCome(ArrivalMarket):
         return self._owed(x, self.round - x.start)
 
     def last_completion(self, x: WaitingJob) -> int:
-        """Return the completion time after which a run is stopped: if its duration is hidden, the best for its owner."""
+        """Return the completion time after which a run is stopped: of hidden duration, the best for its owner."""
         last = super().last_completion(x)
         if x.worth is None:
             return last
