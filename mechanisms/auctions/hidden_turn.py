@@ -47,8 +47,8 @@ def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> Duration
     if mass <= 0:
         return DurationLaw(durations[:0], weights[:0])
     if (durations[1:] <= durations[:-1]).any():  # of several cases, one after the other
-        durations, case = np.unique(durations, return_inverse=True)
-        weights = np.bincount(case, weights=weights)
+        days, case = np.unique(durations, return_inverse=True)
+        return DurationLaw(days, np.bincount(case, weights=weights) / mass)
     return DurationLaw(durations, weights / mass)
 
 

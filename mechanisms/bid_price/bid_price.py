@@ -93,7 +93,9 @@ class BidPrice(ArrivalMarket):
     scenarios : int
         From laws: how many draws.
     ahead : int
-        H: prices are made for the current round and H more; later ones are free.
+        H: prices are made for the current round and H more.
+    tail : bool
+        Whether rounds behind the window cost the mean of its last 24; False: they are free.
     steps : int, optional
         Subgradient steps in a round; by default 20 from history, 10 from laws.
     step : float
@@ -157,6 +159,7 @@ class BidPrice(ArrivalMarket):
         bucket_seed: Seed = 0,
         scenarios: Count = 4,
         ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 96,
+        tail: bool = False,
         steps: Annotated[int | None, Maybe(Whole(1))] = None,
         step: Positive = 0.4,
         slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
@@ -188,6 +191,7 @@ class BidPrice(ArrivalMarket):
             Curve(
                 source, Slack(slack, slack_gain, slack_ramp), capacity=self.capacity, horizon=self.horizon,
                 ahead=ahead, step=step, steps=source.steps if steps is None else steps,
+                tail=max_delay + max_duration if tail else 0,
             )
             for _ in range(buckets)
         ]  # fmt: skip
@@ -354,7 +358,8 @@ class BidPrice(ArrivalMarket):
         if self.stop_at_deadline:
             return surplus_of_starts(x.sow.value, law, x.arrival, super().last_completion(x), cost)
         assert x.worth is not None
-        return x.worth - cost * charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)
+        charged = charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)
+        return x.worth - float(cost) * charged
 
     def _run_on(self, supply: NDArray[np.float64]) -> None:
         """Count each running job of hidden duration, booked for max_duration, as long as it is expected to run."""

@@ -40,6 +40,8 @@ class Curve:
         Length of the first step, in mean values per node-round.
     steps : int
         Of the descent, in each round.
+    tail : int
+        So many rounds behind the window cost the mean of its last 24; later ones are free.
 
     Attributes
     ----------
@@ -54,12 +56,21 @@ class Curve:
     """
 
     def __init__(
-        self, forecast: Forecast, slack: Slack, *, capacity: int, horizon: int, ahead: int, step: float, steps: int
+        self,
+        forecast: Forecast,
+        slack: Slack,
+        *,
+        capacity: int,
+        horizon: int,
+        ahead: int,
+        step: float,
+        steps: int,
+        tail: int,
     ) -> None:
         self.slack, self.past = slack, TaskStore()
         self.first, self.prices, self.prefix = 1, np.zeros(0), np.zeros(1)
         self._forecast, self._capacity, self._horizon = forecast, capacity, horizon
-        self._ahead, self._step, self._steps = ahead, step, steps
+        self._ahead, self._step, self._steps, self._tail = ahead, step, steps, tail
         self._iterate = np.zeros(0)  # where the next descent begins
         self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
         self._rows: dict[JobId, int] = {}  # of jobs that wait
@@ -111,6 +122,9 @@ class Curve:
                 iterate, supply, self._capacity, expected.rows, expected.rounds - now, expected.weights,
                 expected.tasks, steps=self._steps, step=self._step * self._mean_density(),
             )  # fmt: skip
+        if prices.any() and last < self._horizon:
+            tail = min(self._tail, self._horizon - last)
+            prices = np.concatenate([prices, np.full(tail, prices[-TAIL_FROM:].mean())])
         self.first, self._iterate, self.prices = now, iterate, prices
         self.prefix = np.concatenate([[0.0], np.cumsum(prices)])
 
@@ -183,6 +197,7 @@ class Curve:
         return np.array(rows, dtype=np.int64), np.array(rounds, dtype=np.int64)
 
 
+TAIL_FROM = 24  # rounds at the end of the window whose mean price goes on behind it
 CROWDED = 100_000  # values of past arrivals; with more, those that cannot come again are let go
 KEPT_LEFT = 256  # sealed jobs that have left the queue, the last ones
 STAND_INS = 4  # of them take turns in a sealed job's place
