@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,9 +25,10 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
+from marketsched.play.kept_results import KeptResults
+from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
 from marketsched.play.versions import versions
-from marketsched.play.workers import run_in_processes
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result
 
@@ -60,6 +63,8 @@ def compare(
     optimum_seconds: Amount | None = None,
     growth: bool = True,
     jobs: Count = 1,
+    executor: Where | None = None,
+    keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -92,6 +97,11 @@ def compare(
     jobs : int
         Processes that share the seeds; a script of yours then needs ``if __name__ == "__main__":``. What is
         found does not depend on it.
+    executor : str or concurrent.futures.Executor, optional
+        In place of processes here: the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), or an executor.
+    keep : path, optional
+        Folder in which finished seeds are kept until all are there: the same comparison, interrupted or killed,
+        goes on where it stopped. None: nothing is kept.
     progress : function of (int, int, str), optional
         Called before each step with how many are done, how many there are, and what comes now; with several
         processes after each seed.
@@ -132,7 +142,12 @@ def compare(
     first = checked_seed(seed, runs)
     contest = _contest(base, mechanisms, loads, data, optimum_seconds, growth, first)
     began = time.perf_counter()
-    found, complete = _played(contest, range(first, first + runs), jobs, progress, keep_interrupted)
+    question: dict[str, Any] = {"scenario": base.to_yaml(), contest.compared: contest.labels, "first": first}
+    question |= {"growth": growth, "loads": None if loads is None else [float(load) for load in loads]}
+    question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
+    kept = None if keep is None else KeptResults(Path(keep), {"compare": question})
+    stream = _plays(contest, range(first, first + runs), jobs, executor, kept, progress)
+    found, complete = _played(stream, keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
     meta = {
         "scenario": base.name,
@@ -148,7 +163,14 @@ def compare(
     }
     meta["complete"] = complete
     shown = {name: table for name, table in tables.items() if not table.empty and name not in contest.summed_only}
-    return Result(contest.kind, shown, contest.summary(tables), meta, {"scenario.yaml": base.to_yaml()})
+    return Result(
+        contest.kind,
+        shown,
+        contest.summary(tables),
+        meta,
+        {"scenario.yaml": base.to_yaml()},
+        kept=() if kept is None else (kept,),
+    )
 
 
 def _contest(
@@ -173,14 +195,12 @@ def _contest(
     return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first)
 
 
-def _played(
-    contest: Contest, seeds: range, n_processes: int, progress: Progress | None, keep_interrupted: bool
-) -> tuple[Found, bool]:
+def _played(stream: Iterator[tuple[int, Found]], keep_interrupted: bool) -> tuple[Found, bool]:
     """Return what all finished seeds have left, in their order, and whether all were played."""
     by_seed: dict[int, Found] = {}
     complete = True
     try:
-        for seed, found in _plays(contest, seeds, n_processes, progress):
+        for seed, found in stream:
             by_seed[seed] = found
     except KeyboardInterrupt:
         if not keep_interrupted or not by_seed:
@@ -193,31 +213,40 @@ def _played(
     return together, complete
 
 
-def _plays(contest: Contest, seeds: range, n_processes: int, progress: Progress | None) -> Iterator[tuple[int, Found]]:
+def _plays(
+    contest: Contest,
+    seeds: range,
+    n_processes: int,
+    executor: Where | None,
+    kept: KeptResults | None,
+    progress: Progress | None,
+) -> Iterator[tuple[int, Found]]:
     """Yield each seed that is finished with what it has left."""
-    done, steps = 0, len(seeds) * contest.steps
+    here = executor is None and min(n_processes, len(seeds)) == 1
+    tell = progress if progress is not None else (lambda done, steps, what: None)
+    steps, finished = len(seeds) * contest.steps, 0
 
-    def tell(what: str) -> None:
-        nonlocal done
-        if progress is not None:
-            progress(done, steps, what)
-        done += 1
+    def play_here(seed: int) -> Found:
+        played = 0
 
-    if min(n_processes, len(seeds)) == 1:
-        for seed in seeds:
-            yield seed, contest.play(seed, tell)
-        return
-    for place, ((_, seed), found) in enumerate(
-        run_in_processes(_play_one, [(contest, seed) for seed in seeds], n_processes), 1
-    ):
+        def step(what: str) -> None:
+            nonlocal played
+            tell(finished * contest.steps + played, steps, what)
+            played += 1
+
+        return contest.play(seed, step)
+
+    play = play_here if here else partial(_play_elsewhere, contest)
+    left = TimeLeft()
+    for seed, found in run_many(play, seeds, n_processes, executor, kept):
+        finished += 1
         yield seed, found
-        if progress is not None:
-            progress(place * contest.steps, steps, f"seed {seed} is finished")
+        if not here:
+            tell(finished * contest.steps, steps, f"seed {seed} is finished, {left.words(finished, len(seeds))}")
 
 
-def _play_one(task: tuple[Contest, int]) -> Found:
+def _play_elsewhere(contest: Contest, seed: int) -> Found:
     """Play one seed in a process of its own."""
-    contest, seed = task
     return contest.play(seed, lambda what: None)
 
 

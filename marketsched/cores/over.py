@@ -14,6 +14,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.parallel import Where
 from marketsched.play.running import Progress
 from marketsched.play.versions import versions
 from marketsched.results.result import Result
@@ -31,6 +32,8 @@ def compare_over(
     data: str | PathLike[str] | None = None,
     optimum_seconds: float | None = None,
     jobs: int = 1,
+    executor: Where | None = None,
+    keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -44,7 +47,7 @@ def compare_over(
         Dotted, as in ``cluster.instance.contention``.
     values : sequence
         Its values, in the order of the results.
-    mechanisms, runs, seed, data, optimum_seconds, jobs, progress, keep_interrupted
+    mechanisms, runs, seed, data, optimum_seconds, jobs, executor, keep, progress, keep_interrupted
         As in :func:`marketsched.comparisons.comparing.compare`; every value has the same seeds.
     source : str
         What to call the scenario in an error line.
@@ -86,6 +89,8 @@ def compare_over(
                 "optimum_seconds": optimum_seconds,
                 "growth": False,
                 "jobs": jobs,
+                "executor": executor,
+                "keep": keep,
                 "progress": step,
             }
             found.append((value, compare(each, mechanisms, runs, seed, **options)))  # type: ignore[arg-type]
@@ -105,7 +110,8 @@ def compare_over(
     meta["complete"] = complete
     runs_table = _with_values([(value, each.runs) for value, each in found])
     summary = _with_values([(value, each.summary) for value, each in found])
-    return Result("over", {"runs": runs_table}, summary, meta, {"scenario.yaml": base.to_yaml()})
+    kept = [each for _, result in found for each in result.kept]
+    return Result("over", {"runs": runs_table}, summary, meta, {"scenario.yaml": base.to_yaml()}, kept)
 
 
 def _told(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:

@@ -14,6 +14,7 @@ from marketsched.show.commands.tools import (
     DataOption,
     ForceOption,
     JsonOption,
+    SchedulerOption,
     one_line_errors,
     print_view,
     progress_bar,
@@ -36,7 +37,8 @@ def reproduce(
         int | None, typer.Option(help="Slots of cluster runs, in place of each one's own.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes, with --all.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes, with --all.", min=1)] = 1,
+    scheduler: SchedulerOption = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Each experiment gets a folder in it (default: runs/reproduced).", show_default=False),
@@ -60,7 +62,7 @@ def reproduce(
         target = Path("runs") / "reproduced" if out is None else out
         sizes: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
         if name is None:
-            found = _all(list(EXPERIMENTS), target, jobs, sizes)
+            found = _all(list(EXPERIMENTS), target, {"jobs": jobs, "executor": scheduler, **sizes})
         else:
             found = [_one(experiment_of(name).name, target, sizes)]
         if as_json:
@@ -83,7 +85,7 @@ def _one(name: str, target: Path, sizes: dict[str, Any]) -> Result:
     return found
 
 
-def _all(names: list[str], target: Path, jobs: int, sizes: dict[str, Any]) -> list[Result]:
+def _all(names: list[str], target: Path, options: dict[str, Any]) -> list[Result]:
     from marketsched.papers.reproducing import reproduce_all
 
     done = 0
@@ -95,7 +97,7 @@ def _all(names: list[str], target: Path, jobs: int, sizes: dict[str, Any]) -> li
             bar(finished, total, what)
 
         try:
-            return reproduce_all(names, out=target, jobs=jobs, progress=tell, **sizes)
+            return reproduce_all(names, out=target, progress=tell, **options)
         except KeyboardInterrupt:
             stop(
                 f"interrupted: {target} has {done} of {len(names)} experiments; the same command goes on from there",

@@ -17,10 +17,10 @@ from marketsched.papers.experiment_kind import verdict_counts
 from marketsched.papers.experiments import experiment_of
 from marketsched.papers.folder import kept, write_overview
 from marketsched.papers.runs import SEEDS, Bench, Experiment, lines_table
-from marketsched.play.workers import run_in_processes
+from marketsched.play.fingerprint import fingerprint
+from marketsched.play.parallel import Where, run_many
 from marketsched.results.output import check_target
 from marketsched.results.result import Result
-from marketsched.study.fingerprint import fingerprint
 
 Progress = Callable[[int, int, str], None]  # experiments finished, experiments in all, what is being run
 
@@ -128,6 +128,7 @@ def reproduce_all(
     out: str | PathLike[str] | None = None,
     force: bool = False,
     jobs: Count = 1,
+    executor: Where | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
     """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
@@ -147,6 +148,8 @@ def reproduce_all(
         Run again what is there, and replace it.
     jobs : int
         Processes; the results are the same, but for those of experiments that measure time.
+    executor : str or concurrent.futures.Executor, optional
+        In place of processes here: the address of a Dask scheduler, or an executor.
     progress : function of (int, int, str), optional
         Called with how many experiments are done, how many there are, and what is being run.
 
@@ -174,8 +177,11 @@ def reproduce_all(
 
     keep()
     given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
-    made = _one_by_one if jobs == 1 or len(missing) < 2 else _side_by_side
-    for each in made(missing, given, target, told, jobs):
+    if executor is None and (jobs == 1 or len(missing) < 2):
+        made = _one_by_one(missing, given, target, told)
+    else:
+        made = _side_by_side(missing, given, target, told, jobs, executor)
+    for each in made:
         found[each.meta["experiment"]] = each
         keep()
     return [found[name] for name in asked]
@@ -201,9 +207,7 @@ def _asked(
 Tell = Callable[[str], None]
 
 
-def _one_by_one(
-    names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
-) -> Iterator[Result]:
+def _one_by_one(names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell) -> Iterator[Result]:
     """Run experiments in this process; what one has compared need not be compared again."""
     bench = Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"])
     for name in names:
@@ -216,12 +220,17 @@ def _one_by_one(
 
 
 def _side_by_side(
-    names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell, jobs: int
+    names: Sequence[str],
+    given: dict[str, Any],
+    target: Path | None,
+    told: Tell,
+    jobs: int,
+    executor: Where | None,
 ) -> Iterator[Result]:
     """Run experiments in several processes; only this one writes."""
     running = list(names)
     told(f"{len(running)} experiments")
-    with closing(run_in_processes(partial(_elsewhere, given=given), names, jobs)) as each:
+    with closing(run_many(partial(_elsewhere, given=given), names, jobs, executor)) as each:
         for name, made in each:
             if target is not None:
                 made.save(target / name, given["force"])

@@ -1,4 +1,8 @@
+from . import dask_workers as dask_workers
+from . import fingerprint as fingerprint
 from . import hindsight as hindsight
+from . import kept_results as kept_results
+from . import parallel as parallel
 from . import replaying as replaying
 from . import running as running
 from . import versions as versions

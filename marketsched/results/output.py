@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARTIAL = ".marketsched-partial"  # holds the temporary folders
+KEPT = ".marketsched-kept"  # holds results of finished tasks until all are there
 META = "meta.json"  # what makes a folder one of ours
 FILES = "files"  # its entry that lists the other files
 INCOMPLETE = "INCOMPLETE"  # a file of this name marks a run that was interrupted

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -59,6 +59,8 @@ class Result:
         was interrupted and holds what was finished.
     texts : mapping of str to str
         Further files by their names, as ``scenario.yaml``, which runs again.
+    kept : sequence of KeptResults
+        What holds finished parts on the disk (`marketsched.play.kept_results`); saving a complete result removes it.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Result:
     summary: Any = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    kept: Sequence[Any] = field(default=(), repr=False)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         """Return the table of that name."""
@@ -199,6 +202,9 @@ class Result:
                 text = f"interrupted {self.how_far}; what is here is finished\n"
                 (partial / INCOMPLETE).write_text(text, encoding="utf-8")
             write_json(meta, partial / META)
+        if self.complete:
+            for each in self.kept:
+                each.remove()
 
 
 def _without_seconds(name: str, parts: Iterator[pd.DataFrame], timings: dict[str, Any]) -> Iterator[pd.DataFrame]:

@@ -5,10 +5,7 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 from importlib.util import find_spec
 
 import pytest
@@ -20,7 +17,7 @@ from sweep_tools import (
     WHOLE,
     alive,
     children,
-    environment,
+    dask_cluster,
     finish,
     manifest,
     names,
@@ -152,33 +149,6 @@ def test_failed_runs_are_made_again_when_asked(tmp_path):
     assert (told["finished"], told["made"], told["failed"]) == (4, 2, {})
 
 
-@contextmanager
-def dask_cluster(folder, workers):
-    """Start a scheduler and workers, each a process of its own; give its address and their processes."""
-    address = folder / "scheduler.json"
-    log = (folder / "dask.log").open("w")
-    options = {"stdout": log, "stderr": log, "cwd": folder, "start_new_session": True}
-    common = ["--host", "127.0.0.1", "--no-dashboard"]
-
-    def process(module: str, *arguments) -> subprocess.Popen:
-        command = [sys.executable, "-m", f"distributed.cli.{module}", *common, *arguments]
-        return subprocess.Popen([str(x) for x in command], env=environment(), **options)
-
-    processes = [process("dask_scheduler", "--port", 0, "--scheduler-file", address)]
-    try:
-        assert wait_until(lambda: address.exists() and address.stat().st_size > 0)
-        time.sleep(0.2)
-        where = json.loads(address.read_text())["address"]
-        for _ in range(workers):
-            processes.append(process("dask_worker", where, "--nthreads", 1, "--death-timeout", 20))
-        yield where, processes
-    finally:
-        for each in processes:
-            os.killpg(each.pid, signal.SIGKILL)  # a nanny's worker too
-            each.wait()
-        log.close()
-
-
 @pytest.fixture
 def cluster(tmp_path):
     """Start a scheduler and two workers."""
@@ -218,7 +188,7 @@ def test_a_lost_scheduler_is_one_line_and_the_sweep_goes_on_here(tmp_path, whole
     said, err = finish(process, 2)
     assert (
         said == ""
-        and err == "marketsched: the scheduler is lost: finished runs are kept; start the sweep again to go on\n"
+        and err == "marketsched: the scheduler is lost: what is finished is kept; start the same again to go on\n"
     )
     kept = records(out)
     sweep(spec, out, "--jobs", 2)

@@ -14,8 +14,8 @@ import pytest
 import marketsched
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.errors import SweepError
+from marketsched.play.fingerprint import difference, fingerprint, source_digest
 from marketsched.results.views import flat
-from marketsched.study.fingerprint import difference, fingerprint, source_digest
 from marketsched.study.sweeps import folder as sweep_folder
 from marketsched.study.sweeps import records as sweep_records
 from marketsched.study.sweeps.folder import check_sweep_target, open_folder
@@ -321,7 +321,7 @@ def test_progress_tells_how_long_it_may_take(here):
 
 def test_other_sources_have_another_digest(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr("marketsched.study.fingerprint._sources", lambda: {"a": tmp_path / "a.py"})
+    monkeypatch.setattr("marketsched.play.fingerprint._sources", lambda: {"a": tmp_path / "a.py"})
     before = source_digest()
     (tmp_path / "a.py").write_text("x = 2\n")
     assert source_digest() != before

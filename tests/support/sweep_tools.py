@@ -3,9 +3,11 @@
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from marketsched.config.strict_yaml import dump_yaml
@@ -157,3 +159,30 @@ WHOLE = {".lock", "meta.json", "results.parquet", "runs"}  # what a finished swe
 
 def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, **changes}
+
+
+@contextmanager
+def dask_cluster(folder, workers):
+    """Start a scheduler and workers, each a process of its own; give its address and their processes."""
+    address = folder / "scheduler.json"
+    log = (folder / "dask.log").open("w")
+    options = {"stdout": log, "stderr": log, "cwd": folder, "start_new_session": True}
+    common = ["--host", "127.0.0.1", "--no-dashboard"]
+
+    def process(module: str, *arguments) -> subprocess.Popen:
+        command = [sys.executable, "-m", f"distributed.cli.{module}", *common, *arguments]
+        return subprocess.Popen([str(x) for x in command], env=environment(), **options)
+
+    processes = [process("dask_scheduler", "--port", 0, "--scheduler-file", address)]
+    try:
+        assert wait_until(lambda: address.exists() and address.stat().st_size > 0)
+        time.sleep(0.2)
+        where = json.loads(address.read_text())["address"]
+        for _ in range(workers):
+            processes.append(process("dask_worker", where, "--nthreads", 1, "--death-timeout", 20))
+        yield where, processes
+    finally:
+        for each in processes:
+            os.killpg(each.pid, signal.SIGKILL)  # a nanny's worker too
+            each.wait()
+        log.close()

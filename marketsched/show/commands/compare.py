@@ -10,6 +10,7 @@ import typer
 from marketsched import comparisons, config
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get
+from marketsched.results.output import KEPT
 from marketsched.show.commands.tools import (
     ColumnsOption,
     DataOption,
@@ -18,6 +19,7 @@ from marketsched.show.commands.tools import (
     JsonOption,
     MechanismOption,
     OutOption,
+    SchedulerOption,
     SetOption,
     StrictOption,
     asked_mechanisms,
@@ -75,6 +77,7 @@ def compare(
     columns: ColumnsOption = None,
     strict: StrictOption = False,
     jobs: Annotated[int, typer.Option(help="Worker processes, which share the seeds.", min=1)] = 1,
+    scheduler: SchedulerOption = None,
     adversary: Annotated[
         bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
     ] = False,
@@ -124,6 +127,7 @@ def compare(
                 "(`marketsched scenarios` lists them), or a YAML file",
             )
         options: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "jobs": jobs}
+        options["executor"] = scheduler
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
         _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, out, force, as_json, options)
@@ -143,6 +147,7 @@ def _compare(
     options: dict[str, Any],
 ) -> None:
     folder = target_folder(out, f"{file_name(base.name)}-compared", force)
+    options["keep"] = folder.parent / KEPT
     with progress_bar() as tell:
         if over is not None:
             key, values = config.scenario_file.values_over(over)

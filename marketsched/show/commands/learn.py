@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from marketsched.results.output import KEPT
 from marketsched.show.commands.tools import (
     ForceOption,
     JsonOption,
     MechanismOption,
     OutOption,
+    SchedulerOption,
     asked_mechanisms,
     finish,
     one_line_errors,
@@ -33,6 +35,7 @@ def learn(
     jobs: Annotated[
         int | None, typer.Option(help="Worker processes (default: one per processor).", min=1, show_default=False)
     ] = None,
+    scheduler: SchedulerOption = None,
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -51,6 +54,8 @@ def learn(
                 runs=seeds,
                 seed=seed,
                 workers=jobs,
+                executor=scheduler,
+                keep=folder.parent / KEPT,
                 progress=lambda what, done, total: tell(done, total, what),
                 keep_interrupted=True,
             )

@@ -17,6 +17,7 @@ from marketsched.show.commands.tools import (
     REPORTED,
     DataOption,
     JsonOption,
+    SchedulerOption,
     SetOption,
     file_name,
     one_line_errors,
@@ -39,12 +40,7 @@ def sweep(
     jobs: Annotated[
         int | None, typer.Option(help="Worker processes (default: one per processor).", min=1, show_default=False)
     ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Run on the Dask cluster with this scheduler.", metavar="TCP://HOST:PORT", show_default=False
-        ),
-    ] = None,
+    scheduler: SchedulerOption = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
     seed: Annotated[int, typer.Option(help="Added to every seed of the sweep.", min=0)] = 0,
     data: DataOption = None,

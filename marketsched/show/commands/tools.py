@@ -75,6 +75,14 @@ StrictOption = Annotated[
     bool,
     typer.Option("--strict", help="Of a table of text: refuse rows that cannot be read; else they are counted."),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Run on the Dask cluster with this scheduler (docs/scale.md).",
+        metavar="TCP://HOST:PORT",
+        show_default=False,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
@@ -180,7 +188,8 @@ def finish(result: Result, folder: Path, force: bool, as_json: bool) -> None:
         print_view(result.view())
     typer.echo(f"written to {folder}", err=as_json)
     if not result.complete:
-        stop(f"interrupted {result.how_far}: {folder} is marked INCOMPLETE", INTERRUPTED)
+        again = "; the same command goes on from there (into this folder with --force)" if result.kept else ""
+        stop(f"interrupted {result.how_far}: {folder} is marked INCOMPLETE{again}", INTERRUPTED)
 
 
 def _free_folder(folder: Path, force: bool) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any
 
 from marketsched.config.strict_yaml import parse_yaml
@@ -12,6 +14,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameErro
 from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
+from marketsched.play.kept_results import KeptResults
+from marketsched.play.parallel import Where
 from marketsched.play.workers import cores
 from marketsched.results.result import Result
 from marketsched.study.learning.curves import Progress, learning_curves
@@ -36,6 +40,8 @@ def compare_learning(
     runs: Annotated[int, Whole(2)] = 20,
     seed: Seed = 0,
     workers: Count | None = 1,
+    executor: Where | None = None,
+    keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -56,6 +62,8 @@ def compare_learning(
         Paired runs, at least 2, with the seeds from ``seed`` on.
     workers : int, optional
         Processes; None: one per processor.
+    executor, keep
+        Where runs are made, and where finished ones are kept; as for `marketsched.compare`.
     progress : function of (str, int, int), optional
         Called after each run.
     keep_interrupted : bool
@@ -81,6 +89,7 @@ def compare_learning(
     check_memory(f"{runs} runs of {days} days", 500.0 * runs * len(mechanisms) * min(days, POINTS), "fewer runs")
     workers = cores() if workers is None else workers
     markets = _markets(mechanisms, owners, nodes)
+    question = {"mechanisms": list(markets), "learner": rule, "owners": owners, "nodes": nodes, "days": days}
     found = learning_curves(
         markets,
         (rule,),
@@ -89,6 +98,8 @@ def compare_learning(
         bound_every=min(MOST_APART, days // FEWEST_DAYS),
         window=-(-days // POINTS),
         workers=workers,
+        executor=executor,
+        kept=None if keep is None else KeptResults(Path(keep), {"learn": question}),
         progress=progress,
         keep_interrupted=keep_interrupted,
     )

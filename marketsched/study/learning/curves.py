@@ -21,8 +21,9 @@ from scipy import stats
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
 from marketsched.mechanisms.randomness import LARGEST_SEED
+from marketsched.play.kept_results import KeptResults
+from marketsched.play.parallel import Where, run_many
 from marketsched.play.versions import versions
-from marketsched.play.workers import run_in_processes
 from marketsched.results.result import Result
 from marketsched.study.learning.markets import contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -56,6 +57,8 @@ def learning_curves(
     window: Count = 10,
     confidence: OpenShare = 0.95,
     workers: Count = 1,
+    executor: Where | None = None,
+    kept: KeptResults | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -77,6 +80,10 @@ def learning_curves(
         Of each interval, in (0, 1).
     workers : int
         Processes. More than one: markets must pickle, as those of this package do.
+    executor : str or concurrent.futures.Executor, optional
+        In place of processes here: the address of a Dask scheduler, or an executor.
+    kept : KeptResults, optional
+        Where finished runs are kept, of these markets and sizes.
     progress : function of (str, int, int), optional
         Called after each run.
     keep_interrupted : bool
@@ -119,7 +126,7 @@ def learning_curves(
         _one, markets=chosen, episodes=episodes, measure_every=measure_every, bound_every=bound_every, window=window
     )
     played: dict[int, tuple[dict[str, Any], pd.DataFrame]] = {}
-    stream = ((task, play(task)) for task in tasks) if workers == 1 else run_in_processes(play, tasks, workers)
+    stream = run_many(play, tasks, workers, executor, kept)
     per_seed = len(chosen) * len(rules)
     try:
         with closing(stream):
@@ -148,7 +155,7 @@ def learning_curves(
         "complete": done == len(seeds),
     }
     tables = {"curves": _curves(curves, confidence), "runs": runs}
-    return Result("learning", tables, _summary(runs, confidence), meta)
+    return Result("learning", tables, _summary(runs, confidence), meta, kept=() if kept is None else (kept,))
 
 
 def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:

@@ -1,4 +1,3 @@
-from . import dask_workers as dask_workers
 from . import folder as folder
 from . import records as records
 from . import runs as runs

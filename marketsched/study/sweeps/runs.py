@@ -20,8 +20,8 @@ from marketsched.config.scenario_file import read_scenario, scenario_names, with
 from marketsched.config.strict_yaml import Strict, dump_yaml, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Whole
+from marketsched.play.fingerprint import canonical, run_key
 from marketsched.results.output import plain
-from marketsched.study.fingerprint import canonical, run_key
 
 DEFAULT_SEEDS = 20
 LARGEST_SEED = 2**63 - 1  # a whole number of a Parquet column
@@ -218,7 +218,7 @@ class SweepRun:
 
     @cached_property
     def key(self) -> str:
-        """The name the run is kept under; see `marketsched.study.fingerprint.run_key`."""
+        """The name the run is kept under; see `marketsched.play.fingerprint.run_key`."""
         return run_key(self.case.text, self.seed, self.optimum)
 
 

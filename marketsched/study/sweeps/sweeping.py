@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from marketsched.mechanisms.errors import SweepError
 from marketsched.mechanisms.legal import Whole, legal
+from marketsched.play.fingerprint import fingerprint
+from marketsched.play.parallel import TimeLeft
 from marketsched.play.workers import cores, run_in_processes
 from marketsched.results.result import Result, load
-from marketsched.study.fingerprint import fingerprint
 from marketsched.study.sweeps.folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
 from marketsched.study.sweeps.records import FAILED, REFUSED, Task, killed, perform
 from marketsched.study.sweeps.runs import SweepRun, SweepSpec, read_spec, runs_from, runs_of
@@ -147,7 +148,7 @@ def sweep(
     with ExitStack() as stack:
         client = None
         if scheduler is not None:
-            from marketsched.study.sweeps.dask_workers import connected
+            from marketsched.play.dask_workers import connected
 
             client = stack.enter_context(connected(scheduler))
         folder = stack.enter_context(open_folder(folder_path))
@@ -182,9 +183,9 @@ def _listed(runs: Any) -> tuple[list[SweepRun], str]:
 
 def _stream(tasks: Sequence[Task], jobs: int | None, client: Any) -> Generator[tuple[Task, str], None, None]:
     if client is not None:
-        from marketsched.study.sweeps.dask_workers import run_on_cluster
+        from marketsched.play.dask_workers import run_on_cluster
 
-        return run_on_cluster(tasks, client)
+        return run_on_cluster(perform, tasks, client, killed)
     return run_in_processes(perform, tasks, jobs or cores(), killed)
 
 
@@ -226,7 +227,7 @@ class _Work:
 
     def make(self, stream: Generator[tuple[Task, str], None, None], words: str) -> None:
         """Keep every record as it comes; ``words``: what there is to say before the first."""
-        begin = time.perf_counter()
+        left = TimeLeft()
         self._tell(words)
         with closing(stream) as each:
             for task, text in each:
@@ -240,8 +241,7 @@ class _Work:
                 self.records[task.key] = kept(record)
                 self._made += 1
                 self._failed += record["status"] == FAILED
-                left = (time.perf_counter() - begin) / self._made * (len(self.unique) - len(self.records))
-                self._tell(f"about {_duration(left)} left")
+                self._tell(left.words(self._made, self._made + len(self.unique) - len(self.records)))
 
     def look_again(self) -> None:
         """Find the record that an interruption may have left kept, but not counted, and failed runs not made again."""
@@ -307,16 +307,3 @@ class _Work:
             told.append({**about, **error, "seconds": record.seconds})
         failed = sum(each["status"] == FAILED for each in told)
         return {"complete": complete, "done": len(told) - failed, "failed": failed, "durations": told}
-
-
-def _duration(seconds: float) -> str:
-    """Return a rough time in words.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(600), _duration(9000)
-    ('42 s', '10 min', '2.5 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,30 +1,35 @@
-"""Workers of a Dask cluster that somebody else started (the extra ``cluster``).
+"""Workers of a Dask cluster that is already there (the extra ``cluster``).
 
-Dask blames every run that a lost worker had been given, not only the one it was at, and gives all of
-them up in the end. Those runs are tried once more, each while the cluster has nothing else to do, so
-that a run which kills its workers takes no other with it.
+Dask blames every task that a lost worker had been given, not only the one it was at, and gives all of
+them up in the end. Those tasks are tried once more, each while the cluster has nothing else to do, so
+that a task which kills its workers takes no other with it.
 """
 
 from __future__ import annotations
 
 import logging
+import pickle
 import re
 import threading
 import uuid
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.study.sweeps.records import Task, killed, perform
+from marketsched.play.fingerprint import difference, fingerprint
+from marketsched.play.workers import one_thread
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 ANSWER_SECONDS = 4.0
 AT_ONCE = 1000  # tasks the scheduler knows of at a time
+_ONE_TASK = threading.Lock()  # a worker may have several threads; a task has its process for itself
 
 
 @contextmanager
@@ -109,48 +114,68 @@ def _within(seconds: float, function: Callable[[], Any]) -> Any:
     return box[0] if box else None
 
 
-def run_on_cluster(tasks: Sequence[Task], client: Any) -> Generator[tuple[Task, str], None, None]:
-    """Run ``tasks`` on the cluster; give each with its record as it is finished.
+def run_on_cluster(
+    function: Callable[[T], R], tasks: Sequence[T], client: Any, died: Callable[[T], R] | None = None
+) -> Generator[tuple[T, R], None, None]:
+    """Run ``function(task)`` for every task on the cluster; give each with its result as it is finished.
 
-    A run whose worker dies is tried again by the scheduler, and given up when it has killed several.
+    A task whose worker dies is tried again by the scheduler, and given up when it has killed several.
     Closing the iterator, or an error where it is used, cancels what is left.
+
+    Parameters
+    ----------
+    function : function of one task
+        Found by its name on the workers, as are tasks and results on their way.
+    tasks : sequence
+        In the order in which they are begun.
+    client : distributed.Client
+        Of the cluster; see `connected`.
+    died : function of one task, optional
+        What stands for the result of a task whose worker died every time it was tried; None: an error.
 
     Raises
     ------
     SweepError
-        If the scheduler is lost, or a worker cannot run our code at all.
+        If the scheduler is lost, a worker runs other code or none of ours, or died with its task and
+        there is no ``died``.
+    Exception
+        What ``function`` raises.
     """
     session = uuid.uuid4().hex[:12]
-    waiting, blamed = deque(tasks), deque[Task]()
-    futures: dict[Any, Task] = {}
+    waiting, blamed = deque(enumerate(tasks)), deque[tuple[int, T]]()
+    futures: dict[Any, tuple[int, T]] = {}
     finished = _dask().as_completed(loop=client.loop)
-    function = _travelling()
+    perform, code = _travelling(), dict(fingerprint())
 
-    def submit(task: Task, attempt: str) -> None:
-        name = f"marketsched-{session}-{attempt}-{task.key}"
-        future = client.submit(function, asdict(task), key=name, pure=False)
-        futures[future] = task
+    def submit(number: int, task: T, attempt: str) -> None:
+        name = f"marketsched-{session}-{attempt}-{number}"
+        future = client.submit(perform, pickle.dumps((function, task)), code, key=name, pure=False)
+        futures[future] = number, task
         finished.add(future)
 
     def submit_next() -> None:
         if waiting:
-            submit(waiting.popleft(), "first")
+            submit(*waiting.popleft(), "first")
         elif blamed and not futures:
-            submit(blamed.popleft(), "alone")
+            submit(*blamed.popleft(), "alone")
 
     try:
         for _ in range(min(AT_ONCE, len(tasks))):
             submit_next()
         while futures:
             future = next(finished)
-            task = futures.pop(future)
-            text, alone = _record(future), "-alone-" in future.key
+            number, task = futures.pop(future)
+            answer, alone = _answer(future), "-alone-" in future.key
             future.release()
-            if text is None and not alone:
-                blamed.append(task)
+            if answer is None and not alone:
+                blamed.append((number, task))
             submit_next()
-            if text is not None or alone:
-                yield task, text or killed(task)
+            if answer is not None:
+                yield task, _result(answer)
+            elif alone and died is not None:
+                yield task, died(task)
+            elif alone:
+                raise SweepError("workers of the cluster died whenever they had one task: expected enough memory there")
     finally:
         if futures:
             _within(ANSWER_SECONDS, lambda: client.cancel(list(futures), force=True))
@@ -158,27 +183,55 @@ def run_on_cluster(tasks: Sequence[Task], client: Any) -> Generator[tuple[Task, 
             finished.clear()
 
 
-def _travelling() -> Callable[[dict[str, Any]], str]:
+def _travelling() -> Callable[[bytes, dict[str, str]], bytes]:
     """Return a function that is sent by value, as all are that have no name to be imported by.
 
-    A worker that cannot read what it is sent leaves the cluster, and the run is waited for without end;
+    A worker that cannot read what it is sent leaves the cluster, and the task is waited for without end;
     this one can be read by all, and says on a worker without our package that it is missing.
     """
 
-    def perform_there(task: dict[str, Any]) -> str:
-        return perform(Task(**task))
+    def perform_there(work: bytes, code: dict[str, str]) -> bytes:
+        from marketsched.play.dask_workers import perform  # on the worker, where it may be missing
+
+        return perform(work, code)
 
     return perform_there
 
 
-def _record(future: Any) -> str | None:
-    """Return the record that came back, or None if workers died with it."""
+def perform(work: bytes, code: Mapping[str, str]) -> bytes:
+    """Do on a worker what `run_on_cluster` has sent there; return what came of it, an error of the task, too."""
+    differs = difference(code, fingerprint())
+    if differs is not None:
+        return pickle.dumps(("differs", differs))
+    function, task = pickle.loads(work)
+    with _ONE_TASK:
+        one_thread()
+        try:
+            return pickle.dumps(("done", function(task)))
+        except Exception as error:
+            return pickle.dumps(("raised", error))
+
+
+def _answer(future: Any) -> bytes | None:
+    """Return what came back, or None if workers died with it."""
     try:
-        return str(future.result())
+        return bytes(future.result())
     except _dask().KilledWorker:
         return None
     except Exception as error:
         if future.status != "error":  # cancelled or lost: there is no scheduler any more
-            raise SweepError("the scheduler is lost: finished runs are kept; start the sweep again to go on") from None
+            raise SweepError("the scheduler is lost: what is finished is kept; start the same again to go on") from None
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise SweepError(f"a worker of the cluster cannot run: {what}: expected marketsched there as here") from None
+
+
+def _result(answer: bytes) -> Any:
+    kind, found = pickle.loads(answer)
+    if kind == "differs":
+        raise SweepError(
+            f"a worker has {found}: expected the same versions on every worker, and none installed or edited "
+            "while it runs"
+        )
+    if kind == "raised":
+        raise found
+    return found

@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from marketsched.mechanisms.registry import GROUP
 from marketsched.play.versions import versions
 
 MORE_PACKAGES = ("cvxpy", "highspy", "clarabel")  # solvers, beside what `versions` names
@@ -30,7 +31,17 @@ def fingerprint() -> Mapping[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "unknown"
-    return {**found, "code": source_digest()}
+    return {**found, **_plug_ins(), "code": source_digest()}
+
+
+def _plug_ins() -> dict[str, str]:
+    """Return a digest of the file of every module that a plug-in names, under ``plug-in NAME``."""
+    found = {}
+    for point in entry_points(group=GROUP):
+        spec = find_spec(point.module)
+        if spec is not None and spec.origin is not None and not point.module.startswith("marketsched."):
+            found[f"plug-in {point.name}"] = hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:16]
+    return dict(sorted(found.items()))
 
 
 def source_digest() -> str:

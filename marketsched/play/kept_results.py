@@ -1,0 +1,65 @@
+"""Results of finished tasks, kept on the disk until all are there: interrupted work goes on where it stopped.
+
+What is kept lies in a folder whose name is a hash of the question (scenario, mechanisms, seeds, options) and
+of the code, so that another question, or other code, never meets it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from marketsched.play.fingerprint import canonical, fingerprint
+from marketsched.results.output import whole_file
+
+
+class KeptResults:
+    """The results of one question's finished tasks.
+
+    Parameters
+    ----------
+    folder : path
+        Holds a folder for each question; made with the first result.
+    question : mapping
+        All that results depend on, as plain data.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     KeptResults(Path(folder), {"seed": 1}).keep("a", 2.5)
+    ...     again = KeptResults(Path(folder), {"seed": 1}).read()
+    >>> again
+    {'a': 2.5}
+    """
+
+    def __init__(self, folder: Path, question: Mapping[str, Any]) -> None:
+        parts = {"question": question, "code": dict(fingerprint())}
+        self.path = folder / hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
+
+    def read(self) -> dict[str, Any]:
+        """Return what is kept, by the names of the tasks; a damaged file counts as none."""
+        found: dict[str, Any] = {}
+        for path in sorted(self.path.glob("*.task")):
+            # Pickled: tables keep every dtype, and only this package, of this digest, writes and reads them.
+            with suppress(OSError, EOFError, pickle.UnpicklingError, ValueError):
+                name, result = pickle.loads(path.read_bytes())
+                found[name] = result
+        return found
+
+    def keep(self, name: str, result: Any) -> None:
+        """Keep the result of the task ``name``: whole on the disk, or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with whole_file(self.path / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.task") as partial:
+            partial.write_bytes(pickle.dumps((name, result)))
+
+    def remove(self) -> None:
+        """Remove what was kept: the work is complete and saved elsewhere."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            self.path.parent.rmdir()  # fails, rightly, while other questions have results there

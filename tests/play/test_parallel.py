@@ -1,0 +1,118 @@
+"""Many tasks of one kind: the same results wherever they are found, and none lost when the work is interrupted."""
+
+import operator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from marketsched import compare
+from marketsched.mechanisms.errors import InvalidParameterError, SweepError
+from marketsched.play.kept_results import KeptResults
+from marketsched.play.parallel import run_many
+from refusals import refused
+
+TASKS = list(range(12))
+square = partial(pow, exp=2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_in_processes(jobs):
+    assert dict(run_many(square, TASKS, jobs)) == {task: task**2 for task in TASKS}
+
+
+def test_in_an_executor_of_the_callers():
+    with ThreadPoolExecutor(3) as pool:
+        assert dict(run_many(square, TASKS, executor=pool)) == {task: task**2 for task in TASKS}
+        assert pool.submit(square, 3).result() == 9  # it is the caller who ends it
+
+
+@pytest.mark.parametrize("where", ["here", "processes", "threads"])
+def test_an_error_of_a_task_is_raised(where):
+    with ThreadPoolExecutor(1) as pool:
+        place = {"here": {}, "processes": {"jobs": 2}, "threads": {"executor": pool}}[where]
+        with pytest.raises(ZeroDivisionError):
+            list(run_many(partial(operator.truediv, 1), [2, 1, 0], **place))
+
+
+def test_an_executor_that_is_lost():
+    with ProcessPoolExecutor(1) as pool, pytest.raises(SweepError, match="executor is lost"):
+        list(run_many(_end_the_process, [0], executor=pool))
+
+
+def _end_the_process(task):
+    import os
+
+    os._exit(task)
+
+
+@pytest.mark.parametrize(
+    ("executor", "place"), [(3, "executor"), ("tcp:/nowhere", "scheduler"), ("somewhere", "scheduler")]
+)
+def test_what_is_no_executor(executor, place):
+    refused(
+        lambda: list(run_many(square, TASKS, executor=executor)),
+        place=place,
+        seen=executor,
+        error=InvalidParameterError,
+    )
+
+
+def test_interrupted_work_goes_on(tmp_path):
+    played = []
+
+    def play(task):
+        if task == 7 and len(played) == 7:
+            raise KeyboardInterrupt
+        played.append(task)
+        return task**2
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run_many(play, TASKS, kept=KeptResults(tmp_path, {"question": 1})))
+    damaged = next(KeptResults(tmp_path, {"question": 1}).path.iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    found = dict(run_many(play, TASKS, kept=KeptResults(tmp_path, {"question": 1})))
+    assert found == {task: task**2 for task in TASKS}
+    assert len(played) == len(TASKS) + 1  # one was damaged, and made twice
+    other = KeptResults(tmp_path, {"question": 2})
+    assert other.read() == {}
+    assert len(KeptResults(tmp_path, {"question": 1}).read()) == len(TASKS)
+
+
+def test_a_comparison_that_was_interrupted_goes_on(tmp_path, small_market):
+    whole = compare(small_market, ["first-come", "pay-as-bid"], runs=4)
+    seeds = []
+
+    def interrupt(done, steps, what):
+        seeds.append(done)
+        if done >= 4:  # two mechanisms a seed: the third seed begins
+            raise KeyboardInterrupt
+
+    again = {"runs": 4, "keep": tmp_path / "kept"}
+    part = compare(small_market, ["first-come", "pay-as-bid"], progress=interrupt, keep_interrupted=True, **again)
+    assert not part.complete and part.meta["runs"] == 2
+    part.save(tmp_path / "part")
+    steps = []
+    found = compare(
+        small_market, ["first-come", "pay-as-bid"], progress=lambda done, all_, what: steps.append(done), **again
+    )
+    assert found.complete and min(steps) >= 4  # nothing of the first two seeds is played again
+    assert found.runs.drop(columns="seconds", errors="ignore").equals(
+        whole.runs.drop(columns="seconds", errors="ignore")
+    )
+    assert found.summary.drop(columns="seconds", errors="ignore").equals(
+        whole.summary.drop(columns="seconds", errors="ignore")
+    )
+    assert any((tmp_path / "kept").iterdir())  # until the result is saved
+    found.save(tmp_path / "all")
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.fixture
+def small_market():
+    job = {"birth": 1, "concurrency": 1, "value": {"kind": "deadline", "value": 4, "deadline": 4}}
+    late = {"arrival": 2, "duration": 2, "probability": 0.5}
+    law = [{"arrival": 1, "duration": 1, "probability": 0.5}, late]
+    limits = {"capacity": 2, "horizon": 6, "max_concurrency": 1, "max_duration": 2, "max_value": 4, "max_delay": 6}
+    jobs = [{"name": str(i), **job, "requirements": law} for i in range(4)]
+    return {"name": "small", "workload": {"kind": "jobs", **limits, "jobs": jobs}}
