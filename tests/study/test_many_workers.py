@@ -12,8 +12,7 @@ pytestmark = pytest.mark.slow
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs the extra cluster (distributed)")
 COMMANDS = {
     "compare": ("compare", "market.yaml", "-m", "exponential,first-come", "--runs", 60),
-    "learn": ("learn", "--days", 12, "--seeds", 4, "--owners", 3, "--nodes", 1),
-    "reproduce": ("reproduce", "--all", "--runs", 2, "--slots", 20),
+    "learn": ("learn", "--days", 12, "--seeds", 4, "--owners", 3, "--nodes", 2),
 }
 
 
