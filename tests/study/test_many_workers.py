@@ -31,7 +31,7 @@ def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, comm
     finish(start(*COMMANDS[command], "--jobs", 2, "--out", "two"))
     with dask_cluster(tmp_path, 2) as (where, (_, first, _)):
         process = start(*COMMANDS[command], "--scheduler", where, "--out", "cluster")
-        wait_until(lambda: any((tmp_path / ".marketsched-kept").glob("*/*.task")))
+        assert wait_until(lambda: any((tmp_path / ".marketsched-kept").glob("*/*.task")), 120)
         for child in children(first.pid):
             os.kill(child, signal.SIGKILL)
         finish(process)
@@ -45,7 +45,7 @@ def test_a_killed_comparison_goes_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finish(start(*COMMANDS["compare"], "--out", "whole"))
     process = start(*COMMANDS["compare"], "--jobs", 2, "--out", "again")
-    assert wait_until(lambda: len([*(tmp_path / ".marketsched-kept").glob("*/*.task")]) >= 10)
+    assert wait_until(lambda: len([*(tmp_path / ".marketsched-kept").glob("*/*.task")]) >= 10, 120)
     process.kill()
     process.communicate()
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / ".marketsched-kept").glob("*/*.task")}
