@@ -174,11 +174,52 @@ def test_repeats_give_median_and_spread_and_changes_are_those_whose_spreads_lie_
     (tmp_path / "bench_demo.py").write_text("SLOW = 9\n" + REPEATED)
     assert run(tmp_path, *kept).returncode == 0
     lines = (tmp_path / "new" / "b.changes.md").read_text().splitlines()
-    assert lines[2] == "| slow | 3 (1 to 5) | 12 (10 to 14) | 4 | changed |"
-    assert lines[3] == "| same | 2 (2 to 2) | 2 (2 to 2) | 1 |  |"
+    assert lines[4] == "| slow | 3 (1 to 5) | 12 (10 to 14) | 4 | changed |"
+    assert lines[5] == "| same | 2 (2 to 2) | 2 (2 to 2) | 1 |  |"
 
 
 def test_what_takes_too_long_is_measured_once(tmp_path):
     (tmp_path / "bench_demo.py").write_text("SLOW = 0\n" + REPEATED)
     assert run(tmp_path, "--seconds", "0").returncode == 0
     assert [row["repeats"] for row in json.loads((tmp_path / "new" / "b.json").read_text())] == [1, 1]
+
+
+MISSED = """
+from harness import Row, benchmark
+
+calls = []
+
+@benchmark
+def busy_at_first():
+    calls.append(1)
+    yield Row("ratio", 9.0 if len(calls) < 2 else 1.0, "x", at_most=2)
+"""
+
+
+def test_a_bound_that_is_missed_is_measured_again(tmp_path):
+    (tmp_path / "bench_demo.py").write_text(MISSED)
+    assert run(tmp_path, "--seconds", "0").returncode == 0
+    (row,) = json.loads((tmp_path / "new" / "b.json").read_text())
+    assert (row["value"], row["repeats"]) == (1.0, 3)
+
+
+TIMED = """
+from harness import Row, benchmark
+
+@benchmark
+def times():
+    for i in range(12):
+        yield Row.of_values(f"time {i}", [SPEED * (i + 1), SPEED * (i + 1.01)], "s")
+    yield Row.of_values("slower", [SPEED * SLOWER, SPEED * SLOWER], "s")
+"""
+
+
+def test_a_slower_machine_is_no_change(tmp_path):
+    kept = ["--against", str(tmp_path / "last.json")]
+    (tmp_path / "bench_demo.py").write_text("SPEED, SLOWER = 1, 1\n" + TIMED)
+    assert run(tmp_path, *kept, "--keep").returncode == 0
+    (tmp_path / "bench_demo.py").write_text("SPEED, SLOWER = 3, 2\n" + TIMED)
+    assert run(tmp_path, *kept).returncode == 0
+    text = (tmp_path / "new" / "b.changes.md").read_text()
+    assert "are divided by 3," in text
+    assert [line.split(" | ")[0] for line in text.splitlines() if "changed" in line] == ["| slower"]
