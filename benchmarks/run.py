@@ -113,7 +113,8 @@ def changes(rows: list[Row], kept: list[dict[str, Any]]) -> str:
             f"{row.value:.4g} ({low:.4g} to {high:.4g})",
         )
         lines.append((verdict != "changed", -size, f"| {row.name} | {' | '.join(cells)} | {ratio:.3g} | {verdict} |"))
-    about = f"Times (and rates the other way) are divided by {machine:.3g}, the median of now over kept: this machine and hour.\n\n"
+    why = "the median of now over kept: this machine and hour"
+    about = f"Times (and rates the other way) are divided by {machine:.3g}, {why}.\n\n"
     head = "| benchmark | kept | now | now over kept | |\n|---|---|---|---|---|\n"
     new = sorted({row.name for row in rows} - set(then))
     return (
