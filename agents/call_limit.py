@@ -86,7 +86,7 @@ def calls_end_within(seconds: float | None) -> Iterator[None]:
         return
     limit = _Limit(seconds)
     handler, begin = signal.signal(signal.SIGALRM, limit.ring), time.monotonic()
-    left, again = signal.setitimer(signal.ITIMER_REAL, 0.0)  # of somebody else's alarm, which waits meanwhile
+    left, again = signal.setitimer(signal.ITIMER_REAL, 0.0)  # of another's alarm, which waits meanwhile
     _limit = limit
     limit.start()
     try:

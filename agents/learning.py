@@ -161,8 +161,8 @@ class Learning:
     rng : int, Generator or None
         Draws its choices.
     low, high : float, optional
-        Range of its utilities, credits. By default plus and minus the announced ``max_value``: nobody
-        gains more from a job, and where no job pays more than it declares, nobody loses more. An owner of
+        Range of its utilities, credits. By default plus and minus the announced ``max_value``: no owner
+        gains more from a job or, where no job pays more than it declares, loses more. An owner of
         several jobs a day needs a wider one (or the learner adahedge, which needs none).
     horizon : int, optional
         How often it will choose, if that is known.

@@ -43,7 +43,7 @@ class Happens(Protocol):
 
     @property
     def duration(self) -> int | None:
-        """Rounds; None: whoever drives the loop says when it is complete."""
+        """Rounds; None: the caller says when the loop is complete."""
         ...
 
     @property
@@ -308,7 +308,7 @@ class Owners(Protocol):
 
     @property
     def over(self) -> bool:
-        """True once nobody looks at the rest of the market."""
+        """True once the rest of the market is of no interest."""
         ...
 
     def act(self, market: MarketLoop) -> None:

@@ -38,7 +38,7 @@ ROUND = np.dtype([("load", "i8"), ("promised", "f8"), ("price", "f8")])
 
 
 class _Growing:
-    """An array that grows at its end, in place while nobody else looks at it: there is never a second copy."""
+    """An array that grows at its end, in place while no view of it is held: there is never a second copy."""
 
     def __init__(self, empty: NDArray[Any]) -> None:
         self._array = empty

@@ -9,7 +9,7 @@ class MarketAgent(mesa.Agent):
     """An agent with a number of its own.
 
     Mesa 3.4 and newer let the model count its agents; 3.3 counts them in a table of the class that keeps every model
-    for ever. There the agent registers by the public parts of Mesa alone, so that a market nobody holds is freed.
+    for ever. There the agent registers by the public parts of Mesa alone, so that an unused market is freed.
 
     Parameters
     ----------

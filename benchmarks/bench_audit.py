@@ -118,7 +118,11 @@ def certificates() -> Iterator[Row]:
 
 
 LIES, WORLDS = 40, 5
-SEARCHED = {"first-come": False, "bid-price": False, "posted-price": True}  # whether nobody submits after the owner
+SEARCHED = {
+    "first-come": False,
+    "bid-price": False,
+    "posted-price": True,
+}  # whether no job comes after the owner's
 
 
 @benchmark

@@ -1,7 +1,7 @@
 """ESDP's dynamic program for all budgets at once, against the same problems one by one by HiGHS.
 
 The size is the paper's (Table 3): 8 ports, 40 servers, 3 resource types, edges of probability 0.1,
-capacities 2, requests 1 to 2, statistics of a run of 2,000 slots, alpha 0.5. Budgets nobody can reach
+capacities 2, requests 1 to 2, statistics of a run of 2,000 slots, alpha 0.5. Budgets out of reach
 count, too: P4(s, t) is posed for all s in S(t), and HiGHS is asked for each.
 """
 

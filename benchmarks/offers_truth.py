@@ -6,7 +6,7 @@
 ``paths``: a job is made to take one offer, regular and then spare, whatever it reports. Under each other value, law or
 deadline everything that happens until it leaves, to itself and to all others, has to be the same, event for event.
 ``gains``: the job chooses, as its report has it; printed is the mean of what it gains over the truth, in percent of the
-mean utility, with a 95 % interval over jobs. Everybody else reports truly, and runs take what they took.
+mean utility, with a 95 % interval over jobs. All others report truly, and runs take what they took.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def main() -> None:
                 for lie, report in reports_of(job, workload.horizon, world.widest):
                     gains[lie].append(utility(world.until_it_leaves(job, report, None)[0], job) - truth)
         if arguments.what == "paths":
-            print(f"{name}: {made:,} reports, {moved} moved a path, or anybody else before the job left", flush=True)
+            print(f"{name}: {made:,} reports, {moved} moved a path, or another job before the job left", flush=True)
             continue
         mean = float(np.mean(truths))
         print(f"{name}: {len(truths)} jobs, mean utility {mean:.1f}")

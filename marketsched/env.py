@@ -61,7 +61,7 @@ class _Markets:
 
     @cached_property
     def owners(self) -> frozenset[str]:
-        """Who has a job in one of the first four markets: in one of them somebody may have none."""
+        """Owners with a job in one of the first four markets: in a single market an owner may have none."""
         return frozenset(job.owner for seed in range(4) for job in self.setup(seed).jobs)
 
 
@@ -77,7 +77,7 @@ def _menu_of(menu: ReportMenu | Bids | Mapping[str, Any] | None) -> ReportMenu |
 class MarketEnv(ParallelEnv):
     """A market whose owners decide what they report, as a PettingZoo ``ParallelEnv``.
 
-    A step is a turn: all rounds up to the next in which one of the owners has a job to report. Everybody gives an
+    A step is a turn: all rounds up to the next in which one of the owners has a job to report. Every owner gives an
     action each time; it counts for those whose first observed number is 1. An owner's episode ends when its last job
     has left the market, or with the market. A seed given to ``reset`` is that of `marketsched.run`; without one every
     episode is a new market.
@@ -99,7 +99,7 @@ class MarketEnv(ParallelEnv):
     Raises
     ------
     InvalidParameterError
-        If ``owners`` is empty or names somebody who is in none of these markets, or the source is at fault.
+        If ``owners`` is empty or names an owner who is in none of these markets, or the source is at fault.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Errors of the package: one family, and each leaf is also the built-in a caller expects.
 
 An error says where the fault is, what was seen, and what is legal, in a message and in fields of its
-own (`place`, `value`, `legal`), so that whoever knows more about the place adds it and nobody takes a
+own (`place`, `value`, `legal`), so that a caller that knows more about the place adds it and none takes a
 message apart. Input is checked once, at the public edge, before anything is changed.
 """
 

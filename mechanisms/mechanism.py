@@ -226,7 +226,7 @@ class Mechanism(ABC):
 
     Examples
     --------
-    One job at a time, for nothing; whoever finds it busy is turned away:
+    One job at a time, for nothing; a job that finds it busy is turned away:
 
     >>> class OneAtATime(Mechanism):
     ...     def __init__(self, horizon):

@@ -1,8 +1,8 @@
 """How much memory can still be taken, asked before work begins that needs a lot of it.
 
-Whoever makes arrays whose size somebody chose says beforehand how many bytes they need together, at their
-largest moment, and which numbers make them so large. Where that is more than there is, the work is refused
-before it begins, with both figures; without it, such work ends in the middle, or the machine ends the process.
+Call `check_memory` before allocating arrays of user-chosen size: with the bytes they need together, at their largest
+moment, and the numbers that make them so large. Work that needs more than there is is refused before it begins, with
+both figures; otherwise it would end in the middle, or the machine would end the process.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def readable_size(n_bytes: float) -> str:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process can still take; infinite where nobody says.
+    """Return the bytes that this process can still take; infinite where that is unknown.
 
     The smallest of what the machine has free, what its container leaves (cgroup, version 2), and what the limits of
     the process leave (``ulimit -v`` and ``-d``).

@@ -9,7 +9,7 @@ from marketsched.mechanisms.legal import Whole
 LARGEST_SEED = 2**64 - 1  # what a column of a table holds
 
 Rng = int | np.random.Generator | None
-"""What is taken wherever a function draws: a seed, a generator, or None for draws that nobody can repeat."""
+"""What is taken wherever a function draws: a seed, a generator, or None for draws that cannot be repeated."""
 
 
 def checked_seed(seed: object, runs: int = 1) -> int:

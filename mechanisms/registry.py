@@ -315,7 +315,7 @@ def _loaded_plugin(kind: str, name: str) -> Any:
     point = _plugins(kind)[name]
     try:
         found = point.load()
-    except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises is one line here
+    except (Exception, SystemExit) as error:  # a plug-in's code: whatever it raises is one line here
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         package = point.dist.name if point.dist is not None else point.value
         raise InvalidParameterError(

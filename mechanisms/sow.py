@@ -511,7 +511,7 @@ def _as_rounds(name: str, rounds: ArrayLike) -> NDArray[np.int64]:
 
 
 def _as_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
-    """Return ``probabilities`` as an array of its own: whoever gave it may go on writing to theirs."""
+    """Return ``probabilities`` as an array of its own: the caller may go on writing to theirs."""
     return _column("probabilities", probabilities, "iuf", "numbers in [0, 1]").astype(np.float64)
 
 

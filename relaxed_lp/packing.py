@@ -269,7 +269,7 @@ class _Compiled:
             except cp.error.SolverError:
                 import highspy
 
-                # Perhaps somebody ran HiGHS in this thread with more threads: it then refuses one, until told.
+                # HiGHS may have run in this thread with more threads: it then refuses one, until reset.
                 highspy.Highs.resetGlobalScheduler(True)
                 try:
                     self.problem.solve(solver=cp.HIGHS, warm_start=False, **options)

@@ -1,13 +1,13 @@
 """What a lie is: a map from the true statement to the reported one, as plain data with a size and a name in words.
 
-One class per lie holds everything anybody asks of it: how it changes a report (agents in a market, and the
+One class per lie holds all that is known of it: how it changes a report (agents in a market, and the
 search), the range of its numbers and where they are the truth (the optimiser, and shrinking), its distance
 from the truth, what it does in words, and what it is called in YAML and in files of witnesses. `KINDS` lists
 all classes by name.
 
 A report is always legal: the limits the mechanism announces cut values, durations and nodes. Where there is
-no such report of a truth, or the limits would make another lie of it, `Misreport.check` says so, and nobody
-searches where nobody may go.
+no such report of a truth, or the limits would make another lie of it, `Misreport.check` says so, and the
+search leaves it out.
 
 The *size* of a lie, its distance from the truth, has no unit: the change of a factor ``|f - 1|``; rounds as a
 share of S; nodes as a share of those needed; probability moved; and the sum over the parts of a combination.

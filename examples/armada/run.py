@@ -52,7 +52,7 @@ def lies(plays: int) -> pd.DataFrame:
 
 
 def costs(runs: int) -> pd.DataFrame:
-    """Compare welfare and revenue on days of recurring jobs, if everybody reports truly."""
+    """Compare welfare and revenue on days of recurring jobs, under true reports."""
     rules = ["posted-price:pricing.kind=exponential" if rule == "posted-price" else rule for rule in RULES]
     found = compare("synthetic-pipelines", rules, runs=runs, loads=[1.25], optimum_seconds=0).runs
     means = found.groupby("mechanism")[["welfare", "revenue"]].mean().loc[rules]

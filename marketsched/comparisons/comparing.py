@@ -1,7 +1,7 @@
 """Compare mechanisms on the same jobs, or policies in the same clusters, over many seeds.
 
 One instance says little: ratios differ by tens of per cent from seed to seed. Runs are paired: every
-seed draws a world of its own, everybody meets the same one, and beside what each earned stands the best
+seed draws a world of its own, all contestants play in it, and beside what each earned stands the best
 there could be in that seed. Seeds share nothing, so they may be played in several processes.
 """
 
@@ -117,7 +117,7 @@ def compare(
         one row per seed, policy and job, of a core that tells jobs apart. Of a log ``waits``, per seed and mechanism
         how long jobs waited (`marketsched.results.waits`), and, without ``loads``, ``schedules``, who ran when in the
         first seed. ``meta`` says what is needed to do it again. If it was interrupted it holds the seeds that
-        everybody finished.
+        all finished.
 
     Raises
     ------

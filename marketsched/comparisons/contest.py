@@ -21,7 +21,7 @@ class Contest(Protocol):
     steps: int
 
     def play(self, seed: int, tell: Tell) -> Found:
-        """Play everybody in the world of one seed; ``runs`` holds one row each, ``steps`` steps are told."""
+        """Play all contestants in the world of one seed; ``runs`` holds a row of each, ``steps`` counts progress."""
         ...
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -76,7 +76,7 @@ class MechanismContest:
         return self.play_on(self._base.workload_of(seed, self._data), None, seed, tell)
 
     def play_on(self, workload: Workload, capacity: int | None, seed: int, tell: Tell) -> Found:
-        """Play everybody on jobs that are built, on so many nodes; None: on those of the scenario.
+        """Play all contestants on jobs that are built, on so many nodes; None: on those of the scenario.
 
         A mechanism that does not take so many nodes has the reason in column ``refused``, and no figures.
         """

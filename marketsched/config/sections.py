@@ -3,7 +3,7 @@
 The signature is the schema: keys are its parameters, what is legal is what its annotations say
 (`marketsched.mechanisms.legal`), and any other key is refused. What is registered is one of
 
-* a function or class: called with the section's values and with what whoever uses it provides (``given``);
+* a function or class: called with the section's values and with what its caller provides (``given``);
 * a dataclass with a method ``build``: its fields are the section's keys, so that what it checks in
   ``__post_init__`` is said when the file is read, and ``build`` gets what is provided.
 """

@@ -1,7 +1,7 @@
 """The dashboard's figures, as SVG text that takes the page's own ink: readable in light and in dark.
 
 Figures are drawn with matplotlib's objects alone. Its settings are global, so one figure is drawn at
-a time, whoever's it is.
+a time, for all visitors.
 """
 
 from __future__ import annotations

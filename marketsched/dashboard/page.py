@@ -48,7 +48,7 @@ class ShownFrame:
 
 SERVED = Serving()
 STYLE = (Path(__file__).parent / "assets" / "page.css").read_text(encoding="utf-8")
-PLAYERS: WeakSet[Player] = WeakSet()  # of all visitors, for whoever ends the server
+PLAYERS: WeakSet[Player] = WeakSet()  # of all visitors, to be closed when the server ends
 
 
 @solara.component

@@ -22,7 +22,7 @@ from marketsched.dashboard.view import MarketView
 from marketsched.mechanisms.errors import MarketschedError
 
 FRAME_SECONDS = 0.15  # between two pictures while playing, so that a browser keeps up
-PLAYED_SECONDS = 0.5  # of rounds without a picture: nobody likes a page that stands still
+PLAYED_SECONDS = 0.5  # of rounds without a picture: a page should not stand still
 PLAYED_SHARE = 2.0  # but where pictures are slow, rounds get this much longer than the last picture took
 MOST_BUILDS = 2  # at once: an order that became void cannot be stopped, only forgotten
 # Beside its own errors, what a fault in the package could raise: it is shown, and the page still answers.

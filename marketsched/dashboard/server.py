@@ -25,10 +25,10 @@ INSTALL = "pip install 'marketsched[viz]'"
 
 # Read by the page's framework when it is first imported.
 _ENVIRONMENT = {
-    "SOLARA_TELEMETRY_MIXPANEL_ENABLE": "False",  # on by default: it would tell somebody about every visit
+    "SOLARA_TELEMETRY_MIXPANEL_ENABLE": "False",  # on by default: it would report every visit
     "SOLARA_THEME_SHOW_BANNER": "False",
     "SOLARA_THEME_TITLE": "marketsched",
-    "SOLARA_ASSETS_CDN": "http://127.0.0.1:9",  # nobody listens there: the scripts that were installed, or none
+    "SOLARA_ASSETS_CDN": "http://127.0.0.1:9",  # nothing listens there: the scripts that were installed, or none
     "SOLARA_KERNEL_CULL_TIMEOUT": "60s",  # a line that drops finds its market again; who has left is forgotten
     "SOLARA_MODE": "production",
 }
@@ -118,7 +118,7 @@ class DashboardServer:
         # Its session cookie is for this site alone, which is what we want, and no reason for a warning.
         warnings.filterwarnings("ignore", "Cookies with samesite=none require https", UserWarning)
 
-        # A visitor's page may be closed twice, by its own clock and at the end: no news to whoever stops the server.
+        # A visitor's page may be closed twice, by its own clock and at the end: no news where the server stops.
         logging.getLogger("solara.server.app").addFilter(lambda record: "already closed" not in record.getMessage())
 
         self._players = dashboard_page.PLAYERS

@@ -1,4 +1,4 @@
-"""What the dashboard's controls say: texts as somebody typed them, read into settings, applied to a scenario.
+"""What the dashboard's controls say: texts as they were typed, read into settings, applied to a scenario.
 
 Every control holds text. What is wrong with it is said beside it, in one line, and nothing is
 started from settings that are not all legal.
@@ -62,7 +62,7 @@ Form = dict[str, str]  # control: what it holds
 
 
 def first_form(scenario: Scenario, seed: int) -> Form:
-    """Return what the controls hold before anybody touches them: the scenario as it is."""
+    """Return what the controls hold before they are touched: the scenario as it is."""
     strategy = scenario.owners.strategy
     kind = KINDS[strategy.kind].kind if strategy.kind in KINDS else ""  # not of one that learns
     lie = kind if kind in LIES else "scale-value"

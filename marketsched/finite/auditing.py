@@ -158,7 +158,7 @@ def _expectations(numbers: NDArray[Any], weights: NDArray[Any], beliefs: Prior, 
 
 
 def _others(scaled: ScaledUtilities, owner: int, index: int) -> tuple[Any, ...]:
-    """Return the types of everybody but one owner at a flat index over their profiles."""
+    """Return the types of all but one owner at a flat index over their profiles."""
     rest = [each for k, each in enumerate(scaled.mechanism.types) if k != owner]
     if not rest:
         return ()

@@ -5,7 +5,7 @@ prove  c·z <= b·w  for every feasible z, if
 
     (Aᵀy + Bᵀw - c)_j >= 0  for variables >= 0,  and  = 0  for free ones.
 
-A feasible z with c·z = b·w is then optimal, whoever found it. Here z, y and w come from the solver, and feasibility
+A feasible z with c·z = b·w is then optimal, however it was found. Here z, y and w come from the solver, and feasibility
 and equality are computed from the program itself: in fractions, without rounding, where the program is in integers and
 the solver's numbers are close to fractions for which everything holds; otherwise in floating point, with what is
 violated by how much.

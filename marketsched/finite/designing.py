@@ -137,7 +137,7 @@ def design(
     check_size(read, len(names))
     tables = read_utilities(utilities, read, names)
     if not payments and budget != "any":
-        raise InvalidParameterError(place="budget", value=budget, legal="'any', where nobody pays")
+        raise InvalidParameterError(place="budget", value=budget, legal="'any', where no owner pays")
     beliefs = prior_of(prior, tuple(len(each) for each in read))
     for exact in (True, False):
         programmer = Programmer(tables, beliefs, money=payments, exact=exact)
@@ -183,7 +183,7 @@ def _objective(programmer: Programmer, objective: Any) -> tuple[NDArray[Any], fl
             return programmer.welfare(), scale, size
         if objective == "revenue" and programmer.money:
             return programmer.revenue(), scale, size
-        without = "'revenue', 'welfare' or an array" if programmer.money else "'welfare' or an array, where nobody pays"
+        without = "'revenue', 'welfare' or an array" if programmer.money else "'welfare' or an array, without payments"
         raise InvalidParameterError(place="objective", value=objective, legal=without)
     reward = number_array("objective", objective)
     flat = (programmer.n_profiles, programmer.n_outcomes)

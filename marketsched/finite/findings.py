@@ -56,7 +56,7 @@ class PairLie:
     owners, true_types, reports : tuple of two
         Who, their types, and what they report.
     others : tuple
-        Types and reports of everybody else, in the order of owners.
+        Types and reports of all other owners, in their order.
     gains : tuple of two numbers
         What each of them gains.
 

@@ -17,7 +17,7 @@ from marketsched.mechanisms.memory import check_memory
 def best_pair_lies(scaled: ScaledUtilities) -> tuple[Number, PairLie | None, Number, PairLie | None]:
     """Return the joint lie of two with the largest total gain, and the one whose smaller gain is largest.
 
-    Every pair, their types, their reports and the profile of everybody else are gone through. Gains that are not
+    Every pair, their types, their reports and the profile of all others are gone through. Gains that are not
     above 0 are returned as 0 and None.
     """
     most: tuple[Any, PairLie | None] = (0, None)

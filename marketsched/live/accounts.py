@@ -17,7 +17,7 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Unk
 MICRO = 1_000_000  # to a credit
 MOST_CREDITS = 1e12  # of one deposit or limit
 MOST_MICRO = round(MOST_CREDITS * MICRO)  # of all deposits: sums stay within 64 bits
-MARKET, DEPOSITS = "market", "deposits"  # accounts that are nobody's
+MARKET, DEPOSITS = "market", "deposits"  # accounts without an owner
 OWNER_NAME = r"^[a-z0-9_-]{1,32}$"
 Role = Literal["owner", "operator", "reader"]
 ROLES = ("owner", "operator", "reader")
@@ -34,7 +34,7 @@ class Posting(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """Somebody whom the market knows."""
+    """An owner, operator or reader that the market knows."""
 
     name: str
     role: Role

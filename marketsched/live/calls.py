@@ -210,7 +210,7 @@ def market(who: Principal, rounds: int) -> Work:
 
 
 def seen(who: Principal, row: Row) -> dict[str, Any] | None:
-    """Return a row of the journal as somebody may see it; None: not at all."""
+    """Return a row of the journal as a caller may see it; None: not at all."""
     head = {"seq": row.seq, "time": row.time, "round": row.round, "event": row.event}
     if who.role == "operator":
         return {**head, "by": row.by, "owner": row.owner, "job": row.job, **row.body, "decisions": row.decisions}

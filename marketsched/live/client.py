@@ -39,14 +39,14 @@ class LiveError(MarketschedError, RuntimeError):
 
 
 class LiveUnavailableError(MarketschedError, ConnectionError):
-    """Nobody answers; what was asked for may have happened, and can be asked again with the same key."""
+    """No answer; what was asked for may have happened, and can be asked again with the same key."""
 
 
 class LiveClient:
     """The calls of a live market.
 
     Every call that changes something carries an ``Idempotency-Key``, a new one unless ``key`` is given, so that it
-    can be repeated when nobody answers without happening twice.
+    can be repeated without happening twice when there is no answer.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class LiveClient:
     timeout : float
         Seconds that one answer may take.
     patience : float
-        Seconds for which a call is repeated while nobody answers.
+        Seconds for which a call is repeated while there is no answer.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class LiveClient:
     def events(self, after: int = 0, *, follow: bool = True) -> Iterator[dict[str, Any]]:
         """Yield the events behind row ``after``, and those to come as they come.
 
-        A stream that breaks is taken up again behind the last event; that ends in `LiveUnavailableError` if nobody
+        A stream that breaks is taken up again behind the last event; that ends in `LiveUnavailableError` if nothing
         answers for ``patience`` seconds.
         """
         since = time.monotonic()
@@ -253,7 +253,7 @@ class LiveClient:
         return found
 
     def _answer(self, method: str, path: str, **what: Any) -> httpx.Response:
-        """Return an answer, repeating the call while nobody gives one."""
+        """Return an answer, repeating the call until there is one."""
         end, wait = time.monotonic() + self._patience, 0.05
         while True:
             try:

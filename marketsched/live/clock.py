@@ -75,7 +75,7 @@ class Clock:
             return datetime.max.replace(tzinfo=UTC)
 
     def overdue(self, round_: int) -> float | None:
-        """Return for how many seconds a round is over; negative: it lasts that much longer; None: nobody knows."""
+        """Return for how many seconds a round is over; negative: it lasts that much longer; None: unknown."""
         end = self.end_of(round_)
         return None if end is None else (self.now() - end).total_seconds()
 
@@ -84,7 +84,7 @@ class Clock:
         return overdue > max(LATE_SECONDS, LATE_SHARE * (self.round_seconds or 0.0))
 
     def check_plausible(self, round_: int) -> None:
-        """Raise InvalidParameterError if more rounds ended since the open one than anybody waits for."""
+        """Raise InvalidParameterError if more rounds ended since the open one than can be caught up with."""
         overdue = self.overdue(round_)
         if overdue is not None and overdue > MOST_AT_ONCE * (self.round_seconds or 0.0):
             raise InvalidParameterError(

@@ -148,7 +148,7 @@ class Database:
         """Lock the file itself, by whatever name it is reached; the lock ends with its holder."""
         if self.url.get_backend_name() != "sqlite":
             return
-        # A new file is readable by its owner alone: reports and names are nobody else's.
+        # A new file is readable by its owner alone: reports and names are private.
         lock = os.open(self.url.database, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -98,7 +98,7 @@ _MEANINGS = {
     400: "Not one JSON object",
     401: "No good token",
     403: "Not for this role",
-    404: "Unknown, or somebody else's",
+    404: "Unknown, or another owner's",
     408: "The body took too long",
     409: "Does not fit the state of the market",
     413: "Body too large",
@@ -106,7 +106,7 @@ _MEANINGS = {
     421: "Another host is meant",
     422: "Malformed, or outside a limit",
     429: "Too many requests",
-    503: "Unavailable; nothing has happened, or nobody knows yet: send it again with the same Idempotency-Key",
+    503: "Unavailable; nothing has happened, or that is not known yet: send it again with the same Idempotency-Key",
 }
 
 

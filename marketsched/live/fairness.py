@@ -38,7 +38,7 @@ class FairQueue(Generic[Item]):
         end = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while not self._waiting:
-                self._credit.clear()  # nobody waited: what they took kept nobody back
+                self._credit.clear()  # no account waited: what they took held no other back
                 left = None if end is None else end - time.monotonic()
                 if (left is not None and left <= 0) or not self._changed.wait(left):
                     return None
@@ -66,7 +66,7 @@ class FairQueue(Generic[Item]):
                 if self._credit.get(account, 0.0) > 0:
                     return account
                 self._waiting.move_to_end(account)
-            # Nobody has credit: as many times round as the first of them needs.
+            # No account has credit: as many times round as the first of them needs.
             least = min(-self._credit.get(account, 0.0) for account in self._waiting)
             rounds = math.floor(least / QUANTUM) + 1
             for account in self._waiting:

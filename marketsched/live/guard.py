@@ -117,7 +117,7 @@ class Guard:
         except TimeoutError:
             return problem(408, f"the body: expected within {BODY_SECONDS:g} s", headers={"Connection": "close"})
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody is there to read it
+            return Response(status_code=400)  # there is no reader
         request.state.raw, request.state.said = bytes(body), {}
         if not body:
             return None

@@ -72,7 +72,7 @@ class Journal(Database):
         Raises
         ------
         JournalError
-            If it was not written; or if the database went away and nobody can tell.
+            If it was not written; or if the database went away and that is unknown.
         """
         events, decisions, postings = [], [], []
         for row in batch.rows:

@@ -78,7 +78,7 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
 def rehearse(config: LiveConfig) -> None:
     """Play one job through a market that is thrown away: what is compiled at its first use is compiled now."""
     market, job = LiveMarket(config), {"owner": "x", "job": "x.1"}
-    with suppress(Exception):  # a mechanism that takes no such job will say so to whoever submits one
+    with suppress(Exception):  # a mechanism that takes no such job will say so when one is submitted
         market.apply({"event": "owner", "owner": "x", "role": "owner"}, 1)
         market.quote(market.accounts.get("x"), "x.1", _smallest(1, config))
         market.apply({"event": "submit", "sow": _smallest(1, config), **job}, 2)

@@ -276,7 +276,7 @@ class SlurmBridge:
             self._back_to_queue(action.number)
 
     def _back_to_queue(self, number: int) -> None:
-        self.slurm.update(JobId=number, Requeue=1)  # the plugin turns it off: nobody escapes a charge by it
+        self.slurm.update(JobId=number, Requeue=1)  # the plugin turns it off: no user escapes a charge by it
         self.slurm.requeue_held(number)
 
     def _cancel(self, action: Action) -> None:

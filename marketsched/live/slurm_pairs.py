@@ -8,7 +8,7 @@ worked.
 | market | Slurm | action |
 |---|---|---|
 | submitted | waits, held | arrive |
-| submitted, arrived | can start, or runs | hold; or take the nodes away, as nobody started it |
+| submitted, arrived | can start, or runs | hold; or take the nodes away, as the bridge did not start it |
 | running | held | release, unless nodes are down and it has to wait |
 | running | over | complete, with its exit code |
 | running | its node failed | complete, without a charge |
@@ -197,7 +197,7 @@ def _pairs(view: View) -> tuple[dict[str, SlurmJob | None], list[Action]]:
             if job is None and statement_in(mate.comment) is not None:
                 actions.append(Action("hold" if not mate.held else "announce", "", mate.id))
             else:
-                why = why if job is not None else "nobody announced this job to the market"
+                why = why if job is not None else "this job was not announced to the market"
                 actions.append(Action("cancel", "", mate.id, why))
     pairs: dict[str, SlurmJob | None] = {name: None for name, job in view.market.items() if not job.gone}
     for name, mates in of.items():

@@ -8,7 +8,7 @@ table                   one row is
                         their decisions and postings, the tokens they made and revoked, and what was answered
 ``decisions``           a decision that follows from the event ``seq``, as `replay` prints it
 ``ledger``              one side of a booking, in millionths of a credit; those of one ``seq`` add up to 0
-``accounts``            somebody who is known, with the balance that follows from the ledger
+``accounts``            one who is known, with the balance that follows from the ledger
 ``tokens``              a token: its SHA-256, whose it is, the events that made and revoked it
 ``idempotency``         the answer to a request that had an ``Idempotency-Key``
 ======================  =======================================================================================

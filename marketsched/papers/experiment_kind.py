@@ -11,13 +11,13 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.kinds import Chapters, ResultKind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result, load
-from marketsched.results.views import ShownTable, told
+from marketsched.results.views import told
+from marketsched.results.word_table import ShownTable, WordTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,10 +105,10 @@ def _headline(meta: Mapping[str, Any]) -> str:
 def _claims_printed(claims: pd.DataFrame) -> list[Any]:
     """Return the claims as a table, and each different reason once, with the number that the rows have for it."""
     reasons = {reason: i for i, reason in enumerate(dict.fromkeys(x for x in claims["reason"] if x), 1)}
-    table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
+    table = WordTable()
     table.add_column("", overflow="fold", min_width=30)
     for title in ("paper", "ours", "[95 %]", "single seeds"):
-        table.add_column(Text(title), justify="right", no_wrap=True)
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in claims.to_dict(orient="records"):
         mark = f" ({reasons[row['reason']]})" if row["reason"] else ""
@@ -119,7 +119,7 @@ def _claims_printed(claims: pd.DataFrame) -> list[Any]:
             _pair(row["least"], row["most"]),
             row["verdict"] + mark,
         )
-        table.add_row(Text(row["quantity"]), *(Text(cell) for cell in cells))  # not read as markup
+        table.add_row(row["quantity"], *cells)
     return [table, *(Text(f"({i}) {reason}", style="dim") for reason, i in reasons.items())]
 
 

@@ -346,7 +346,7 @@ class Replayer:
         return self._cleared < t if self._start(job) is None else self._occupies(job, t)
 
     def _may_overload(self, last: int) -> bool:
-        """Return True if any round up to ``last`` would be overloaded if nobody were removed."""
+        """Return True if any round up to ``last`` would be overloaded if no job were removed."""
         present = [(entry.sow.concurrency, self._jobs[name]) for name, entry in self._market.entries.items()]
         return any(
             sum(nodes for nodes, job in present if self._occupies(job, t)) > self.config.capacity

@@ -102,7 +102,7 @@ def run_in_processes(
                             f"a worker process died {deaths} times with the same task: expected enough memory, or "
                             "fewer --jobs"
                         ) from None
-            fill()  # nobody waits while a result is used
+            fill()  # so that workers do not wait while a result is used
             yield from finished
     finally:
         for worker, _, _ in running.values():

@@ -49,7 +49,7 @@ class ConductKind(ResultKind):
                 f"  {row['conduct']}", str(row["looked_at"]), gain, percent(row["paying"]), amount(row["largest"])
             )
         notes = [
-            "everybody else reports truly; every conduct is played in the same market as the truth",
+            "all other owners report truly; every conduct is played in the same market as the truth",
             f"± is half of a {meta['confidence']:.0%} interval over those looked at; the best in hindsight is no plan "
             "that an owner could have, a fixed conduct is one",
         ]

@@ -22,7 +22,7 @@ from marketsched.results.views import plain_table, workload_remarks
 from marketsched.results.waits_view import waits_view
 
 MARKERS = "osD^vP*X"
-# How the lines that everybody is compared with are called and drawn.
+# Titles and looks of the lines that all mechanisms are compared with.
 FLAT: dict[str, tuple[str, Any]] = {
     "first_come": ("first-come at price 0", (0, (1, 1.6))),
     "best_flat": ("first-come at the best flat price", (0, (5, 2))),

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from marketsched import results
 from marketsched.results.kinds import ResultKind
 from marketsched.results.tables import columns_of
 from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
+from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,7 +115,7 @@ def _headline(summary: Mapping[str, Any]) -> Text:
     )
 
 
-def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
+def _events_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     table = plain_table("")
     if expected:
         table.add_column("expected", justify="right", style="dim")
@@ -151,7 +151,7 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> Table:
     return table
 
 
-def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> Table:
+def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     """Welfare of the run and of first come, first served, against two upper bounds on any schedule."""
     bounds, first_come = summary["bounds"], summary["first_come"]
     dual, certificate = bounds["dual"], bounds.get("certificate")

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from marketsched import results
@@ -25,6 +24,7 @@ from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
 from marketsched.results.waits_view import waits_view
+from marketsched.results.word_table import WordTable
 
 RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
 BOUNDS = {
@@ -83,7 +83,7 @@ def seeds_text(result: Result) -> str:
     return f"seeds {seeds[0]} to {seeds[-1]}" if whole else f"{len(seeds)} of the seeds {seeds[0]} to {seeds[-1]}"
 
 
-def _against_flat(rows: list[dict[str, Any]]) -> Table:
+def _against_flat(rows: list[dict[str, Any]]) -> WordTable:
     """Show paired differences to first-come at flat prices, in shares of the bound on OPT."""
     names = ["over_first_come", "over_best_flat"]
     titles = ["against first-come\nat price 0, points", "against it at the\nbest flat price"]
@@ -112,7 +112,7 @@ def flat_remarks(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> list[st
     ]
     if any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows):
         found.append(
-            "durations are hidden here: first-come that knows them all is a bound of its kind, nobody can run it"
+            "durations are hidden here: first-come that knows them all is a bound of its kind and cannot be run"
         )
     return found
 

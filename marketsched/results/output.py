@@ -4,7 +4,7 @@ Everything is written into a temporary folder beside the target, flushed to the 
 into place in one step. The temporary folders lie one level deeper than results do, so that a
 pattern such as ``runs/*/events.parquet`` never meets a half-written file.
 
-``meta.json`` lists the files it was written with: whoever replaces a folder removes these and no
+``meta.json`` lists the files it was written with: replacing a folder removes these and no
 other, and a folder that holds anything else is not replaced.
 """
 
@@ -239,7 +239,7 @@ def _move_into_place(partial: Path, target: Path, nursery: Path) -> None:
         os.replace(target, aside)
     try:
         if aside is not None:
-            old = _replaced_files(aside)  # again: somebody may have put a file there in the meantime
+            old = _replaced_files(aside)  # again: a file may have been put there in the meantime
         os.replace(partial, target)  # an empty folder in its place is replaced too
     except BaseException:
         if aside is not None:

@@ -91,7 +91,7 @@ def node_rows(schedule: pd.DataFrame, capacity: int, first: int, length: int) ->
     Returns
     -------
     ndarray of int, shape (capacity, length)
-        Row of the schedule, -1: nobody.
+        Row of the schedule, -1: free.
 
     Examples
     --------

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from marketsched import results
@@ -17,6 +16,7 @@ from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
 from marketsched.results.views import cell, plain_table, told
+from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,7 @@ def groups_of(table: pd.DataFrame, labels: Mapping[int, str]) -> list[tuple[str,
     return found
 
 
-def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table, str]:
+def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTable, str]:
     """Return a line for each case (and policy), and what its figures are.
 
     Means over seeds, and how much more of the first figure each case has than the first case.
@@ -123,7 +123,7 @@ def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table, 
     if policies:
         means.add_column("policy")
     for title in ("runs", *measures, *([f"Δ {measures[0]}"] if paired else [])):
-        means.add_column(Text(title), justify="right")
+        means.add_column(title, justify="right")
     first: dict[str, pd.DataFrame] = {}
     last = None
     for case, policy, found in groups[:MOST_GROUPS]:
@@ -132,7 +132,7 @@ def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table, 
         line += [_plus_minus(found[name]) for name in measures]
         if paired:
             line.append("" if base is found else _plus_minus((found[measures[0]] - base[measures[0]]).dropna()))
-        means.add_row(*(Text(each) for each in line))
+        means.add_row(*line)
         last = case
     how = f"means over seeds ± half of the {100 * CONFIDENCE:.0f} % t interval"
     how += "; Δ: more than in the first case, seed by seed" if paired else ""
@@ -147,7 +147,7 @@ def _plus_minus(values: pd.Series[float]) -> str:
     return told(found.mean) if math.isnan(half) else f"{told(found.mean)} ± {told(float(f'{half:.2g}'))}"
 
 
-def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Table | None, list[str]]:
+def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTable | None, list[str]]:
     """Return the runs that failed with their errors, or None if none did; and what is to be said of them."""
     failed = table[table["status"] == "failed"]
     if failed.empty:
@@ -155,7 +155,7 @@ def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[Tab
     shown = plain_table("seed", first="failed: case", room=10)
     shown.add_column("error", overflow="fold")
     for case, seed, error in failed[["case", "seed", "error"]].head(MOST_GROUPS).itertuples(index=False):
-        shown.add_row(Text(labels.get(int(case), f"case {case}")), str(seed), Text(str(error)))
+        shown.add_row(labels.get(int(case), f"case {case}"), str(seed), str(error))
     more = f"the first {MOST_GROUPS:,} of {len(failed):,} failed runs are shown"
     return shown, [more] if len(failed) > MOST_GROUPS else []
 

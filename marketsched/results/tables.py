@@ -1,4 +1,4 @@
-"""Tables of a result, the long ones made only when somebody looks at them, and written in parts."""
+"""Tables of a result, the long ones made on first use, and written in parts."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
+
+from marketsched.results.word_table import ShownTable, WordTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def ratio_text(low: float | None, high: float | None) -> str:
     return f"{high:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} .. {high:.3f}"
 
 
-def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Table:
+def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> WordTable:
     """Return an empty table without lines: a column of names, then figures to the right.
 
     Parameters
@@ -115,23 +115,11 @@ def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Ta
     **look
         Of the columns of figures, in place of ``no_wrap=True``.
     """
-    table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
-    names: dict[str, Any] = {"overflow": "fold", "min_width": room} if room else {}
-    table.add_column(Text(first), **names)
+    table = WordTable()
+    table.add_column(first, **({"overflow": "fold", "min_width": room} if room else {}))
     for title in titles:
-        table.add_column(Text(title), justify="right", **(look or {"no_wrap": True}))  # Text: brackets are no markup
+        table.add_column(title, justify="right", **(look or {"no_wrap": True}))
     return table
-
-
-@dataclass(frozen=True, slots=True)
-class ShownTable:
-    """A table of words for a page or a notebook. ``numeric``: per column, whether it is aligned to the right."""
-
-    title: str
-    columns: tuple[str, ...]
-    numeric: tuple[bool, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
 
 
 def told(value: Any) -> str:
@@ -217,25 +205,17 @@ def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
 
 
 def parts_of_view(view: Any) -> tuple[str, list[ShownTable], list[str]]:
-    """Return headline, tables and remarks of what a command prints; columns without a word are left out.
+    """Return headline, tables and remarks of what a command prints.
 
     A page and a notebook then say what the terminal said: the same rows, the same roundings.
     """
     head, tables, notes = "", [], []
     for part in view.renderables if view is not None else ():
-        if isinstance(part, Table):
-            tables.append(_shown(part))
+        if isinstance(part, WordTable):
+            tables.append(part.shown())
         elif isinstance(part, Text) and part.plain:
             if head or part.plain.startswith("- "):
                 notes.append(part.plain.removeprefix("- "))
             else:
                 head = part.plain
     return head, tables, notes
-
-
-def _shown(table: Table) -> ShownTable:
-    columns = [(column, [str(each) for each in column.cells]) for column in table.columns]
-    kept = [(column, cells) for column, cells in columns if any(cells)]
-    titles = tuple(str(column.header).replace("\n", " ") for column, _ in kept)
-    numeric = tuple(column.justify == "right" for column, _ in kept)
-    return ShownTable("", titles, numeric, tuple(zip(*(cells for _, cells in kept), strict=True)))

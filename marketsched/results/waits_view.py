@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
-from rich.table import Table
 from rich.text import Text
 
 from marketsched.results.paired_statistics import spread
 from marketsched.results.result import Result
 from marketsched.results.views import amount, plain_table
+from marketsched.results.word_table import WordTable
 
 OWNERS = {"half of\nthe users": 0.5, "nine in ten\nusers": 0.9}  # wait at most so long on average
 CLASSES = {"0": "patient", "1": "middle", "2": "urgent"}  # jobs of a log
@@ -53,8 +53,8 @@ def _of_runs(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def _of_waits(waits: pd.DataFrame, by: list[str]) -> Iterable[pd.DataFrame]:
     keys = [*by, "seed"]
     for name in ("bounded_slowdown", "wait_rounds"):
-        everybody = waits[waits["by"] == "all"]
-        yield everybody[keys].assign(figure=name, value=everybody[name])
+        everyone = waits[waits["by"] == "all"]
+        yield everyone[keys].assign(figure=name, value=everyone[name])
         classes = waits[waits["by"] == "class"]
         yield classes[keys].assign(figure=f"{name}, class " + classes["name"], value=classes[name])
     owners = waits[(waits["by"] == "owner") & waits["wait_rounds"].notna()]
@@ -63,13 +63,13 @@ def _of_waits(waits: pd.DataFrame, by: list[str]) -> Iterable[pd.DataFrame]:
         yield quantiles.assign(figure=f"wait_rounds, owners {share:g}")
 
 
-def waits_view(result: Result) -> list[Text | Table]:
-    """Return the tables of waits, slowdowns and utilisation, ready to print with rich; nothing where nobody waits."""
+def waits_view(result: Result) -> list[Text | WordTable]:
+    """Return the tables of waits, slowdowns and utilisation, ready to print with rich; none without waits."""
     if "waits" not in result.tables:
         return []
     summary, length = waits_summary(result), round_length(result.meta)
     if "load" in summary:
-        parts: list[Text | Table] = []
+        parts: list[Text | WordTable] = []
         for load, own in summary.groupby("load"):
             parts += [Text(f"\nload {load:g}", style="dim"), _first(own, length)]
         return parts
@@ -86,7 +86,7 @@ def round_length(meta: Mapping[str, Any]) -> float | None:
     return None if found is None else float(found)
 
 
-def users_view(waits: pd.DataFrame, length: float | None, mechanism: str = "") -> list[Text | Table]:
+def users_view(waits: pd.DataFrame, length: float | None, mechanism: str = "") -> list[Text | WordTable]:
     """Return a table by user: jobs, wait, what was paid and what their jobs were worth, means over seeds.
 
     Parameters
@@ -122,12 +122,12 @@ def wait_unit(longest: float, length: float | None) -> tuple[str, float]:
     return ("hours", length / 3600) if longest * length >= 7200 else ("minutes", length / 60)
 
 
-def _first(summary: pd.DataFrame, length: float | None) -> Table:
+def _first(summary: pd.DataFrame, length: float | None) -> WordTable:
     titles = {"utilisation_open": "utilisation,\n%", "bounded_slowdown": "bounded\nslowdown", "wait_rounds": "wait"}
     return _table(summary, titles, length)
 
 
-def _table(summary: pd.DataFrame, titles: dict[str, str], length: float | None) -> Table:
+def _table(summary: pd.DataFrame, titles: dict[str, str], length: float | None) -> WordTable:
     """Show some figures, a row for each mechanism."""
     waits = summary[summary["figure"].isin([name for name in titles if name.startswith("wait")])]["mean"]
     unit, per = wait_unit(waits.max(), length)

@@ -52,7 +52,7 @@ class Beside:
         return int((self.run.frame["start"] == self.run.frame[scheduler]).sum())
 
     def decisions(self) -> tuple[int, int]:
-        """Return in how many rounds somebody waited, and in how many of them Slurm did as EASY backfilling does.
+        """Return in how many rounds a job waited, and in how many of them Slurm did as EASY backfilling does.
 
         Each round is looked at by itself, with what ran and waited in Slurm, so that one difference makes no others.
         """
@@ -97,7 +97,7 @@ def beside_slurm(
         What the jobs take: nodes of the cluster, which have names, or licenses, which are counted (``bf_licenses``).
     reserving : "head" or "all"
         For whom Slurm's backfilling reserves nodes: for the first in the queue, as EASY backfilling does
-        (``bf_job_part_count_reserve=1``), or for everybody, Slurm's default.
+        (``bf_job_part_count_reserve=1``), or for every job, Slurm's default.
     rate : float
         How fast Slurm's clock runs. A round takes 600 / rate seconds; an idle machine keeps up with 600.
     folder : Path, optional
@@ -129,7 +129,7 @@ def beside_slurm(
 
 
 def starts_of(scheduler: str, workload: Workload) -> dict[str, int]:
-    """Return the round in which each job starts under one of `SCHEDULERS`, where nobody is dropped."""
+    """Return the round in which each job starts under one of `SCHEDULERS`, where no job is dropped."""
     jobs = workload.jobs
     last = workload.horizon + sum(min(job.duration, wall_time(job)) for job in jobs)
     market = SCHEDULERS[scheduler](
@@ -155,5 +155,5 @@ class _Once(TruthfulOwners):
         self._last = max(job.arrival or 0 for job in jobs)
 
     def hear(self, events: Sequence[object], market: MarketLoop) -> None:
-        """See whether anybody is left."""
+        """See whether a job is left."""
         self.over = market.now > self._last and not market.entries

@@ -268,7 +268,7 @@ class OneHostCluster:
 
 
 def _free_ports(number: int) -> list[int]:
-    """Return ports nobody listens on just now."""
+    """Return ports that are free just now."""
     held = [socket.socket() for _ in range(number)]
     for each in held:
         each.bind(("127.0.0.1", 0))

@@ -123,7 +123,7 @@ class _Gate:
         now, running, waiting = 0, list[SlurmJob](), False
         while True:
             now += 1
-            if not running and not waiting:  # nobody is there: on to the next who comes
+            if not running and not waiting:  # no job is there: on to the next
                 now = max(now, self.jobs[len(self.numbers)].arrival or 0)
             self.begins += ROUND_S
             self.clock.wait_until(self.begins)

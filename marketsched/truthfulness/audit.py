@@ -8,7 +8,7 @@ For every mechanism, ``search <= true regret <= certificate``:
   those that gained, or pay most, in the screen.
 
 A certificate is a bound with a stated confidence. A search finds lies, and never proves that there
-are none. Nobody is accused by a sampled certificate alone: with hundreds of them a few are wrong. The
+are none. No mechanism is accused by a sampled certificate alone: with hundreds of them a few are wrong. The
 lie it names is given to the search, which confirms it on fresh worlds or does not, and all searches of
 a mechanism share the stated confidence. Lies outside the model (delayed submissions, split jobs,
 ghosts) are told apart: no theorem speaks of them.

@@ -1,7 +1,7 @@
 """Arrival processes: how many jobs come to each port, one slot at a time.
 
 A process hands out the counts of one slot per call and draws nothing ahead, so that a slot's
-arrivals do not exist before somebody asks for them. ``begin`` goes back to the first slot and the
+arrivals do not exist before they are asked for. ``begin`` goes back to the first slot and the
 same arrivals come again: several policies can be played over the same ones. Each process owns a
 child of the generator it was made with, so that no draw elsewhere moves its arrivals.
 """
@@ -139,7 +139,7 @@ class BernoulliArrivals:
 
 
 class RecordedArrivals:
-    """Arrivals that are known beforehand to whoever made this object, for instance from a trace.
+    """Arrivals that are known beforehand, for instance from a trace.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ r"""Payments that can be put on top of the allocation cores, which have none of 
 where :math:`g` is the slot's gradient. The dual of :math:`\sum_l y_{(l,r)}^k \le c_r^k` is
 :math:`\rho_r^k / 2` in this problem, :math:`\rho` being that of OgaSched (13). Divided by the step it is in
 credits per device and slot, :math:`p_r^k = \rho_r^k / (2 \eta)`: what one more device would have been worth to
-the ascent. Whoever holds devices in the slot for which this projection settled pays for them, with a
+the ascent. A port that holds devices in the slot for which this projection settled pays for them, with a
 job or without: a port holds its devices whether its job comes or not. A column that is not full has dual 0,
 so nothing is paid there, and what is paid for a full one is its price times its capacity. Where several duals fit,
 the projection finds the lowest: a port that has all of a column pays what the next one would give for it.
@@ -15,14 +15,14 @@ the projection finds the lowest: a port that has all of a column pays what the n
 *ESDP: displaced utility.* Selections are whole, capacities have no exact prices. A port pays what the
 channels it holds cost the others: the most the others' present channels could bring with the whole cluster,
 less the most with what this port leaves, at the mean utilities seen so far. A port that holds nothing, or
-that displaces nobody, pays nothing.
+that displaces no other, pays nothing.
 
 *OPM: displaced work, or the budgets themselves.* With one task on a machine, a job that runs there displaces
 one other task, at most. It pays what the work of its machines would have been worth to the jobs that could have used
 it best, by the reported curves, if no machine is idle in the slot; an idle machine means that capacity is slack.
 Or jobs pay what they spend: the machines' own prices, which the budgets are there to pay.
 
-None of this is claimed to be truthful: prices follow the reports of whoever pays them.
+None of this is claimed to be truthful: prices follow the reports of those who pay them.
 """
 
 from __future__ import annotations

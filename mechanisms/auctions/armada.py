@@ -215,7 +215,7 @@ class Armada(RoundAuction):
         self._held = False  # whether this round's auction was held
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Hold the auction of this round, also where nobody bids: running jobs are billed."""
+        """Hold the auction of this round, also where there is no bid: running jobs are billed."""
         self._held = False
         starts = super().serve(waiting)
         if not self._held:

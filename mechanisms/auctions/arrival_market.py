@@ -73,7 +73,7 @@ class ArrivalMarket(Rounds):
 
     Examples
     --------
-    Free nodes go to whoever comes, for a fixed fee; a job that finds none is turned away:
+    Free nodes go to the next job, for a fixed fee; a job that finds none is turned away:
 
     >>> from marketsched.mechanisms import ArrivalMarket, DeadlineValue
     >>> class TurnedAway(ArrivalMarket):

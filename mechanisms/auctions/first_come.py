@@ -1,7 +1,7 @@
 """First come, first served at a flat price: what a user would compare a mechanism with.
 
-A job is served when it arrives, in order of (arrival round, order of submission); nobody makes
-room for a later, more valuable job, and nobody is ever evicted, except by the contract (a job that
+A job is served when it arrives, in order of (arrival round, order of submission); no job makes
+room for a later, more valuable one, and none is ever evicted, except by the contract (a job that
 outlives what it may run) and at the horizon. Forecasts of arrivals are not used.
 
 * *Duration revealed* (the signal is the duration): the job books the earliest start at which its

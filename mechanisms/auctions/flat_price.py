@@ -4,7 +4,7 @@ The rule of `marketsched.mechanisms.auctions.first_come`, compiled: what the sam
 worth without any mechanism, at price 0 or at the best price in hindsight. Once for one who knows every
 duration (`first_come_welfare`); and once with durations as the market reveals them (`first_come_served`),
 where a hidden one makes its job wait for nodes and decide by its own law. Where all are revealed, the
-two agree; where they are hidden, nobody could run the first.
+two agree; where they are hidden, the first cannot be run.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def first_come_served(jobs: SignalledJobs, capacity: Count, price: Amount) -> Fi
 def best_first_come_served(jobs: SignalledJobs, capacity: int, *, grid: int = 32, rounds: int = 3) -> FirstComeOutcome:
     """Return `first_come_served` at the flat price that is best for welfare in hindsight; see `best_first_come`.
 
-    The price is chosen in hindsight; durations are known to nobody before the market reveals them.
+    The price is chosen in hindsight; durations are unknown until the market reveals them.
     """
     return best_flat(lambda price: first_come_served(jobs, capacity, price), jobs.densities, grid, rounds)
 

@@ -4,7 +4,7 @@ In each round the free nodes are offered to the jobs that are ready and wait. A 
 what it declares a start in this round to be worth, :math:`V(\tau + d)`; durations hidden: the
 expected worth, by its own law given arrival and signal. Winners start at once and keep their nodes
 until they complete; losers wait and bid again, and are dropped once no later start is worth anything.
-Nobody is evicted for another job. What a winner pays is settled by the rule of the auction and
+No job is evicted for another. What a winner pays is settled by the rule of the auction and
 charged when it completes.
 
 The auctioneer is short-sighted: it maximises what starts now, whatever comes later. That makes even

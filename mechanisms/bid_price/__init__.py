@@ -1,1 +1,1 @@
-"""Bid prices: menus at arrival, from the dual prices of what is still to come; nobody is ever evicted."""
+"""Bid prices: menus at arrival, from the dual prices of what is still to come; no job is ever evicted."""

@@ -19,7 +19,7 @@ earlier arrivals alone, so a report only selects: with revealed durations the tr
 of a menu that no report of one's own changes (for a larger declared width entries vanish and prices
 rise; with a smaller one the job cannot run). Per job, regret is 0 up to 1e-12, ex post, whatever others do.
 With hidden durations no report moves one's own first turn, nor R, and what is best from then on is chosen.
-Nobody is evicted, but a job that outlives ``max_duration``, or the duration that the platform saw.
+No job is evicted, but one that outlives ``max_duration``, or the duration that the platform saw.
 
 What the theorem leaves open: an owner's *past* jobs teach the prices (with buckets only through the
 calendar), and *when* to declare an arrival (docs/mathematics.md, Bid prices, numbers the equations).
@@ -273,7 +273,7 @@ class BidPrice(ArrivalMarket):
         self._learn(arrived)
         for x in arrived:
             if not isinstance(x.agreed, Queued):
-                x.worth = None  # nobody asks again
+                x.worth = None  # not used again
         self._note_departures(waiting, starts)
         return [starts[x.job] for x in waiting]
 
@@ -309,7 +309,7 @@ class BidPrice(ArrivalMarket):
         self._free = grown(self._free, end, self.horizon, self.capacity, "the calendar")
 
     def _make_prices(self, queue: Sequence[WaitingJob]) -> None:
-        """Announce the prices of the current round and those ahead; nobody who arrives in it is heard."""
+        """Announce the prices of the current round and those ahead; no report of a job that arrives in it is used."""
         for curve in self._curves:
             curve.announce(self._round, self._free, self._run_on, queue, self._share_of(curve))
 

@@ -87,7 +87,7 @@ class Curve:
     def announce(
         self, now: int, free: NDArray[np.int64], run_on: Calendar, waiting: Sequence[WaitingJob], scale: float
     ) -> None:
-        """Make the prices of round ``now`` and those ahead; nobody who arrives in it is heard.
+        """Make the prices of round ``now`` and those ahead; no report of a job that arrives in it is used.
 
         Parameters
         ----------

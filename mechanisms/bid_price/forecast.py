@@ -1,7 +1,7 @@
 """What is expected to come, as weighted tasks: past arrivals that come again, or draws of known laws.
 
 Nothing that was reported by a job that has not arrived in an earlier round is ever used: prices made
-from these scenarios do not depend on the report of anybody who is going to face them.
+from these scenarios do not depend on the report of any job that will face them.
 """
 
 from __future__ import annotations

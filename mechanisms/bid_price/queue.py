@@ -1,6 +1,6 @@
 """The queue of jobs whose durations are hidden: who is offered a start when, and what it does.
 
-``strict``: in order of arrival; a job that waits for nodes lets nobody pass. ``sealed``: it blocks nobody, and what
+``strict``: in order of arrival; no job passes one that waits for nodes. ``sealed``: it blocks no other, and what
 a waiting job of several nodes reported is used for nothing but its own turn (docs/mathematics.md, Bid prices,
 has the proof that no report then moves one's own turn).
 """

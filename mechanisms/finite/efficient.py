@@ -202,7 +202,7 @@ def bundle_vcg(types: Sequence[Sequence[Any]], n_items: Annotated[int, Whole(1, 
             f"has {width} values", place="types[0][0]", legal=f"{2**n_items}, one for each bundle"
         )
     outcomes = []
-    for given in product(range(len(read) + 1), repeat=n_items):  # who gets each item; the last: nobody
+    for given in product(range(len(read) + 1), repeat=n_items):  # who gets each item; the last: none
         bundles = [sum(1 << item for item, owner in enumerate(given) if owner == i) for i in range(len(read))]
         outcomes.append(tuple(bundles))
     return clarke_vcg(read, lambda owner, values, bundles: values[bundles[owner]], outcomes)
@@ -239,7 +239,7 @@ class _Problem:
 
 
 def _welfare(tables: Sequence[NDArray[Any]], places: Sequence[NDArray[Any]], n: int, width: int) -> NDArray[Any]:
-    """Return the sum of these owners' utilities at each profile, shape (profiles, outcomes); nobody: zeros."""
+    """Return the sum of these owners' utilities at each profile, shape (profiles, outcomes); no owners: zeros."""
     if not tables:
         return np.zeros((n, width), dtype=np.int64)
     total: NDArray[Any] = tables[0][places[0]]

@@ -45,7 +45,7 @@ class FiniteMechanism:
         `itertools.product`. A function gets the profile, a tuple of types.
     payments : array_like or function, optional
         What each owner pays at each profile, shape (types of owner 0, ..., owners) or flat over profiles; a function
-        gets the profile and returns one number an owner. None: nobody pays.
+        gets the profile and returns one number an owner. None: no payments.
     utilities : sequence of array_like, or function
         For each owner an array (its types x outcomes), or a function of owner, type and outcome.
     outcomes : int or sequence, optional

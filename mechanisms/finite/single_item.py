@@ -27,7 +27,7 @@ def first_price(values: Sequence[ArrayLike], reserve: Number = 0) -> FiniteMecha
     Returns
     -------
     FiniteMechanism
-        Outcome i: owner i gets the item (the first of equals); the last outcome: nobody does.
+        Outcome i: owner i gets the item (the first of equals); the last outcome: no owner does.
 
     Examples
     --------

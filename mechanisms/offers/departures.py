@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.offers.present import Present
 
 REMEMBERED = 300  # departures that the rates are made of
-UNKNOWN_ROUNDS = 4.0  # usual rounds before anybody has left
-PRIOR, PRIOR_WEIGHT = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95), 6.0  # odds before anybody has left, and how much they weigh
+UNKNOWN_ROUNDS = 4.0  # usual rounds before any job has left
+PRIOR, PRIOR_WEIGHT = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95), 6.0  # odds before any job has left, and how much they weigh
 
 
 class Learnt:
@@ -56,7 +56,7 @@ class Learnt:
         return self._densities[:n], self._works[:n]
 
     def departed(self, present: Present, now: int) -> NDArray[np.int64]:
-        """Let go who leaves at the beginning of round ``now``, and learn from everybody who has left.
+        """Remove the jobs that leave at the beginning of round ``now``, and learn from all that have left.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What a job of hidden duration faces at its arrival, kept for whoever wants to look at it."""
+"""What a job of hidden duration faces at its arrival, kept to be looked at."""
 
 from __future__ import annotations
 

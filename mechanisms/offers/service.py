@@ -7,7 +7,7 @@ r"""Who has the nodes: regular jobs first, spare jobs on what is left, and what 
 
    .. math:: \sum_i c_i e_i \le b \bigl(c_j \bar m(c_j) + 2 \sum_k c_k \bar m(c_k)\bigr),
 
-   with e_i the rounds that run i has run. Otherwise it waits, and blocks nobody.
+   with e_i the rounds that run i has run. Otherwise it waits, and blocks no other.
 3. Spare jobs, waiting or running, in order of arrival: one that does not fit takes the nodes of spare runs that
    arrived after it, or, if spare jobs are ``passing`` each other, waits.
 
@@ -44,7 +44,7 @@ def serve(
     now : int
         The round.
     idle : int
-        Nodes nobody uses; negative: so many have to be taken back for jobs that are booked.
+        Unused nodes; negative: so many have to be taken back for jobs that are booked.
     room : int
         Nodes that regular jobs could start on if no spare job ran.
     usual_rounds : ndarray, shape (5,)

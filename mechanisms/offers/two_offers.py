@@ -1,4 +1,4 @@
-r"""Two offers: regular nodes that nobody takes away, and spare ones at a fifth of the rate, with announced odds.
+r"""Two offers: regular nodes that are never taken away, and spare ones at a fifth of the rate, with announced odds.
 
 A job whose duration is hidden is offered two classes of service when it arrives:
 
@@ -15,7 +15,7 @@ It gets the offer of larger announced value, if that exceeds 1e-12, and keeps cl
    stood alike (`announced`);
 4. nodes are taken back and runs start (`service`).
 
-Nothing a present job reported but its nodes moves anybody else: so, its class given, no report moves its path, and
+Of what a present job reported, only its nodes move any other job: so, its class given, no report moves its path, and
 inside an offer the truth is optimal ex post. Between the offers it is optimal if the announced odds are believed
 (docs/mathematics.md). Payment is on completion alone, at most the value. A job whose duration is revealed gets an entry
 of the calendar of `marketsched.mechanisms.bid_price`; regular jobs then start where their nodes are free for
@@ -216,7 +216,7 @@ class TwoOffers(BidPrice):
     # -- one round ------------------------------------------------------------------------------------------
 
     def _depart(self, now: int) -> list[Event]:
-        """Let go who can bring nothing any more, and learn from everybody who has left."""
+        """Remove the jobs that can bring nothing any more, and learn from all that have left."""
         gone = self._learnt.departed(self._present, now).tolist()
         events, jobs = [], self._present.jobs
         for row in gone:

@@ -33,7 +33,7 @@ CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 
 @dataclass(frozen=True, slots=True)
 class _SlotQuote:
-    """The slot prices of one moment, kept for a job until it is charged; nobody can write to them."""
+    """The slot prices of one moment, kept for a job until it is charged; read-only."""
 
     never_changes: ClassVar[bool] = True  # copies of a market share it
 

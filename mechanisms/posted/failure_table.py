@@ -1,6 +1,6 @@
 r"""From the loads of many sample paths to the failure probability of every start and duration.
 
-Let :math:`N_t` be the load of the earlier active jobs in round ``t`` on one path, as if nobody were
+Let :math:`N_t` be the load of the earlier active jobs in round ``t`` on one path, as if no job were
 evicted from now on. A launch of width ``c`` in round ``s`` for ``d`` rounds fails iff
 
 .. math:: s+d-1 > T \;\text{ or }\; N_t > C \text{ for some } t \in [\tau, s-1]

@@ -3,7 +3,7 @@ r"""Failure oracles: the probability that a job submitted now would not complete
 :class:`ExactOracle` enumerates every joint outcome of the earlier jobs; it is for small markets and
 for tests. :class:`MonteCarloOracle` (Appendix F of [BLLMSW22]_) counts failing sample paths. Both
 follow the earlier active jobs through :class:`~marketsched.mechanisms.posted.residual.ResidualTracker`
-and both use (6'): under LIFO over all active jobs a path needs only the load as if nobody were
+and both use (6'): under LIFO over all active jobs a path needs only the load as if no job were
 evicted from now on. Under the ``running`` variant jobs are placed in order of submission, each up to
 and including the first round in which it does not fit: it is removed there, but a still later job,
 counted in the same load, goes before it (Section 15.3, R_t taken before the removals of round t).

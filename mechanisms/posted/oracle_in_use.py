@@ -21,7 +21,7 @@ from marketsched.mechanisms.sow import Law
 
 
 class KeptOracle:
-    """An oracle, and whether copies of a market share it (``shared``); nobody changes it then.
+    """An oracle, and whether copies of a market share it (``shared``), which is then not changed.
 
     Parameters
     ----------

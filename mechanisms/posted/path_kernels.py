@@ -12,7 +12,7 @@ report, nor on how often other jobs were redrawn.
 
 Under the ``running`` variant (Section 15.3) a later job is the first to go, so the load of a path
 before the removals of each round is built by placing the jobs in order of submission, each up to and
-including the first round in which it does not fit; paths on which nobody is cut short are updated
+including the first round in which it does not fit; paths on which no job is cut short are updated
 in place, the others are placed again.
 
 References
@@ -266,7 +266,7 @@ def _hold_back_unfit(loads, block, row, first, end, width, capacity, cut, again)
 
 @njit(cache=True)
 def _hold_back_cut(path, chosen, end, cut, again):  # type: ignore[no-untyped-def]
-    """Empty the intervals of the ``chosen`` paths on which somebody was cut short; mark these paths."""
+    """Empty the intervals of the ``chosen`` paths on which a job was cut short; mark these paths."""
     for lane in range(LANES):
         if chosen[lane] and cut[path + lane]:
             again[path + lane] = 1
@@ -338,7 +338,7 @@ def _narrow_kernel(  # type: ignore[no-untyped-def]
 ):
     """Redraw ``jobs`` where the drawn outcome is no longer possible.
 
-    Under the ``running`` rule a path on which somebody is or would be cut short is only marked
+    Under the ``running`` rule a path on which a job is or would be cut short is only marked
     ``again``.
     """
     window = loads.shape[1]

@@ -1,4 +1,4 @@
-"""Conservative backfilling: every job in the queue has a reservation, and nobody may delay one.
+"""Conservative backfilling: every job in the queue has a reservation, which no other may delay.
 
 A job that arrives gets the earliest start at which its nodes are free for its wall time beside what runs and what is
 reserved. Each round the reservations are looked at anew, in order of arrival: a job whose nodes are free earlier, as

@@ -1,9 +1,9 @@
-"""The most valuable jobs first, by what they say they are worth: an upper reference if everybody told the truth.
+"""The most valuable jobs first, by what they say they are worth: an upper reference under true reports.
 
 Jobs are served by declared value, if they start now and take their expected time, over nodes and expected rounds,
 highest first. Where nodes are missing, running jobs of lower density are evicted, the lowest first, if the newcomer is
-worth ``ratio`` times what they are worth together. What is evicted is lost: nobody starts again. There are no prices,
-so that everybody gains by declaring more.
+worth ``ratio`` times what they are worth together. What is evicted is lost: no job starts again. There are no prices,
+so that every owner gains by declaring more.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class LargestValueFirst(QueueScheduler):
         return 0.0
 
     def _victims(self, missing: int, worth: float, density: float) -> list[WaitingJob]:
-        """Return whom to evict for so many more nodes; nobody, if that is not worth it or not enough."""
+        """Return the jobs to evict for so many more nodes; none, if that is not worth it or not enough."""
         if missing <= 0 or not self.preempt:
             return []
         victims, lost = [], 0.0

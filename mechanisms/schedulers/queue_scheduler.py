@@ -1,7 +1,7 @@
 """What schedulers with a queue share: wall times as announced, what is stopped at them, and who is hopeless.
 
 The wall time of a job is the longest duration that its report has for its arrival (the duration itself where
-signals are durations); it is taken as announced. Nobody pays anything.
+signals are durations); it is taken as announced. There are no payments.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def backfilled(queue: Sequence[tuple[int, int]], free: int, ends: Iterable[tuple
     queue : sequence of (int, int)
         Nodes and wall time (rounds) of each job.
     free : int
-        Nodes nobody uses in round ``now``.
+        Unused nodes in round ``now``.
     ends : iterable of (int, int)
         First round without it, after ``now``, and nodes of each running job.
     now : int

@@ -87,7 +87,7 @@ def test_completions_say_how_it_went():
     moved = replace(WAITS, comment="market:ann.a.r1")
     (first, *_) = decide(view_of(running, [moved])).actions
     assert {x.outcome for x in decide(view_of(running, [moved])).actions if x.job == "ann.a"} == {"node-failed"}
-    assert first.kind == "cancel"  # here nobody announced ann.a.r1
+    assert first.kind == "cancel"  # here ann.a.r1 was not announced
 
 
 def test_who_has_no_place_is_cancelled_and_a_statement_is_announced():

@@ -114,7 +114,7 @@ def test_scoring_one_given_lie():
     assert given.gain_low <= 3.0 * (27 / 40) ** 2 <= given.gain_high and given.confirmed
     exact = score(g2_situation(), DelaySubmission(2))
     assert (exact.gain_low, exact.exact, exact.inside_model) == (5.0, True, False)
-    with pytest.raises(InvalidReportError, match="nobody may report so in this market"):
+    with pytest.raises(InvalidReportError, match="the report is not legal in this market"):
         score(g2_situation(), InflateConcurrency(1))
 
 

@@ -109,7 +109,7 @@ class ChannelGame:
         InvalidParameterError
             If there is no such port.
         InvalidReportError
-            If a report is not legal, or nobody offers a channel.
+            If a report is not legal, or no channel is offered.
         """
         believed, offered, worths = self._believed(all_reports(self, reports))
         needs = np.maximum(self.channels.requests[offered], 1)
@@ -185,7 +185,7 @@ class _ToldUtilities:
 
 
 class _NoOracle:
-    """Nobody asks for the best selection here."""
+    """Not defined: the best selection is not used here."""
 
     def value(self, arrivals: NDArray[np.bool_]) -> float:
         return 0.0

@@ -6,7 +6,7 @@ The core schedules the reported jobs. What a job is worth to its owner is its *t
 What a budget is worth to its owner is what the payment says:
 
 ==================== ====================================================================================
-none                 budgets are tokens that nobody collects: spending costs the owner nothing
+none                 budgets are tokens that are not collected: spending costs the owner nothing
 ``"spending"``       the owner pays, in credits, what its jobs spend at the machines' prices, also beyond the
                      true budget if it claimed more: the budget is a limit that the owner sets itself
 ``"displaced work"`` the owner pays what its machines' work would have been worth to another job, by the

@@ -10,14 +10,14 @@ port's own curve. There are two ways to lie about it, and they differ.
 
 ``worth``
     The port's jobs count as ``worth`` jobs: the core believes ``worth`` times (gain less overhead) of this
-    port, and of nobody else. The counts of arrivals that the core is told are whole, so all ports' counts are
+    port, and of no other port. The counts of arrivals that the core is told are whole, so all ports' counts are
     multiplied with the smallest number q that makes ``q * worth`` whole for all (worths are rounded to fractions
     with denominators up to 24), and this one's with q * worth. The common multiple changes nothing if the step is
-    that of OgaSched (26), which is scale-free; with another step it scales everybody's, so use whole worths there.
+    that of OgaSched (26), which is scale-free; with another step it scales all ports', so use whole worths there.
 ``coefficient``
     The port reports ``coefficient * alpha``. The cluster holds one number per instance and type, so the operator
     pools: the core is given a cluster with the mean of what the ports with a (reported) channel to the
-    instance say. Here the lie changes what the core believes of everybody on these instances.
+    instance say. Here the lie changes what the core believes of all ports on these instances.
 
 Policies that only look at who has arrived (DRF, Fairness, ...) ignore both: the truthful control.
 

@@ -32,7 +32,7 @@ LOOSE = (
     "paper nearly all spend it"
 )
 CROWD = "OPM weighs jobs, which pays where they crowd, and half of the heavy load crowds, too"
-CHEAP = "costs are low against utilities here: nearly every job is below 50 times, whoever schedules"
+CHEAP = "costs are low against utilities here: nearly every job is below 50 times, under any scheduler"
 ALIKE = (
     "all machines follow one law here as in the paper's text, so that a machine's past says nothing that lasts: "
     "there is nothing to estimate"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group
+from rich.text import Text
+
 from marketsched.results.kinds import ResultKind
+from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
     from marketsched.results.result import Result
 
 
@@ -22,17 +24,12 @@ class CoreLiesKind(ResultKind):
     by = ("policy", "payment")
 
     def view(self, result: Result) -> Group:
-        """Return the table of the best lies."""
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
         meta = result.meta
-        table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim")
+        table = WordTable()
         for title in ("policy", "payment", "best lie found"):
             table.add_column(title, overflow="fold")
         for title in ("gain, % of its\ntruthful utility", "others'\nvalue, %", "pays"):
-            table.add_column(Text(title), justify="right", no_wrap=True)
+            table.add_column(title, justify="right", no_wrap=True)
         for row in result.records():
             gain, others = _interval(row, "gain"), _interval(row, "others")
             table.add_row(row["policy"], row["payment"], row["lie"], gain, others, "yes" if row["pays"] else "no")

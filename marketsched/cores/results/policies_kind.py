@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from marketsched.cores import results
@@ -19,6 +18,7 @@ from marketsched.cores.sections.labels import LABELS, CoreLabels, FigureColumn
 from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
 from marketsched.results.views import amount, decimals, number, percent, plain_table
+from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,7 +136,7 @@ class OverKind(_Policies):
         table.add_column("", overflow="fold", min_width=10)
         table.add_column("observes", no_wrap=True, min_width=8)
         for title in titles:
-            table.add_column(Text(title), justify="right", no_wrap=True)
+            table.add_column(title, justify="right", no_wrap=True)
         last = None
         for row in result.records():
             table.add_row(
@@ -179,7 +179,7 @@ def _jobs_figure(result: Result, title: str) -> dict[str, Figure]:
     return {"jobs": results.jobs_figure.jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
 
 
-def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
+def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> WordTable:
     """What every policy earned, and how its regret grows."""
     based = any(math.isfinite(row["over_baseline"]) for row in rows)
     table = _table(
@@ -205,17 +205,17 @@ def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
     return table
 
 
-def _table(*titles: str, first: str = "") -> Table:
+def _table(*titles: str, first: str = "") -> WordTable:
     """Return an empty table; in a narrow window cells are broken between words: no digit is lost."""
     table = plain_table(*titles, first=first, room=10, overflow="fold")
     table.padding = (0, 1, 0, 0)
     for column in table.columns:
-        if str(column.header) == "observes":
+        if column.title == "observes":
             column.justify = "left"
     return table
 
 
-def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> Table:
+def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> WordTable:
     """What the leading policy earns over every other one, and what the reference does."""
     lead = meta["lead"]
     star = words.star

@@ -45,7 +45,7 @@ class CoreLabels:
     pair : tuple of str
         Two measures that a sweep draws beside each other; empty: none.
     baseline : str
-        Name of the policy that everybody's total is divided by, if it takes part; empty: none.
+        Name of the policy whose total divides all others, if it takes part; empty: none.
     """
 
     goal: str

@@ -1,7 +1,7 @@
 """The world of one seed: what policies of an allocation core are played in, and what they are measured against.
 
 Randomness has one stream for each purpose: the instance, what arrives, what fluctuates, the policies.
-Whoever plays in one world meets the same arrivals on the same cluster.
+All policies that play in one world meet the same arrivals on the same cluster.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def one_line_errors() -> Iterator[None]:
     """Turn every error of the user's into one line on standard error and exit status 2."""
     try:
         yield
-    except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell
+    except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(REPORTED) from None
     except MarketschedError as error:
@@ -202,7 +202,7 @@ def _free_folder(folder: Path, force: bool) -> Path:
 
 
 def print_view(view: Any) -> None:
-    """Print what rich can render, at least 110 characters wide where nobody's terminal says how wide."""
+    """Print what rich can render, at least 110 characters wide where no terminal states a width."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -213,7 +213,7 @@ def print_view(view: Any) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Any]:
-    """Give a function of (done, total, what) that shows a bar, on standard error and only where somebody looks."""
+    """Give a function of (done, total, what) that shows a bar, on standard error and only on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

@@ -1,7 +1,7 @@
 """A folder of results as one page of HTML that needs nothing else: no network, no scripts, no other files.
 
 Figures are data URIs, fonts are the reader's own, and the page's own policy forbids its browser to
-ask anybody for anything. What folders hold is data: every word of it is escaped. Equal folders give
+need a network. What folders hold is data: every word of it is escaped. Equal folders give
 equal bytes; the page holds no date and no path.
 """
 
@@ -21,7 +21,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
 from marketsched.results.result import Result, load, read_text
-from marketsched.results.views import ShownTable, frame_table, pairs_table, parts_of_view, summary_table, told
+from marketsched.results.views import frame_table, pairs_table, parts_of_view, summary_table, told
+from marketsched.results.word_table import ShownTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,9 @@ with the certified dual bound (29) of docs/mathematics.md above and, below, what
 earns when the market is played (Algorithm 1: evictions, payments, everything). An instance from which
 it earns nothing scores 0: it tells nothing about the ratio, and neither does an empty one. The best
 instances of all restarts are then measured exactly: the linear program (11) and the exact optimum in
-hindsight above, a full market run below. The worst one is a scenario that anybody can run again.
+hindsight above, a full market run below. The worst one is kept as a scenario, to be run again.
 
-Owners report truthfully, durations are revealed at arrival, and nobody submits again. With random
+Owners report truthfully, durations are revealed at arrival, and no job is submitted again. With random
 jobs every instance is played under a fixed list of seeds, and OPT and welfare are means over them.
 """
 

@@ -1,8 +1,8 @@
-"""A market that stops before each turn of the owners that somebody else decides for.
+"""A market that stops before each turn of the owners whose actions come from outside.
 
 `OwnersTurns` plays `MarketRun` with one change: the jobs of chosen owners are reported as the action says that was
 given for the turn, an entry of a menu of strategies. The rounds between two turns are played through. All that is
-random comes from the setup, so with the action "truth" everywhere the tables are those of the market without anybody
+random comes from the setup, so with the action "truth" everywhere the tables are those of the market without learners
 deciding.
 """
 
@@ -66,7 +66,7 @@ class _Told:
 
 
 class OwnersTurns:
-    """A market that somebody plays for some of its owners.
+    """A market in which the actions of some owners come from outside.
 
     Parameters
     ----------

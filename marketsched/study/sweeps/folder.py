@@ -41,7 +41,7 @@ def check_sweep_target(folder: Path) -> None:
         raise InvalidParameterError(f"{folder} is not a folder: expected a new folder, or one of a sweep")
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if META not in names:
-        other = sorted(names - OURS if LOCK in names else names)  # `runs` may be anybody's; a sweep locks first
+        other = sorted(names - OURS if LOCK in names else names)  # `runs` may be the user's own; a sweep locks first
         if other:
             raise InvalidParameterError(f"{folder} holds {other[0]} and no {META}: expected a new or empty folder")
         return

@@ -44,7 +44,7 @@ def certify_owners(
     are asked for (to within one job), and one job of each part is drawn at random. The run is the one of `run` with the
     same seed: certifying changes nothing in it.
 
-    A mechanism that posts its menu at arrival is certified then, in a run in which everybody reports truly
+    A mechanism that posts its menu at arrival is certified then, in a run in which all owners report truly
     (`marketsched.truthfulness.certificates.arrival_certificate`), after its menus were asked about.
 
     Parameters

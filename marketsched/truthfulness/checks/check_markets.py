@@ -45,7 +45,7 @@ class CheckMarket:
         return CheckMarket({n: job for n, job in self.jobs.items() if n not in left_out}, self.seed, self.sizes)
 
     def hidden(self) -> CheckMarket:
-        """Return the same market with durations that nobody sees before a job ends."""
+        """Return the same market with durations that stay hidden until a job ends."""
         jobs = {}
         for name, job in self.jobs.items():
             points = [(r.arrival, r.duration, r.probability, None) for r in job.truth.requirements]

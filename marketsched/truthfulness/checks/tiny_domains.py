@@ -76,7 +76,7 @@ class TinyPlays:
         self._known: dict[tuple[int, ...], list[tuple[float, Got]]] = {}
 
     def played(self, profile: tuple[int, ...]) -> list[tuple[float, Got]]:
-        """Return what comes of a profile of reports: the probability of each case, and what everybody got."""
+        """Return what comes of a profile of reports: the probability of each case, and what every owner got."""
         if profile not in self._known:
             self._known[profile] = [
                 (float(np.prod([each[0] for each in case])), self._play(profile, case))
@@ -85,7 +85,7 @@ class TinyPlays:
         return self._known[profile]
 
     def utility(self, owner: int, truth: int, profile: tuple[int, ...]) -> float:
-        """Return what an owner of a true type gets on average where everybody reports so, credits."""
+        """Return what an owner of a true type gets on average where all owners report so, credits."""
         return sum(p * _worth(self._type(owner, truth), got[owner]) for p, got in self.played(profile))
 
     def worst(self, owner: int, profile: tuple[int, ...]) -> float:

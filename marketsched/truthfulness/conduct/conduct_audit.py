@@ -44,7 +44,7 @@ def audit_conduct(
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        A market; everybody but the owner that is looked at reports truly.
+        A market; all but the owner that is looked at report truly.
     mechanisms : sequence of str
         As for `marketsched.compare`; all meet the same jobs, and the same owners are looked at.
     owners : int
@@ -112,7 +112,7 @@ def audit_conduct(
             found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
     if gains.empty:
-        raise InvalidParameterError("nobody of this market can be looked at", legal="other families, or more jobs")
+        raise InvalidParameterError("no owner of this market can be looked at", legal="other families, or more jobs")
     gains["gain"] = gains["utility"] - gains["truth"]
     labels = [each.label for each in entrants]
     meta = {

@@ -100,7 +100,7 @@ def play_conducts(
 
 
 class _OneOwner(TrueOwners):
-    """Everybody as before, and one owner by its conduct, until all it has submitted has left the market."""
+    """All others as before, and one owner by its conduct, until all it has submitted has left the market."""
 
     def __init__(self, setup: MarketSetup, born: Any, entered: int, attempt: Attempt) -> None:
         super().__init__(setup, born, entered)
@@ -128,7 +128,7 @@ class _OneOwner(TrueOwners):
 
 
 class _Sums(TrueOwners):
-    """Everybody as before, but jobs of one owner have other reports or accounts; its utility is added up."""
+    """All others as before, but jobs of one owner have other reports or accounts; its utility is added up."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class _Sums(TrueOwners):
 
 
 class _Measured(TrueOwners):
-    """Everybody as before; where somebody is looked at, copies of the market are played on."""
+    """All owners as before; where one is looked at, copies of the market are played on."""
 
     def __init__(
         self,

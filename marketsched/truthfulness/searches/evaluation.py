@@ -271,7 +271,7 @@ class Reporter(Protocol):
 
 
 def prepared(situation: Reporter, family: str, misreport: Misreport) -> Candidate | Failure | None:
-    """Return the candidate of a misreport, why it cannot be tried, or None if nobody may report so.
+    """Return a Candidate, a Failure if the mechanism cannot play it, or None if the report is not legal.
 
     Parameters
     ----------

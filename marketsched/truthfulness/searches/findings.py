@@ -134,7 +134,7 @@ class Deviations(list[Deviation]):
     failures : list of Failure
         What could not be compared, because mechanism or strategy failed, with the reason.
     illegal : int
-        Members of families that nobody may report here.
+        Members of families that are not legal here.
     untried : int
         Candidates the budget was too small for.
     plays, seconds : int, float

@@ -1,4 +1,4 @@
-"""Scoring lies on worlds that nobody has looked at, until it is clear whether they pay, and how much.
+"""Scoring lies on fresh worlds, until it is clear whether they pay, and how much.
 
 Gains are paired: truth and lie in the same fresh world. What a gain can be at the least follows from
 the largest payment, which is taken to be the highest value that is reported (no job pays more than it
@@ -177,7 +177,7 @@ def score(
     Raises
     ------
     InvalidReportError
-        If nobody may report so, or the mechanism refuses it.
+        If the report is not legal here, or the mechanism refuses it.
     MechanismFault
         If the mechanism fails.
 
@@ -196,7 +196,7 @@ def score(
     made = prepared(situation, family, misreport)
     if not isinstance(made, Candidate):
         situation.check(situation.truth)
-        reason = "nobody may report so in this market" if made is None else made.reason
+        reason = "the report is not legal in this market" if made is None else made.reason
         raise InvalidReportError(f"{misreport!r}: {reason}")
     evaluator = Evaluator(situation, seed, Budget(max_plays, budget_seconds))
     try:

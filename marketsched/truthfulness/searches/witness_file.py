@@ -1,4 +1,4 @@
-"""A lie that pays, as one file: a scenario that anybody can run, and what it takes to play the lie again.
+"""A lie that pays, as one file: a scenario, and what it takes to play the lie again.
 
 The scenario lists the others and the owner, all with their true statements, and the mechanism with all
 its parameters: ``marketsched run FILE`` plays the truthful version. The lie itself, who tells it, the
@@ -86,7 +86,7 @@ def witness_text(situation: Situation, deviation: Deviation) -> str:
         f"# {situation.name!r} gains {deviation.gain_mean:.6g} credits over the truth"
         f" (between {deviation.gain_low:.6g} and {deviation.gain_high:.6g}): it {deviation.words}.",
         *([] if deviation.inside_model else ["# This goes beyond misreporting: no theorem speaks of it."]),
-        "# The scenario below has everybody report truthfully.",
+        "# In the scenario below all owners report truthfully.",
     ]
     if situation.described is None:
         lines.append("# The mechanism was given as a Python function: to replay the lie, give it again.")
@@ -118,7 +118,7 @@ def replay_witness(
     InvalidParameterError
         If the file is no witness file, or a factory is needed and not given.
     InvalidReportError, MechanismFault
-        If nobody may report the lie, or the mechanism fails.
+        If the lie is not legal here, or the mechanism fails.
     OSError
         If it cannot be read.
 

@@ -1,6 +1,6 @@
 """A market as a search plays it: whatever a mechanism does against the protocol is named, and copies are cheap.
 
-A `MechanismFault` names the round and the call; nobody waits for a mechanism whose rounds stand still or
+A `MechanismFault` names the round and the call; there is no waiting for a mechanism whose rounds stand still or
 whose list of events does not end, nor, within `calls_end_within`, for a call that does not.
 """
 
@@ -158,7 +158,7 @@ class _Sharing(pickle.Pickler):
 
 
 def _never_changes(part: object) -> bool:
-    """Tell whether copies can share a part: a statement, its law, a fate, an array that nobody can write to.
+    """Tell whether copies can share a part: a statement, its law, a fate, a read-only array.
 
     A class of a mechanism says so itself by ``never_changes = True``.
     """

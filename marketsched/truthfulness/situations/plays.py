@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 OTHERS, OWNER, MECHANISM = range(3)  # streams of a seed
 REPEATED = 3  # worlds that are played twice
 WARMING = 32  # worlds among which one is looked for in which the owner arrives
-TOLD_APART = 4096  # worlds: if there are more, nobody asks whether two of them are the same
+TOLD_APART = 4096  # worlds: if there are more, it is not asked whether two of them are the same
 
 
 class Played(NamedTuple):
@@ -66,10 +66,10 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class World:
-    """What happens to everybody.
+    """What happens to all jobs.
 
     ``picks`` (by number of the lottery) wins over ``numbers``. ``key`` is equal for worlds in which
-    the same happens to everybody; None: too many to tell.
+    the same happens to all jobs; None: too many to tell.
     """
 
     seed: int
@@ -200,7 +200,7 @@ class Stage:
             If the mechanism is at fault.
         """
         if world.owner.arrival is None:
-            return Played(0.0, 0.0, None, drew=False)  # nobody pays for a job that never comes
+            return Played(0.0, 0.0, None, drew=False)  # no payment for a job that never comes
         s, birth = self.situation, self.situation.truth.birth
         first = min(conduct.first_round, birth)
         with no_collection():
@@ -219,7 +219,7 @@ class Stage:
         conduct, twin = plain(self.situation.truth, self.situation.truth.concurrency), Stage(self.situation)
         try:
             if self._told_apart is None:
-                return True  # nobody asks
+                return True  # not asked
             worlds = [self.world(k) for k in range(REPEATED)]
             return all(self.play(conduct, world) == twin.play(conduct, world) for world in worlds)
         except (MechanismFault, InvalidReportError):
@@ -325,7 +325,7 @@ class Stage:
         return next((other.owner or job for other in self.situation.others if other.name == job), job)
 
     def _left(self, market: GuardedMarket) -> dict[str, Lottery]:
-        """Return what may still happen to everybody in the market, given what was seen."""
+        """Return what may still happen to all jobs in the market, given what was seen."""
         now, longest = market.now, self.situation.public.max_duration or 1
         found = {
             name: of_arrived(entry.sow, entry.fate, entry.start, now, longest)

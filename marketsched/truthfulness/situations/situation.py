@@ -253,7 +253,7 @@ def situation_of(
         True: before the owner's turn happens what happens in the workload. False: all of it is drawn
         in each play, from the jobs' own laws.
     nobody_later : bool
-        True: nobody submits after the owner. Another market, but a fast one; and where a job's fate
+        True: no job is submitted after the owner's. Another market, but a fast one; and where a job's fate
         does not depend on later statements (LIFO), the owner's utility is the same.
     data : path, optional
         Folder of recorded traces.

@@ -302,7 +302,7 @@ class _Past:
 
 
 def _kinds(user: str, executable: str, width: int) -> list[tuple[object, ...]]:
-    """Return the kinds a run belongs to, the narrowest first; who is unknown is nobody's recurring job."""
+    """Return the kinds a run belongs to, the narrowest first; a job without a user is no recurring one."""
     named = [("program", user, executable)] if user and executable else []
     return [*named, *([("user", user, width)] if user else []), ("width", width), ("all",)]
 

@@ -153,7 +153,7 @@ class GangProblem:
         new = np.concatenate(([True], (task_keys[1:] != task_keys[:-1]).any(axis=1)))
         self._task = np.cumsum(new) - 1  # of each placement, in order
         self._caps = np.where(channels.minimum > 1, channels.minimum, 0)
-        # Nobody needs more of a server than all its placements ask for together.
+        # No job needs more of a server than all its placements ask for together.
         wanted = np.zeros_like(channels.server_capacities)
         np.add.at(wanted, self._servers, self._requests)
         self._sizes = np.minimum(channels.server_capacities, wanted).ravel() + 1

@@ -74,7 +74,7 @@ class _ArrivalStage:
         Raises
         ------
         DecisionError
-            If the slot was observed already: the loop asks once, so somebody else does.
+            If the slot was observed already: the loop asks once, so another caller has asked.
         """
         if self._observed:
             raise DecisionError(f"slot {self._slot} is observed twice: expected what the policy declared, once")
@@ -132,7 +132,7 @@ class ClusterEnvironment(_ArrivalStage):
         self.cluster = cluster
 
     def play(self, decision: Any) -> SlotOutcome:
-        """Check the allocation, then draw the arrivals if nobody has seen them, then count the reward.
+        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class GangEnvironment(_ArrivalStage):
         self.gang = gang
 
     def play(self, decision: Any) -> SlotOutcome:
-        """Check the allocation, then draw the arrivals if nobody has seen them, then count the reward.
+        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
 
         Parameters
         ----------

@@ -217,7 +217,7 @@ class _Search:
         self._failures = 0
         self._start = (self._flat.copy(), self.weights.copy(), np.inf)  # of this period: point and gap
         self.iterations = 0
-        self.value, self._best = 0.0, self._flat.copy()  # nothing for anybody is feasible
+        self.value, self._best = 0.0, self._flat.copy()  # the empty allocation is feasible
         self.upper, self._best_weights = self.bound(self.weights), self.weights.copy()
 
     def bound(self, weights: _Array) -> float:

@@ -120,7 +120,7 @@ def _fill_near(code, alpha, capacity, price, near, steps, counts, bounds, guesse
     """Fill ``amounts`` of one column nearest to ``near`` in the metric of ``steps``; return its capacity's price."""
     n = near.size
     lowest, highest, tried_zero = 0.0, 0.0, price == 0.0
-    for i in range(n):  # at the highest price nobody gets anything
+    for i in range(n):  # at the highest price nothing is allocated
         if steps[i] > 0.0:
             highest = max(highest, near[i] / steps[i] + counts[i] * _slope(code, alpha, 0.0))
     price = min(price, highest)

@@ -264,7 +264,7 @@ def regular_channels(
     drawn = rng.random((n_ports, n_instances))
     order = np.argsort(drawn, axis=0)
     degrees = np.full(n_instances, int(mean))
-    # The lowest number of a column says nothing about its order: whoever has the higher degree is drawn without
+    # The lowest number of a column says nothing about its order: the one with the higher degree is drawn without
     # another draw, and instances of other means from the same seed differ in their channels alone.
     degrees[np.argsort(drawn.min(axis=0))[: round(mean * n_instances) - degrees.sum()]] += 1
     channels = order < degrees  # each column is a uniform permutation

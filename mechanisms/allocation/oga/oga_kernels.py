@@ -92,7 +92,7 @@ def pass_kernel(  # type: ignore[no-untyped-def]
     """Take one step in the groups of some blocks: new amounts ``y``, slopes ``g`` and sums of each block.
 
     ``groups`` are rows (type, first place, rows, form of the slopes as in `_bend`); ``ports`` says whose each
-    place is (``n_ports``: nobody's), or is empty if row i is port i in every lane. ``scratch`` is one
+    place is (``n_ports``: none), or is empty if row i is port i in every lane. ``scratch`` is one
     thread's own, three rows of lanes and six times as many as any group has.
     """
     n_types = np.uint64(tables.size) // n_ports >> ONE
@@ -131,7 +131,7 @@ def _rise_alike(z, y, g, begin, rows, tables, k, n_types, n_ports):  # type: ign
         at, row = pair * TWO, pair + pair
         port, cutting = k * n_ports + row, (k + n_types) * n_ports + row
         move, cut, also_move, also_cut = tables[port], tables[cutting], 0.0, 0.0
-        if row + ONE < n_ports:  # the last row may be nobody's
+        if row + ONE < n_ports:  # the last row may be of no port
             also_move, also_cut = tables[port + ONE], tables[cutting + ONE]
         for w in range(LANES):
             here, there = begin + at + w, begin + at + LANES + w

@@ -1,7 +1,7 @@
 """Where the state of online gradient ascent lies: columns of one type side by side, in groups of lanes.
 
 Columns are ordered by type, by gain and by number of ports, so that a group seldom mixes gains and has few
-empty rows. Groups are cut into blocks once, whoever runs which block; every block has sums of its own.
+empty rows. Groups are cut into blocks once, whichever thread runs which block; every block has sums of its own.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class FairScheduler(MachineScheduler):
     """Shares machines equally among the jobs in the cluster whose budget has not run out.
 
     With ``J`` open jobs and ``M`` machines, every job gets ``M // J`` machines or one more, the same
-    ones as long as nobody comes or goes; with more jobs than machines, jobs take turns. Takes
+    ones as long as no job comes or goes; with more jobs than machines, jobs take turns. Takes
     what `MachineScheduler` takes.
 
     Examples

@@ -119,7 +119,7 @@ class GeneralEnvironment(MachineEnvironment):
             raise DecisionError(
                 f"decision of type {given.dtype} and shape {given.shape}: expected whole numbers, shape (tasks, 2)"
             )
-        tasks = given.astype(np.int64)  # a copy: nobody else can change it later
+        tasks = given.astype(np.int64)  # a copy, which the caller cannot change later
         fault, place = _tasks_kernel(
             tasks, self._slot, self.jobs.arrivals, self.jobs.deadlines, self._demands, self._limits,
             self.capacities * (1.0 + TOLERANCE),

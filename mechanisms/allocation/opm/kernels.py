@@ -121,7 +121,7 @@ def _cut(block, n, low, uniforms, total, beyond):  # type: ignore[no-untyped-def
     """Cut the shares at the threshold; count, per lane, the rows from the one that is drawn on.
 
     A row is drawn if the uniform number lies between the sums of the shares before it and up to
-    it; beyond the last sum nobody is.
+    it; beyond the last sum there is none.
     """
     total[:] = 0.0
     beyond[:] = 0.0
@@ -169,7 +169,7 @@ def step_kernel(first, last, blocks, n, gains, charges, before, rates, prices, l
 
     ``before`` holds the rates of the gradient, ``rates`` those that weigh the new shares; of
     ``sums`` (2, rows, lanes / 4) the first entries become every row's cost and work on these blocks.
-    ``rows`` becomes the row drawn for each machine, -1 for nobody.
+    ``rows`` becomes the row drawn for each machine, -1 for none.
     """
     total, count = np.empty(low.shape[1]), np.empty(low.shape[1])
     sums[:, :n] = 0.0

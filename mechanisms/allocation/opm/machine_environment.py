@@ -204,7 +204,7 @@ class MachineEnvironment:
                 f"decision of type {given.dtype} and shape {given.shape}: expected whole numbers, "
                 f"shape {self.prices.shape}"
             )
-        taken = given.astype(np.int64)  # a copy: nobody else can change it later
+        taken = given.astype(np.int64)  # a copy, which the caller cannot change later
         worst = _check_kernel(taken, self._slot, self.jobs.arrivals, self.jobs.deadlines)
         if worst >= 0:
             raise DecisionError(

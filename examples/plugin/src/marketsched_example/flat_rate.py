@@ -7,7 +7,7 @@ from marketsched.mechanisms.legal import Positive, legal
 
 
 class FlatRate(RoundAuction):
-    """Whoever finds free nodes worth ``rate`` credits each and per round gets them."""
+    """A job that finds free nodes worth ``rate`` credits each and per round gets them."""
 
     @legal
     def __init__(self, capacity, horizon, *, rate: Positive = 2.0, **limits):
