@@ -1,180 +1,82 @@
-"""Imports point one way, libraries stay in their rooms, and kernels need nothing outside their file."""
+"""Imports point one way, libraries stay in their rooms (contracts in pyproject.toml); kernels need only their file."""
 
 import ast
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from slices import SLICES as TAKEN_OUT
+from slices import SLICES
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = {  # dotted name: folder
-    "marketsched.mechanisms": "mechanisms",
-    "marketsched.relaxed_lp": "relaxed_lp",
-    "marketsched.agents": "agents",
-    "marketsched": "marketsched",
+FOLDERS = ("agents", "marketsched", "mechanisms", "relaxed_lp")
+WRONG = {  # an import, put into a file: the contract that it breaks
+    (
+        "marketsched/worlds/workload.py",
+        "from marketsched.config.scenario import Scenario",
+    ): "a room imports those below",
+    ("mechanisms/sow.py", "if TYPE_CHECKING:\n    from marketsched.agents import market"): "a room imports those below",
+    ("marketsched/play/running.py", "def f():\n    from marketsched.live import client"): "a room imports those below",
+    ("marketsched/env.py", "import marketsched.cores.playing"): "what users import",
+    ("marketsched/results/tables.py", "from marketsched import testing"): "no room imports the doors",
+    ("mechanisms/limits.py", "import pandas as pd"): "rules and markets",
+    ("agents/market.py", "import cvxpy as cp"): "linear programs",
+    ("marketsched/play/replaying.py", "from mesa.time import x"): "Mesa stays",
+    ("marketsched/study/fingerprint.py", "import yaml"): "YAML is read",
+    ("marketsched/show/cli.py", "from sqlalchemy import select"): "the server's libraries",
+    ("marketsched/truthfulness/audit.py", "from matplotlib import pyplot"): "figures and tables",
+    ("agents/loop.py", "import typer"): "commands are",
 }
-ROOMS = (  # from the bottom to the top; a room imports those before it, wherever in a file the import stands
-    "marketsched.mechanisms",
-    "marketsched.relaxed_lp",
-    "marketsched.agents",
-    "marketsched.worlds",
-    "marketsched.config",
-    "marketsched.results",
-    "marketsched.play",
-    "marketsched.comparisons",
-    "marketsched.truthfulness",
-    "marketsched.study",
-    "marketsched.show",
-    "marketsched.finite",
-    "marketsched.papers",
-    "marketsched.cores",
-    "marketsched.slurm",
-    "marketsched.live",
-    "marketsched.dashboard",
-    "marketsched",  # the doors: `__init__`, `__main__`, `testing` (users' test suites), `env` (their learners)
-)
-SLICES = tuple(f"marketsched.{folder}" for each in TAKEN_OUT.values() for folder in each if "/" not in folder)
-assert set(ROOMS[-1 - len(SLICES) : -1]) == set(SLICES)  # above all rooms of the market: none of them imports a slice
-OWNERS = {  # library: rooms that may import it
-    "cvxpy": {"marketsched.relaxed_lp"},
-    "fastapi": {"marketsched.live"},
-    "httpx": {"marketsched.live"},
-    "matplotlib": {"marketsched.results", "marketsched.show", *SLICES},
-    "mesa": {"marketsched.agents"},
-    "prometheus_client": {"marketsched.live"},
-    "rich": {"marketsched.results", "marketsched.show", *SLICES},
-    "sqlalchemy": {"marketsched.live"},
-    "typer": {"marketsched.show", *SLICES},
-    "uvicorn": {"marketsched.live"},
-    "yaml": {"marketsched.config"},
-}
-NOT_IN_MECHANISMS = {"pandas"}
-SECOND_COPIES = {"agents", "mechanisms", "relaxed_lp"}  # `import agents` would load every class a second time
 
 
-def room_of(module: str) -> str:
-    """Return the room a dotted name belongs to."""
-    inside = [room for room in ROOMS[:-1] if module == room or module.startswith(room + ".")]
-    return inside[0] if inside else "marketsched"
+def contracts(package: Path) -> dict[str, bool]:
+    """Return the contracts of pyproject.toml, and whether the package in a folder keeps them."""
+    pytest.importorskip("importlinter", reason="needs import-linter (the extra dev)")
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config", ROOT / "pyproject.toml"]
+    environment = {**os.environ, "COLUMNS": "300"}  # a contract in one line
+    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, timeout=120)
+    found = dict(re.findall(r"^(.+) (KEPT|BROKEN)$", done.stdout, re.M))
+    assert len(found) >= 10, done.stdout + done.stderr
+    return {name: kept == "KEPT" for name, kept in found.items()}
 
 
-def points_up(room: str, other: str) -> bool:
-    """Tell whether an import of ``other`` in ``room`` leads upwards, and so could close a circle, or into a slice."""
-    return ROOMS.index(other) > ROOMS.index(room) or (other in SLICES and room == ROOMS[-1])
+def linked(source: Path, folder: Path) -> Path:
+    """Make the tree in which the package lies as it is imported, and return its folder."""
+    package = folder / "marketsched"
+    package.mkdir(parents=True)
+    for path in [*(source / "marketsched").iterdir(), *(source / room for room in FOLDERS if room != "marketsched")]:
+        (package / path.name).symlink_to(path)
+    return folder
 
 
-def imported(tree: ast.AST, package: str) -> list[tuple[int, str]]:
-    """Return (line, dotted name) of all imports, wherever they stand; relative ones resolved in ``package``."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], base]).rstrip(".")
-            found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
-    return found
+def test_imports_point_one_way(tmp_path):
+    broken = [name for name, kept in contracts(linked(ROOT, tmp_path / "tree")).items() if not kept]
+    assert not broken, f"{broken}: run lint-imports in build/src to see the imports"
 
 
-def violations(source: str, module: str, package: str) -> list[str]:
-    """Return what is wrong with the imports of one module of the package."""
-    room, wrong, tree = room_of(module), [], ast.parse(source)
-    for line, name in imported(tree, package):
-        top = name.split(".")[0]
-        if top == "marketsched" and name != "marketsched.__version__" and points_up(room, room_of(name)):
-            wrong.append(f"{module}:{line} imports {name}, which lies above {room}")
-        if room not in OWNERS.get(top, {room}) or (room == ROOMS[0] and top in NOT_IN_MECHANISMS):
-            wrong.append(f"{module}:{line} imports {top}, which has no place in {room}")
-        if top in SECOND_COPIES:
-            wrong.append(f"{module}:{line} imports {name}: write marketsched.{name}")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            wrong.append(f"{module}:{node.lineno} prints: library code returns what it has to say")
-    return wrong
+def test_every_slice_stands_above_the_market_s_rooms():
+    layers = re.search(r"^layers = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.M | re.S)[1]
+    upper = re.findall(r'"(\w+)"', layers.splitlines()[0])
+    assert set(upper) == {folder for each in SLICES.values() for folder in each if "/" not in folder}
 
 
-def sources() -> dict[str, tuple[Path, str]]:
-    """Return module: (file, package) for every source file."""
-    found = {}
-    for room, folder in FOLDERS.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = [room, *path.relative_to(ROOT / folder).with_suffix("").parts]
-            package = ".".join(parts[:-1])
-            found[package if parts[-1] == "__init__" else ".".join(parts)] = (path, package)
-    return found
+def test_wrong_imports_are_found(tmp_path):
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, tmp_path / "copy" / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for (file, line), _ in WRONG.items():
+        with (tmp_path / "copy" / file).open("a") as end:
+            end.write(f"\n{line}\n")
+    found = contracts(linked(tmp_path / "copy", tmp_path / "tree"))
+    assert not any(found.values()) and all(any(name.startswith(begin) for name in found) for begin in WRONG.values())
 
 
-def test_imports_point_one_way():
-    modules = sources()
-    assert set(ROOMS) <= {room_of(module) for module in modules} <= {*ROOMS}
-    assert {m for m in modules if room_of(m) == "marketsched"} == {
-        "marketsched",
-        "marketsched.__main__",
-        "marketsched.env",
-        "marketsched.testing",
-    }
-    wrong = [line for m, (path, package) in modules.items() for line in violations(path.read_text(), m, package)]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_nobody_loads_a_second_copy_of_a_room():
-    wrong = []
-    for folder in ("tests", "benchmarks", "examples"):
-        for path in (ROOT / folder).rglob("*.py"):
-            for line, name in imported(ast.parse(path.read_text()), ""):
-                # Beside a model of its own, an example may have an agents.py: Mesa's convention.
-                own = (path.parent / f"{name.split('.')[0]}.py").exists()
-                if name.split(".")[0] in SECOND_COPIES and not own:
-                    wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize(
-    ("source", "module"),
-    [
-        ("from marketsched.agents import Market", "marketsched.mechanisms.posted.menu"),
-        ("def f():\n    import marketsched.agents.market", "marketsched.relaxed_lp.lp"),
-        ("from ..agents import market", "marketsched.mechanisms.sow"),
-        ("from marketsched import scenario", "marketsched.agents.market"),
-        ("import mesa", "marketsched.play.running"),
-        ("from marketsched import Scenario", "marketsched.play.running"),
-        ("if TYPE_CHECKING:\n    from marketsched.config.scenario import Scenario", "marketsched.worlds.workload"),
-        ("def f():\n    from marketsched.show.cli import app", "marketsched.study.sweeps.sweeping"),
-        ("from marketsched.results import output", "marketsched.config.scenario"),
-        ("import yaml", "marketsched.study.sweeps.sweeping"),
-        ("from matplotlib import pyplot", "marketsched.truthfulness.audit"),
-        ("import rich.table", "marketsched.play.running"),
-        ("from mesa.time import x", "marketsched.mechanisms.sow"),
-        ("import cvxpy as cp", "marketsched.agents.market"),
-        ("import pandas as pd", "marketsched.mechanisms.sow"),
-        ("import fastapi", "marketsched.show.commands.run"),
-        ("from sqlalchemy import select", "marketsched.play.replaying"),
-        ("from marketsched.live.client import LiveClient", "marketsched.play.workers"),
-        ("import agents.market", "marketsched.play.running"),
-        ("from mechanisms import sow", "marketsched.agents.market"),
-        ("print(1)", "marketsched.worlds.traces.swf"),
-    ],
-)
-def test_a_wrong_import_is_found(source, module):
-    assert len(violations(source, module, module.rpartition(".")[0])) == 1
-
-
-@pytest.mark.parametrize(
-    ("source", "module"),
-    [
-        ("from marketsched.mechanisms.sow import StatementOfWork\nimport mesa", "marketsched.agents.market"),
-        ("from .sow import Requirement", "marketsched.mechanisms.values"),
-        ("from marketsched.agents import Market\nimport pandas", "marketsched.play.running"),
-        ("import cvxpy", "marketsched.relaxed_lp.lp"),
-        ("from marketsched import __version__\nimport rich", "marketsched.show.cli"),
-        ("from marketsched.show.cli import app", "marketsched.__main__"),
-    ],
-)
-def test_a_right_import_passes(source, module):
-    assert violations(source, module, module.rpartition(".")[0]) == []
+def sources() -> list[Path]:
+    """Return every source file of the package."""
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def from_our_own_files(source: str) -> list[str]:
@@ -201,9 +103,7 @@ def from_our_own_files(source: str) -> list[str]:
 
 
 def test_kernels_need_nothing_outside_their_file():
-    wrong = [
-        f"{module}: {use}" for module, (path, _) in sources().items() for use in from_our_own_files(path.read_text())
-    ]
+    wrong = [f"{path.name}: {use}" for path in sources() for use in from_our_own_files(path.read_text())]
     assert not wrong, "\n".join(wrong)
 
 
@@ -211,7 +111,7 @@ def test_make_kernels_runs_the_tests_of_every_room_with_kernels():
     (listed,) = re.findall(r"^KERNELS := (.*)$", (ROOT / "Makefile").read_text(), re.M)
     chosen = re.findall(r"tests/[a-z_/]+", listed)
     assert all((ROOT / name).exists() or list(ROOT.glob(f"{name}*")) for name in chosen)
-    for path, _ in sources().values():
+    for path in sources():
         if re.search(r"^@.*n?jit", path.read_text(), re.M):
             room = path.parent.relative_to(ROOT).as_posix().removeprefix("marketsched/")
             assert any(f"tests/{room}".startswith(name) or name.startswith(f"tests/{room}/") for name in chosen), path
