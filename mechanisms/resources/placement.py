@@ -26,7 +26,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 
 Rule = Literal["first", "best", "worst", "fgd"]
 RULES: tuple[Rule, ...] = ("first", "best", "worst", "fgd")
-MOST_TYPES = 20  # of tasks that fragments are judged by, the most frequent ones
+MOST_TYPES = 60  # of tasks that fragments are judged by, the most frequent: of openb's 151 they are 96 %
 
 
 class TaskTypes:
