@@ -140,6 +140,10 @@ class Forwarding(Mechanism):
         """Return what is sure of a job, if the class of ``inner`` itself says so."""
         return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
 
+    def forget(self, job: JobId) -> None:
+        if self._has("forget"):
+            self.inner.forget(job)
+
     def certificate(self) -> WelfareCertificate | None:
         return self.inner.certificate() if self._has("certificate") else super().certificate()
 

@@ -351,6 +351,12 @@ class Mechanism(ABC):
         """
         return None
 
+    def forget(self, job: JobId) -> None:  # noqa: B027 - nothing to forget
+        """Let go of the name of a job that has left the market; a caller does that who never uses the name again.
+
+        No answer changes by it. By default the name is kept; a market that runs for years is to keep none.
+        """
+
     def certificate(self) -> WelfareCertificate | None:
         """Return a bound on the best welfare for the submissions so far; None, the default: there is none."""
         return None

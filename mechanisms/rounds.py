@@ -31,7 +31,8 @@ class Rounds(Mechanism):
     def __init__(self, limits: MarketLimits) -> None:
         self.limits = limits
         self._round = 1
-        self._names: set[JobId] = set()  # of every job ever submitted
+        self._submissions = 0
+        self._names: set[JobId] = set()  # of every job ever submitted, but those that are forgotten
         self._ready: set[JobId] = set()  # those of them that arrived
         self._any_arrival = False  # in the current round
 
@@ -69,6 +70,17 @@ class Rounds(Mechanism):
     def max_delay(self) -> int:
         """S, rounds."""
         return self.limits.max_delay
+
+    def forget(self, job: JobId) -> None:
+        """Let go of the name of a job that has left the market and will not be named again."""
+        self._names.discard(job)
+        self._ready.discard(job)
+
+    def _enter(self, job: JobId) -> int:
+        """Note the name of a job that is submitted; return the number of its submission, from 0 on."""
+        self._names.add(job)
+        self._submissions += 1
+        return self._submissions - 1
 
     def _check_open(self, what: str) -> None:
         """Raise if the last round was cleared."""

@@ -41,6 +41,7 @@ class Account:
     limit: int | None = None  # millionths: how far below zero new submissions may bring it; None: no limit
     balance: int = 0
     submitted: int = 0  # jobs, for the running number of the next one
+    numbered: int = 0  # the largest number that was the name of one
 
 
 class Accounts:

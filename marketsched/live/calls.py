@@ -7,11 +7,10 @@ one that does not exist. A reader sees figures and no names.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
-from marketsched.live.job import GONE, OUTCOMES, WITHDRAWN, LiveJob
+from marketsched.live.job import OUTCOMES, WITHDRAWN, LiveJob
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, shown_at
 from marketsched.live.principal import Principal, Said, given, only
 from marketsched.live.rows import Row
@@ -43,6 +42,8 @@ def quote(who: Principal, said: Said) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, said)
         name = turn.market.name_of_next(owner, said.get("name"))
+        if said.get("name") is not None:
+            turn.check_new(name)
         offer = turn.market.quote(owner, name, given(said, "sow"))
         fee = turn.market.fee(said["sow"]["concurrency"]) / MICRO
         found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
@@ -64,6 +65,8 @@ def submit(who: Principal, said: Said) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, said)
         name, report = turn.market.name_of_next(owner, said.get("name")), given(said, "sow")
+        if said.get("name") is not None:
+            turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
         turn.market.check_announced(owner, report["concurrency"])
         most = turn.market.check_limit(owner, offer, report["concurrency"])
@@ -85,9 +88,13 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         found = _own_job(turn, who, job)
         event = {"event": "arrive", "owner": found.owner, "job": job, **said}
+        if found.gone and found.arrived is None:  # nothing follows from it
+            return turn.shown([found])[0]
+        if found.arrived is not None:
+            raise EventError(f"arrive of {job!r}: it arrived in round {found.arrived}")
         turn.market.check_arrival(job, event)
         longest = max(found.longest, default=0)
-        if said.get("duration") is not None and not found.gone and said["duration"] > longest:
+        if said.get("duration") is not None and said["duration"] > longest:
             raise EventError(place="duration", value=said["duration"], legal=f"at most {longest}, as {job} announced")
         turn.record(event, who.name)
         return turn.shown([found])[0]
@@ -103,6 +110,8 @@ def withdraw(who: Principal, job: str, said: Said) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         found = _own_job(turn, who, job)
         event: dict[str, Any] = {"owner": found.owner, "job": job}
+        if found.gone:
+            raise EventError(f"withdrawal of {job!r}, which is {found.state}", legal="a job that has not gone")
         if found.state == "running":
             event |= {"event": "complete", "outcome": WITHDRAWN, "exit_code": None}
         else:
@@ -124,7 +133,9 @@ def complete(who: Principal, job: str, said: Said) -> Work:
         code = Whole(-(2**31), 2**31 - 1).check("exit_code", code, InvalidReportError)
 
     def work(turn: Turn) -> dict[str, Any]:
-        found = turn.market.job(job)
+        found = turn.job(job)
+        if found.gone:
+            raise EventError(f"complete of {job!r}, which is {found.state}", legal="a running job")
         event = {"event": "complete", "owner": found.owner, "job": job, "outcome": outcome, "exit_code": code}
         turn.record(event, who.name)
         return turn.shown([found])[0]
@@ -141,15 +152,8 @@ def jobs(who: Principal, owner: str | None, state: str | None, after: str, limit
         if owner is not None and wanted != owner:
             raise UnknownNameError(place="owner", value=owner, legal="your own name")
         begin = _own_job(turn, who, after).rows[0] if after else 0
-        # A poller asks for jobs that have not gone: it need not look at all that ever were.
-        among = turn.market.jobs if state is None or state in GONE else turn.market.open
-        found = (
-            job
-            for job in among.values()
-            if job.rows[0] > begin and (wanted is None or job.owner == wanted) and (state is None or job.state == state)
-        )
-        page = list(islice(found, limit))
-        return {"jobs": turn.shown(page), "more": next(found, None) is not None}
+        found = turn.jobs(begin, limit + 1, wanted, state)
+        return {"jobs": turn.shown(found[:limit]), "more": len(found) > limit}
 
     return work
 
@@ -258,7 +262,7 @@ def nodes(who: Principal, said: Said) -> Work:
             if not isinstance(names, (list, tuple)):
                 raise InvalidParameterError(place=key, value=names, legal="a list of jobs")
             for name in names:
-                turn.market.job(name)
+                turn.job(name)
         turn.record({"event": "nodes", "usable": usable, **lists}, who.name)
         return {"usable_nodes": usable, "rounds_short_of_nodes": turn.market.short_rounds}
 
@@ -362,7 +366,7 @@ def _own_job(turn: Turn, who: Principal, name: str) -> LiveJob:
     """Return a job; another owner's is as unknown as none."""
     if who.role == "owner" and isinstance(name, str) and not name.startswith(f"{who.name}."):
         raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
-    return turn.market.job(name)
+    return turn.job(name)
 
 
 def _whose(turn: Turn, who: Principal, owner: str | None) -> Account:

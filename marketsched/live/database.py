@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Database:
         self._connection: Connection | None = None
         self._lock: int | None = None  # a descriptor of the database's file
         self._writer = ""  # what this service writes its name with
+        self.writing = False
         self._engine = self._make_engine()
 
     def open(self, *, writing: bool = True) -> None:
@@ -62,6 +63,7 @@ class Database:
             If the database cannot be reached, or another service writes to it.
         """
         self.close()
+        self.writing = writing
         with self._errors("the database cannot be opened"):
             try:
                 if writing:
@@ -117,19 +119,23 @@ class Database:
         connection.commit()
 
     def _migrate(self, connection: Connection) -> None:
-        """Bring tables of format 1 to today's; what breaks off half-way is taken up again."""
+        """Give older tables today's columns; what breaks off half-way is taken up again.
+
+        Format 1 becomes 2 here. The jobs that have gone, which format 3 has, are known when the journal was played.
+        """
         market = tables.market
+        there = {column["name"] for column in inspect(connection).get_columns("market")}
+        for name, kind in (("writer", "VARCHAR(32)"), ("sealed_from", "BIGINT"), ("ended_from", "BIGINT")):
+            if name not in there:
+                connection.execute(text(f"ALTER TABLE market ADD COLUMN {name} {kind}"))
+        connection.commit()
         if connection.execute(select(market.c.format)).scalar() != 1:
             connection.rollback()
             return
-        there = {column["name"] for column in inspect(connection).get_columns("market")}
-        for name, kind in (("writer", "VARCHAR(32)"), ("sealed_from", "BIGINT")):
-            if name not in there:
-                connection.execute(text(f"ALTER TABLE market ADD COLUMN {name} {kind}"))
         connection.execute(text("CREATE INDEX IF NOT EXISTS idempotency_by_seq ON idempotency (seq)"))
         configuration = {**BEFORE_FEES, **connection.execute(select(market.c.configuration)).scalar_one()}
         last = connection.execute(select(func.max(tables.journal.c.seq))).scalar() or 0
-        changes = {"configuration": configuration, "sealed_from": last + 1, "format": tables.FORMAT}
+        changes = {"configuration": configuration, "sealed_from": last + 1, "format": 2}
         connection.execute(update(market).values(**changes))
         connection.commit()
 
@@ -168,6 +174,22 @@ class Database:
             time.sleep(0.1)
         connection.execute(text("SET synchronous_commit = on"))
         connection.commit()
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Read everything as it is now, whatever another service writes meanwhile."""
+        with self._errors("the database cannot be read"), self.connection.begin():
+            kind = self.url.get_backend_name()
+            begin = "BEGIN" if kind == "sqlite" else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+            self.connection.exec_driver_sql(begin)
+            yield
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Read in a transaction: the one at hand, or a new one."""
+        begun = self.connection.in_transaction()
+        with self._errors(what), nullcontext() if begun else self.connection.begin():
+            yield
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:

@@ -19,6 +19,8 @@ REASONS = {  # of jobs that announced what came
     "cancel": "it had to make room before its start: the nodes it counted on are taken (last come, first out)",
     "evict": "it had to make room while it ran (last come, first out); it pays nothing",
 }
+# What is kept of a job that has gone, beside its name, owner, state and rows.
+KEPT = ("submitted", "nodes", "arrived", "start", "end", "charge", "outcome", "exit_code", "reason", "may_run")
 NAMED_CASES = 6  # of a statement, in a reason
 
 
@@ -61,6 +63,31 @@ class LiveJob:
     def announced(self, arrival: int, signal: Any) -> bool:
         """Tell whether a case is one of its statement."""
         return any((a, seen) == (arrival, signal) for a, seen, _ in self.plan or ())
+
+    def kept(self) -> dict[str, Any]:
+        """Return what the database keeps of it once it has gone, as a row of the table ``ended``."""
+        body = {key: getattr(self, key) for key in KEPT} | {"rows": list(self.rows)}
+        known = {"job": self.name, "owner": self.owner, "state": self.state, "submitted": self.rows[0]}
+        return {**known, "seq": self.rows[-1], "body": body}
+
+    @classmethod
+    def of_kept(cls, row: Mapping[str, Any]) -> LiveJob:
+        """Return a job that has gone, from its row of the table ``ended``.
+
+        Raises
+        ------
+        ValueError
+            If it is not what was written.
+        """
+        body = row["body"]
+        try:
+            fields = {key: body[key] for key in KEPT} | {"rows": tuple(body["rows"])}
+        except (KeyError, TypeError):
+            raise ValueError(f"ended, {row['job']}: its body is damaged") from None
+        found = cls(row["job"], row["owner"], plan=None, most=0, longest=[], state=row["state"], **fields)
+        if found.state not in GONE or (row["submitted"], row["seq"]) != (found.rows[0], found.rows[-1]):
+            raise ValueError(f"ended, {found.name}: its columns are not what its body says")
+        return found
 
     def shown(self, plan_of_gone: list[list[Any]] | None = None) -> dict[str, Any]:
         """Return it as plain data; the plan of a job that has gone is not kept here, and has to be given."""

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table, bindparam, func, select, update
+from sqlalchemy import Column, ColumnElement, Table, bindparam, delete, func, select, update
 
 from marketsched.live import tables
 from marketsched.live.accounts import Posting
 from marketsched.live.database import Database, JournalError
-from marketsched.live.rows import Batch, Row
+from marketsched.live.job import LiveJob
+from marketsched.live.rows import BESIDE, Batch, Row, beside_of_ended
 
 READ_AT_ONCE = 2000  # rows
 SOUGHT_AT_ONCE = 500  # rows, by their numbers
+KEPT_SNAPSHOTS = 2
+COLUMNS = ("seq", "time", "round", "event", "by", "owner", "job", "body", "digest")  # of the journal
+READ_ON = 2  # an older format whose rows are read as today's: they have to be played once to bring it up to date
+HANGING = (tables.decisions, tables.ledger, tables.tokens, tables.idempotency, tables.ended)
+NEVER = 2**62  # the number of no row
 
 
 class Journal(Database):
@@ -27,30 +34,35 @@ class Journal(Database):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._sealed_from, self._base = 1, ""
+        self._sealed_from, self._ended_from, self._base = 1, 1, ""
+
+    @property
+    def older(self) -> bool:
+        """Whether the tables are of an older format, which does not know the jobs that have gone."""
+        return self._ended_from == NEVER
 
     # -- the market ---------------------------------------------------------------------------------------
 
     def market(self) -> dict[str, Any] | None:
         """Return what is known of the market; None: it is new."""
-        with self._errors("the market cannot be read"), self.connection.begin():
+        with self._reading("the market cannot be read"):
             found = self.connection.execute(select(tables.market.c.format)).scalar()
             if found is None:
                 return None
-            if found != tables.FORMAT:
-                legal = f"format {tables.FORMAT}" + (", which `live serve` brings it to" if found == 1 else "")
+            if found != tables.FORMAT and not (found == READ_ON and self.writing):
+                legal = f"format {tables.FORMAT}" + (", which `live serve` brings it to" if found in (1, 2) else "")
                 raise JournalError(f"the database has tables of format {found}", legal=legal)
             row = dict(self.connection.execute(select(tables.market)).mappings().one())
             if not isinstance(row["configuration"], dict) or not isinstance(row["sealed_from"], int):
                 raise JournalError("the market's configuration is damaged", legal="what a service wrote")
-        self._sealed_from, self._base = row["sealed_from"], _base(row)
+        self._sealed_from, self._ended_from, self._base = row["sealed_from"], row["ended_from"] or NEVER, _base(row)
         return row
 
     def make_market(self, name: str, configuration: Mapping[str, Any], created: str, version: str) -> None:
         """Enter the market itself."""
         row = {"id": 1, "name": name, "configuration": dict(configuration), "created": created, "version": version}
-        self._sealed_from, self._base = 1, _base(row)
-        more = {"format": tables.FORMAT, "checked": 0, "writer": self._writer, "sealed_from": 1}
+        self._sealed_from, self._ended_from, self._base = 1, 1, _base(row)
+        more = {"format": tables.FORMAT, "checked": 0, "writer": self._writer, "sealed_from": 1, "ended_from": 1}
         with self._errors("the market cannot be made"), self.connection.begin():
             self.connection.execute(tables.market.insert(), row | more)
 
@@ -62,7 +74,8 @@ class Journal(Database):
     def seal(self, row: Row, before: str) -> str:
         """Return the digest of a row behind another one of digest ``before``; the chain begins with the market."""
         before = _digest(before + self._base) if row.seq == self._sealed_from else before
-        return row.sealed(before, whole=row.seq >= self._sealed_from)
+        without = () if row.seq >= self._ended_from else ("ended",) if row.seq >= self._sealed_from else BESIDE
+        return row.sealed(before, without=without)
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -76,8 +89,7 @@ class Journal(Database):
         """
         events, decisions, postings = [], [], []
         for row in batch.rows:
-            names = ("seq", "time", "round", "event", "by", "owner", "job", "body", "digest")
-            events.append({name: getattr(row, name) for name in names})
+            events.append({name: getattr(row, name) for name in COLUMNS})
             for n, each in enumerate(row.decisions):
                 said = {key: each[key] for key in ("round", "event", "job")}
                 decisions.append({"seq": row.seq, "n": n, **said, "body": each})
@@ -85,6 +97,7 @@ class Journal(Database):
                 known = {"account": account, "micro": micro, "what": what, "job": job}
                 postings.append({"seq": row.seq, "n": n, **known})
         answers = [{"account": who, "key": key, **each} for (who, key), each in batch.answers.items()]
+        snapshot = [] if batch.snapshot is None else [{"seq": batch.rows[-1].seq, "state": batch.snapshot}]
         with self._errors("an event cannot be written"), self.connection.begin():
             self._pass_fence()
             for table, many in (
@@ -94,10 +107,30 @@ class Journal(Database):
                 (tables.accounts, batch.new_accounts),
                 (tables.tokens, batch.new_tokens),
                 (tables.idempotency, answers),
+                (tables.ended, [job.kept() for job in batch.ended.values()]),
+                (tables.snapshots, snapshot),
             ):
                 if many:
                     self.connection.execute(table.insert(), many)
             self._write_changes(batch)
+            if snapshot:
+                kept = select(tables.snapshots.c.seq).order_by(tables.snapshots.c.seq.desc()).limit(KEPT_SNAPSHOTS)
+                oldest = min(self.connection.execute(kept).scalars())
+                self.connection.execute(delete(tables.snapshots).where(tables.snapshots.c.seq < oldest))
+
+    def upgrade(self, ended: Iterable[LiveJob], row: Row, before: str) -> None:
+        """Bring an older format to today's: its jobs that have gone, and the event that says so, at once."""
+        rows = (job.kept() for job in ended)
+        self._ended_from = row.seq
+        row.digest = self.seal(row, before)
+        event_ = {name: getattr(row, name) for name in COLUMNS}
+        change = {"format": tables.FORMAT, "ended_from": row.seq}
+        with self._errors("the tables cannot be brought to today's format"), self.connection.begin():
+            self._pass_fence()
+            while some := list(islice(rows, READ_AT_ONCE)):
+                self.connection.execute(tables.ended.insert(), some)
+            self.connection.execute(tables.journal.insert(), event_)
+            self.connection.execute(update(tables.market).values(**change))
 
     def _write_changes(self, batch: Batch) -> None:
         if batch.balances:
@@ -136,7 +169,7 @@ class Journal(Database):
 
     def _select(self, which: Callable[[Column[int]], ColumnElement[bool]], most: int) -> list[Row]:
         """Return the rows whose numbers fit a condition, with all that follows from them."""
-        with self._errors("the journal cannot be read"), self.connection.begin():
+        with self._reading("the journal cannot be read"):
             try:
                 return self._selected(which, most)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -172,9 +205,9 @@ class Journal(Database):
             if each.n != len(row.postings):
                 raise JournalError(f"journal row {row.seq} ({row.event}), posting {each.n} is out of place")
             row.postings.append(Posting(each.account, each.micro, each.what, each.job))
-        tokens, answers = tables.tokens, tables.idempotency
+        tokens, answers, ended = tables.tokens, tables.idempotency, tables.ended
         for row in found.values():
-            row.beside = {"made": [], "revoked": [], "answers": []}
+            row.beside = {kind: [] for kind in BESIDE}
         for row, each in those(tokens, tokens.c.made):
             row.beside["made"].append([each.digest, each.account])
         for row, each in those(tokens, tokens.c.revoked):
@@ -182,12 +215,14 @@ class Journal(Database):
         for row, each in those(answers, answers.c.seq):
             kept = json.dumps(each.answer, sort_keys=True)
             row.beside["answers"].append([each.account, each.key, each.request, kept])
+        for row, each in those(ended, ended.c.seq):
+            row.beside["ended"].append(beside_of_ended(each._mapping))
         return list(found.values())
 
     def plans(self, seqs: Sequence[int]) -> dict[int, list[list[Any]]]:
         """Return the starts that were planned by the submissions with these numbers."""
         table, found = tables.decisions, dict[int, list[list[Any]]]()
-        with self._errors("the decisions cannot be read"), self.connection.begin():
+        with self._reading("the decisions cannot be read"):
             for part in _parts(seqs):
                 wanted = select(table.c.seq, table.c.body).where(table.c.seq.in_(part), table.c.event == "plan")
                 found |= {seq: body["starts"] for seq, body in self.connection.execute(wanted)}
@@ -196,7 +231,7 @@ class Journal(Database):
     def last(self) -> tuple[int, str]:
         """Return number and digest of the last row; 0 and nothing if there is none."""
         journal = tables.journal
-        with self._errors("the journal cannot be read"), self.connection.begin():
+        with self._reading("the journal cannot be read"):
             wanted = select(journal.c.seq, journal.c.digest).order_by(journal.c.seq.desc()).limit(1)
             row = self.connection.execute(wanted).first()
         return (0, "") if row is None else (row[0], row[1])
@@ -204,38 +239,71 @@ class Journal(Database):
     def tokens(self) -> dict[str, str]:
         """Return whose each token is that is not revoked, by its digest."""
         token = tables.tokens
-        with self._errors("the tokens cannot be read"), self.connection.begin():
+        with self._reading("the tokens cannot be read"):
             wanted = select(token.c.digest, token.c.account).where(token.c.revoked.is_(None))
             return {digest: account for digest, account in self.connection.execute(wanted)}
 
     def answer(self, account: str, key: str) -> dict[str, Any] | None:
         """Return what was answered to a request with this key: its fingerprint, and the answer."""
         table = tables.idempotency
-        with self._errors("the answers cannot be read"), self.connection.begin():
+        with self._reading("the answers cannot be read"):
             wanted = select(table).where((table.c.account == account) & (table.c.key == key))
             row = self.connection.execute(wanted).mappings().first()
         return None if row is None else dict(row)
+
+    def ended_job(self, name: str) -> LiveJob | None:
+        """Return a job that has gone; None: there is none of that name."""
+        with self._reading("the jobs cannot be read"):
+            row = self.connection.execute(select(tables.ended).where(tables.ended.c.job == name)).mappings().first()
+            return None if row is None else LiveJob.of_kept(dict(row))
+
+    def ended_jobs(self, after: int, most: int, owner: str | None = None, state: str | None = None) -> list[LiveJob]:
+        """Return jobs that have gone and were submitted behind event ``after``, at most so many, in that order."""
+        table = tables.ended
+        wanted = select(table).where(table.c.submitted > after).order_by(table.c.submitted).limit(most)
+        wanted = wanted if owner is None else wanted.where(table.c.owner == owner)
+        wanted = wanted if state is None else wanted.where(table.c.state == state)
+        with self._reading("the jobs cannot be read"):
+            return [LiveJob.of_kept(dict(row)) for row in self.connection.execute(wanted).mappings()]
+
+    def snapshot(self) -> tuple[Row, str, bytes] | None:
+        """Return the event of the last snapshot, the digest of the row before it, and the state; None: there is none.
+
+        Raises
+        ------
+        JournalError
+            If there is no such event.
+        """
+        with self._reading("the snapshot cannot be read"):
+            wanted = select(tables.snapshots).order_by(tables.snapshots.c.seq.desc()).limit(1)
+            found = self.connection.execute(wanted).first()
+            if found is None:
+                return None
+            rows = self._select(lambda seq: (seq >= found.seq - 1) & (seq <= found.seq), 2)
+        if not rows or rows[-1].seq != found.seq or rows[-1].event != "snapshot":
+            raise JournalError(f"the snapshot of journal row {found.seq} has no such row")
+        return rows[-1], rows[-2].digest if len(rows) > 1 else "", bytes(found.state)
 
     def entries(self, account: str | None, after: int, most: int) -> list[dict[str, Any]]:
         """Return entries of the ledger behind event ``after``, of one account or of all."""
         table, events = tables.ledger, tables.journal
         wanted = select(table, events.c.time).join(events, events.c.seq == table.c.seq).where(table.c.seq > after)
         wanted = wanted if account is None else wanted.where(table.c.account == account)
-        with self._errors("the ledger cannot be read"), self.connection.begin():
+        with self._reading("the ledger cannot be read"):
             found = self.connection.execute(wanted.order_by(table.c.seq, table.c.n).limit(most)).mappings()
             return [dict(each) for each in found]
 
     def counts(self) -> dict[str, int]:
-        """Return how many rows the tables have that hang on the journal."""
-        there = (tables.decisions, tables.ledger, tables.tokens, tables.idempotency, tables.accounts)
-        with self._errors("the tables cannot be read"), self.connection.begin():
+        """Return how many rows the journal has, and the tables that hang on it."""
+        there = (tables.journal, *HANGING)
+        with self._reading("the tables cannot be read"):
             counted = {table.name: select(func.count()).select_from(table) for table in there}
             return {name: self.connection.execute(count).scalar_one() for name, count in counted.items()}
 
     def accounts(self) -> dict[str, tuple[str, int | None, int]]:
         """Return role, limit and balance (millionths) of every account."""
         table = tables.accounts
-        with self._errors("the accounts cannot be read"), self.connection.begin():
+        with self._reading("the accounts cannot be read"):
             return {
                 each.name: (each.role, each.limit_micro, each.balance_micro)
                 for each in self.connection.execute(select(table))
@@ -244,7 +312,7 @@ class Journal(Database):
     def balances(self) -> dict[str, int]:
         """Return the sum of each account's postings, millionths of a credit."""
         table = tables.ledger
-        with self._errors("the ledger cannot be read"), self.connection.begin():
+        with self._reading("the ledger cannot be read"):
             wanted = select(table.c.account, func.sum(table.c.micro)).group_by(table.c.account)
             return {account: int(micro) for account, micro in self.connection.execute(wanted)}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from marketsched.config.sow_codec import sow_from_json
@@ -35,6 +35,7 @@ class Applied(NamedTuple):
 
     decisions: list[Decision]
     postings: list[Posting]
+    ended: Sequence[LiveJob] = ()  # jobs that it lets go: the market forgets them
 
 
 class LiveMarket:
@@ -48,9 +49,8 @@ class LiveMarket:
     Attributes
     ----------
     jobs : dict of LiveJob
-        Every job ever submitted, by name, in order of submission.
-    open : dict of LiveJob
-        Those of them that have not gone.
+        The jobs that are open, by name, in order of submission. Those that have gone are forgotten: the database has
+        them.
     tally : Counter
         How many jobs were ever submitted, by their state.
     accounts : Accounts
@@ -64,12 +64,12 @@ class LiveMarket:
     def __init__(self, config: LiveConfig) -> None:
         self.config = config
         self.jobs: dict[str, LiveJob] = {}
-        self.open: dict[str, LiveJob] = {}
+        self._ended: dict[str, LiveJob] = {}  # by the event at hand
         self.tally: Counter[str] = Counter()
         self.accounts = Accounts()
         self.usable: int | None = None
         self.short_rounds = 0
-        self._replayer = Replayer(config)
+        self._replayer = Replayer(config, forgets=True)
         self._arrivals: list[dict[str, Any]] = []  # of the open round, in the order of their reports
         self._limits: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the round that ends what they booked
         self._expected: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the last round of their arrival
@@ -99,7 +99,7 @@ class LiveMarket:
         return None if prices is None else [p if math.isfinite(p) else None for p in prices.tolist()]
 
     def job(self, name: str) -> LiveJob:
-        """Return a job.
+        """Return an open job.
 
         Raises
         ------
@@ -107,26 +107,21 @@ class LiveMarket:
             If there is none of that name.
         """
         if not isinstance(name, str) or name not in self.jobs:
-            raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
+            raise UnknownNameError(place="job", value=name, legal="a job that is open")
         return self.jobs[name]
 
     def name_of_next(self, owner: Account, label: str | None) -> str:
-        """Return the name of an owner's next job: the label, or a running number.
+        """Return the name of an owner's next job: the label, or a number that no job of the owner's had.
 
         Raises
         ------
-        InvalidParameterError, EventError
-            If the label is none, or the owner's job of that name is there.
+        InvalidParameterError
+            If the label is none.
         """
         if label is None:
-            number = owner.submitted + 1
-            while f"{owner.name}.{number}" in self.jobs:
-                number += 1
-            return f"{owner.name}.{number}"
+            return f"{owner.name}.{max(owner.submitted, owner.numbered) + 1}"
         if not isinstance(label, str) or not re.fullmatch(LABEL, label):
             raise InvalidParameterError(place="name", value=label, legal="1 to 64 of A-Z, a-z, 0-9, _, . and -")
-        if f"{owner.name}.{label}" in self.jobs:
-            raise EventError(f"job = {owner.name + '.' + label!r} was submitted before", legal="a new name")
         return f"{owner.name}.{label}"
 
     def quote(self, owner: Account, job: str, report: object) -> Offer:
@@ -158,7 +153,7 @@ class LiveMarket:
         most = self.config.announced_nodes
         if most is None:
             return
-        waiting = sum(job.nodes for job in self.open.values() if job.owner == owner.name and job.state == "submitted")
+        waiting = sum(job.nodes for job in self.jobs.values() if job.owner == owner.name and job.state == "submitted")
         if waiting + nodes > most:
             legal = f"at most {max(0, most - waiting)}: {waiting} of {most} are announced and have not come"
             raise EventError(place="concurrency", value=nodes, legal=legal)
@@ -175,7 +170,7 @@ class LiveMarket:
         most = max((round(run.price * MICRO) for run in offer.runs), default=0)
         most = max(most, fee)
         if owner.limit is not None:
-            owed = sum(job.most for job in self.open.values() if job.owner == owner.name)
+            owed = sum(job.most for job in self.jobs.values() if job.owner == owner.name)
             left = owner.balance + owner.limit - owed
             if most > left:
                 raise EventError(
@@ -197,17 +192,20 @@ class LiveMarket:
         that did not come in a round, or not with a signal, that it announced costs its owner the fee.
         """
         for name in self._limits.get(self.round, ()):
-            job = self.jobs[name]
+            job = self.jobs.get(name)
+            if job is None:
+                continue
             used = job.state == "running" and job.start is not None and self.round - job.start >= job.may_run
             if used and not job.ends_itself:
                 outcome = job.outcome or OVERRUN
                 yield {"event": "complete", "owner": job.owner, "job": name, "outcome": outcome, "exit_code": None}
         for name in self._expected.get(self.round, ()):
-            if self.jobs[name].state == "submitted":
-                yield self._miss(self.jobs[name])
+            job = self.jobs.get(name)
+            if job is not None and job.state == "submitted":
+                yield self._miss(job)
         for line in self._arrivals:
-            job = self.jobs[line["job"]]
-            if job.state == "arrived" and job.reason is not None and job.charge is None:
+            job = self.jobs.get(line["job"])
+            if job is not None and job.state == "arrived" and job.reason is not None and job.charge is None:
                 yield self._miss(job)
 
     def _miss(self, job: LiveJob) -> dict[str, Any]:
@@ -224,26 +222,28 @@ class LiveMarket:
             If it does not fit; nothing is changed then.
         """
         take = getattr(self, f"_{event['event']}")
+        self._ended.clear()
         applied: Applied = take(event)
-        if event.get("job"):
-            self.jobs[event["job"]].rows += (row,)
-        for decision in applied.decisions:
-            job = self.jobs[decision["job"]]
-            if not job.rows or job.rows[-1] != row:
+        for name in (event.get("job"), *(decision["job"] for decision in applied.decisions)):
+            job = self.jobs.get(name) or self._ended.get(name)
+            if job is not None and (not job.rows or job.rows[-1] != row):
                 job.rows += (row,)
         self.accounts.book(applied.postings)
-        return applied
+        return applied._replace(ended=list(self._ended.values()))
 
     def _submit(self, event: Event) -> Applied:
         owner, name = self.accounts.get(event["owner"]), event["job"]
         line = {"round": self.round, "event": "submit", "job": name, "sow": event["sow"], "owner": owner.name}
         decisions = self._replayer.take(line)
         owner.submitted += 1
+        label = name.removeprefix(f"{owner.name}.")
+        if label.isdecimal():
+            owner.numbered = max(owner.numbered, int(label))
         nodes, starts = event["sow"]["concurrency"], decisions[-1]["starts"]
         job = LiveJob(
             name, owner.name, self.round, nodes, starts, event.get("most", 0), longest_of(event["sow"], starts)
         )
-        self.jobs[name] = self.open[name] = job
+        self.jobs[name] = job
         self.tally[job.state] += 1
         self.owed += job.most
         self._expected[max(arrival for arrival, *_ in starts)].append(name)
@@ -262,16 +262,19 @@ class LiveMarket:
         self._replayer.check_arrival(name, event)
 
     def _arrive(self, event: Event) -> Applied:
-        self.check_arrival(event["job"], event)
-        job = self.jobs[event["job"]]
-        job.arrived = self.round
-        if not job.gone:
+        name = event["job"]
+        if name in self.jobs:
+            self.check_arrival(name, event)
+            job = self.jobs[name]
+            job.arrived = self.round
             self._turns(job, "arrived")
-            signal = self._replayer.check_arrival(job.name, event)[2]
+            signal = self._replayer.check_arrival(name, event)[2]
             job.ends_itself = event.get("duration") is not None
             job.may_run = job.booked(self.round, signal)
             if not job.announced(self.round, signal):
                 job.reason = unannounced(job, signal)
+        elif not self._replayer.knows(name):  # journals of older versions hold arrivals of jobs that had gone
+            return Applied([], [])
         line = {key: event[key] for key in ("job", "signal", "duration") if key in event}
         self._arrivals.append({"round": self.round, "event": "arrive", **line})
         return Applied([], [])
@@ -338,20 +341,25 @@ class LiveMarket:
         self.usable = event["usable"]
         return Applied([], [])
 
+    def _snapshot(self, event: Event) -> Applied:
+        return Applied([], [])
+
+    _upgrade = _snapshot  # rows about the journal itself
+
     def _turns(self, job: LiveJob, state: str) -> None:
-        """Let a job be in another state; of one that has gone only little is kept."""
+        """Let a job be in another state, and let go of it if that is its last one."""
         self.tally[job.state] -= 1
         self.tally[state] += 1
         job.state = state
         if job.gone:
             self.owed -= job.most
             job.plan, job.most, job.longest = None, 0, []
-            del self.open[job.name]
+            self._ended[job.name] = self.jobs.pop(job.name)
 
     def _note(self, decision: Decision) -> Iterator[Posting]:
         """Note what became of a job, and yield what is charged for it."""
-        job, kind = self.jobs[decision["job"]], decision["event"]
-        if job.gone:  # missed or withdrawn: the mechanism, which does not know it, lets go of it now
+        job, kind = self.jobs.get(decision["job"]), decision["event"]
+        if job is None:  # missed or withdrawn: the mechanism, which does not know it, lets go of it now
             return
         if kind == "start":
             job.start = decision["round"]

@@ -1,4 +1,4 @@
-"""A market from its journal: every event played through a fresh mechanism, and everything compared.
+"""A market from its journal: events played through the mechanism, from a snapshot or from the first, and compared.
 
 A market never goes on from a state that it did not have: a changed row, another version of a library that decides
 otherwise, or a lost row stops the start and is named.
@@ -8,32 +8,54 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.live.accounts import DEPOSITS, MARKET
 from marketsched.live.configuration import LiveConfig, stored_config
 from marketsched.live.database import JournalError
+from marketsched.live.job import LiveJob
 from marketsched.live.journal import Journal
-from marketsched.live.machine import LiveMarket
-from marketsched.live.rows import Row
+from marketsched.live.machine import Applied, LiveMarket
+from marketsched.live.rows import Row, beside_of_ended
+from marketsched.live.snapshots import digest_of, made_by, thawed
 from marketsched.mechanisms.errors import MarketschedError, shown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlayedJournal:
-    """A market as its journal leaves it."""
+    """A market as its journal leaves it.
+
+    Attributes
+    ----------
+    market : LiveMarket
+    seq, digest : int, str
+        Of the last row.
+    counts : Counter
+        How many rows the journal has, and the tables that hang on it.
+    snapshot : int
+        The row of the snapshot from which it was played; 0: from the first row.
+    """
 
     market: LiveMarket
-    seq: int  # of the last row
-    digest: str
+    seq: int = 0
+    digest: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+    snapshot: int = 0
 
 
-def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None = None) -> PlayedJournal:
-    """Play a journal through a fresh market.
+def play_journal(
+    config: LiveConfig,
+    journal: Journal,
+    recent: deque[Row] | None = None,
+    *,
+    whole: bool = False,
+    ended: list[LiveJob] | None = None,
+) -> PlayedJournal:
+    """Play a journal: from its last snapshot on, if this very code made it, else from its first row.
 
     Parameters
     ----------
@@ -43,36 +65,82 @@ def play_journal(config: LiveConfig, journal: Journal, recent: deque[Row] | None
         Open.
     recent : deque, optional
         Receives the rows, the last ones of which it keeps.
+    whole : bool
+        Play all of it through a fresh market.
+    ended : list, optional
+        Receives the jobs that have gone, in place of their comparison with the table: older formats have none.
 
     Raises
     ------
     JournalError
         If a row does not follow from those before it; the message names the first one.
     """
-    market, seq, digest = LiveMarket(config), 0, ""
-    seen: Counter[str] = Counter()
-    for row in journal.rows():
-        if row.seq != seq + 1:
-            raise JournalError(f"journal row {seq + 1} is missing: the next one is {row.seq}")
-        try:
-            applied = market.apply(row.fields, row.seq)
-        except (MarketschedError, KeyError, TypeError, AttributeError) as error:
-            raise JournalError(f"journal row {row.seq} ({row.event}) cannot be played: {error}") from error
-        if row.decisions != applied.decisions:
-            _compare(row, "decision", row.decisions, json.loads(json.dumps(applied.decisions)))
-        _compare(row, "posting", row.postings, applied.postings)
-        if journal.seal(row, digest) != row.digest:
-            raise JournalError(f"journal row {row.seq} ({row.event}) is not what was written: its digest differs")
-        seq, digest = row.seq, row.digest
-        seen.update({"decisions": len(row.decisions), "ledger": len(row.postings)})
-        seen.update({"tokens": len(row.beside["made"]), "idempotency": len(row.beside["answers"])})
+    played = None if whole else _from_snapshot(config, journal)
+    played = played or PlayedJournal(LiveMarket(config))
+    for row in journal.rows(played.seq):
+        applied = _applied(played, row)
+        if ended is not None:
+            ended += applied.ended
+        else:
+            gone = [beside_of_ended(job.kept()) for job in applied.ended]
+            _compare(row, "ended job", sorted(row.beside["ended"]), sorted(gone))
+        check_seal(journal, row, played.digest)
+        played.seq, played.digest = row.seq, row.digest
+        played.counts += row.counts
         if recent is not None:
             recent.append(row)
-    _check_balances(market, journal)
-    for name, count in journal.counts().items():
-        if name != "accounts" and count != seen[name]:
-            raise JournalError(f"{name} has {count} rows, and the journal made {seen[name]}")
-    return PlayedJournal(market, seq, digest)
+    _check_balances(played.market, journal)
+    check_counts(journal.counts(), played.counts)
+    return played
+
+
+def _applied(played: PlayedJournal, row: Row) -> Applied:
+    """Let a market take a row, and compare what follows."""
+    if row.seq != played.seq + 1:
+        raise JournalError(f"journal row {played.seq + 1} is missing: the next one is {row.seq}")
+    try:
+        applied = played.market.apply(row.fields, row.seq)
+    except (MarketschedError, KeyError, TypeError, AttributeError) as error:
+        raise JournalError(f"journal row {row.seq} ({row.event}) cannot be played: {error}") from error
+    if row.decisions != applied.decisions:
+        _compare(row, "decision", row.decisions, json.loads(json.dumps(applied.decisions)))
+    _compare(row, "posting", row.postings, applied.postings)
+    return applied
+
+
+def _from_snapshot(config: LiveConfig, journal: Journal) -> PlayedJournal | None:
+    """Return the market of the last snapshot; None: there is none that this code made.
+
+    Raises
+    ------
+    JournalError
+        If it is not what was written.
+    """
+    found = journal.snapshot()
+    if found is None:
+        return None
+    row, before, state = found
+    check_seal(journal, row, before)
+    if digest_of(state) != row.body["digest"]:
+        legal = "what was written; --check-all plays all rows in its place"
+        raise JournalError(f"the snapshot of journal row {row.seq} is damaged", legal=legal)
+    if row.body["made_by"] != made_by(config):
+        return None
+    market = thawed(state, config)
+    return PlayedJournal(market, row.seq, row.digest, Counter(row.body["counts"]) + row.counts, row.seq)
+
+
+def check_seal(journal: Journal, row: Row, before: str) -> None:
+    """Raise JournalError unless a row is what was written behind a row of digest ``before``."""
+    if journal.seal(row, before) != row.digest:
+        raise JournalError(f"journal row {row.seq} ({row.event}) is not what was written: its digest differs")
+
+
+def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:
+    """Raise JournalError unless the tables have as many rows as the journal made."""
+    for name, count in there.items():
+        if count != made.get(name, 0):
+            raise JournalError(f"{name} has {count} rows, and the journal made {made.get(name, 0)}")
 
 
 def rehearse(config: LiveConfig) -> None:

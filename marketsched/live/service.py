@@ -9,41 +9,31 @@ request sees is in it, too.
 
 from __future__ import annotations
 
-import errno
-import hmac
 import logging
-import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from marketsched import __version__
-from marketsched.live.clock import Clock
-from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
+from marketsched.live.configuration import LiveConfig
 from marketsched.live.database import JournalError
 from marketsched.live.fairness import FairQueue
-from marketsched.live.journal import Journal
-from marketsched.live.machine import LiveMarket
-from marketsched.live.market_view import market_view
-from marketsched.live.playing import play_journal, rehearse
-from marketsched.live.rows import Batch, Row
-from marketsched.live.turn import Turn, Work, token_digest
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
+from marketsched.live.kept_market import KeptMarket
+from marketsched.live.playing import rehearse
+from marketsched.live.rows import Batch
+from marketsched.live.turn import Turn, Work
+from marketsched.mechanisms.errors import EventError, MarketschedError
 
 MOST_TOGETHER = 256  # requests answered by one transaction
-RECENT = 5000  # rows kept in memory, for streams
 SLICE_SECONDS = 0.05  # for which rounds are cleared before requests have their turn
 TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
 NOBODY = ""  # the account of what no account asked for
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
-OPERATOR = "operator"  # the account that a new market begins with
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
+WALK_SECONDS = 1.0  # after which some old rows are read, also if there is always something else to do
 
 log = logging.getLogger(__name__)
 
@@ -68,58 +58,28 @@ class _Request:
     repeatable: Repeatable | None
 
 
-class LiveService:
+class LiveService(KeptMarket):
     """A market, its journal and its clock.
 
     Parameters
     ----------
-    url : str
-        The database, as for `Journal`.
-    config : LiveConfig, mapping or path, optional
-        Of the market; may be left out if the database holds one.
-    operator_token_file : path, optional
-        Where the operator's token of a new market is written, readable by its owner alone.
-    make_clock : function, optional
-        Returns the clock of a configuration and the moment at which the market was made.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the configuration is at fault, or is not the one that the market was made with.
-    JournalError
-        If the database cannot be used, or what it holds does not follow from its own events.
+    url, config
+        As for `KeptMarket`.
+    **options
+        Others of `KeptMarket`; errors are those of it, too.
     """
 
     def __init__(
-        self,
-        url: str,
-        config: LiveConfig | Mapping[str, Any] | str | Path | None = None,
-        *,
-        operator_token_file: str | Path | None = None,
-        make_clock: Callable[[LiveConfig, str], Clock] = Clock,
+        self, url: str, config: LiveConfig | Mapping[str, Any] | str | Path | None = None, **options: Any
     ) -> None:
-        self.journal = Journal(url)
-        self.tokens = {}  # replaced as a whole, never changed: the guard reads it from another thread
-        self.recent: deque[Row] = deque(maxlen=RECENT)
-        self.last_seq, self.last_digest = 0, ""
-        self.published = 0  # the last row that is written, for streams
         self.on_rows: Callable[[], None] = lambda: None  # called by the thread of the service
         self.restarts = 0  # how often the market was made anew since the start
         self._queue: FairQueue[_Request | None] = FairQueue()
         self._thread: threading.Thread | None = None
         self._down = ""  # why nothing is taken; empty: it is
-        self._last_try = 0.0
-        asked = None if config is None else live_config(config)
-        self.journal.open()
-        try:
-            new = self._enter(asked, make_clock, operator_token_file)
-            self._load()
-            self.clock.check_plausible(self.market.round)
-            if new and operator_token_file is not None:
-                self.write_operator_token(Path(operator_token_file))
-        except BaseException:
-            self.journal.close()
-            raise
+        self._damaged = ""  # what was found in the database that nothing but another database mends
+        self._last_try = self._walked = 0.0
+        super().__init__(url, config, **options)
 
     # -- life ---------------------------------------------------------------------------------------------
 
@@ -135,6 +95,11 @@ class LiveService:
             self._queue.put(NOBODY, None)
             self._thread.join()
             self._thread = None
+            if not self._down and self.snapshots.worth_while(self.last_seq):
+                batch = Batch()
+                self.take_snapshot(batch)
+                if batch.rows:
+                    self._write(batch)
         self.journal.close()
 
     def ask(self, work: Work, repeatable: Repeatable | None = None, *, account: str = NOBODY) -> Future[Any]:
@@ -155,47 +120,8 @@ class LiveService:
         return self._down
 
     def account_of(self, token: str) -> str | None:
-        """Return whose token this is, if it is good.
-
-        A token is looked up by the beginning of its SHA-256, and the rest is compared in constant time.
-        """
-        digest = token_digest(token)
-        for known, account in self._by_beginning.get(digest[:16], ()):
-            if hmac.compare_digest(known, digest):
-                return account
-        return None
-
-    @property
-    def tokens(self) -> Mapping[str, str]:
-        """Whose each good token is, by its digest."""
-        return self._tokens
-
-    @tokens.setter
-    def tokens(self, tokens: Mapping[str, str]) -> None:
-        beginnings: dict[str, list[tuple[str, str]]] = {}
-        for digest, account in tokens.items():
-            beginnings.setdefault(digest[:16], []).append((digest, account))
-        self._tokens, self._by_beginning = tokens, beginnings
-
-    def write_operator_token(self, path: Path) -> None:
-        """Make a token for the first operator and write it to a new file that only its owner can read.
-
-        Raises
-        ------
-        FileExistsError
-            If the file is there.
-        """
-        with open(path, "x", opener=_private) as file:
-            batch = Batch()
-            turn = Turn(self, batch)
-            if OPERATOR not in self.market.accounts.known:
-                turn.record({"event": "owner", "owner": OPERATOR, "role": "operator"}, OPERATOR)
-                turn.enter_account(OPERATOR)
-            row = turn.record({"event": "token", "owner": OPERATOR, "action": "new"}, OPERATOR)
-            token = turn.new_token(OPERATOR, row.seq)
-            file.write(token + "\n")
-            self._seal_and_write(batch)
-            self._publish(batch)
+        """Return whose token this is, if it is good; from any thread."""
+        return self.tokens.account_of(token)
 
     # -- the thread ---------------------------------------------------------------------------------------
 
@@ -207,6 +133,8 @@ class LiveService:
                 self._recover()
             if not self._down:
                 self._end_rounds()
+                if first is None or time.monotonic() - self._walked > WALK_SECONDS:
+                    self._walk_on()
             if first is not None:
                 stopping = self._serve(*first)
 
@@ -215,7 +143,18 @@ class LiveService:
         if self._down:
             return RETRY_SECONDS
         overdue = None if self.market.over else self.clock.overdue(self.market.round)
-        return None if overdue is None else max(0.0, min(-overdue, 60.0))
+        walk = None if self.walk.over else 0.0
+        return walk if overdue is None else max(0.0, min(-overdue, 60.0 if walk is None else walk))
+
+    def _walk_on(self) -> None:
+        """Check some more of what stands before the last snapshot; what is damaged there ends the service's work."""
+        self._walked = time.monotonic()
+        try:
+            self.walk.step()
+        except JournalError as error:
+            log.error("%s", error)
+            self._damaged = str(error)
+            self._fall(self._damaged)
 
     def _end_rounds(self) -> None:
         """Clear rounds whose end has passed, one by one, for a short while: requests are looked at in between."""
@@ -291,25 +230,16 @@ class LiveService:
 
     def _write(self, batch: Batch) -> bool:
         """Write a batch; return False, and take nothing more, if that fails."""
+        if self.snapshots.due(self.last_seq):
+            self.take_snapshot(batch)
         try:
-            self._seal_and_write(batch)
+            self.write(batch)
         except JournalError as error:
             self._fall(str(error))
             return False
-        self._publish(batch)
-        return True
-
-    def _seal_and_write(self, batch: Batch) -> None:
-        batch.put_beside()
-        for row in batch.rows:
-            self.last_digest = row.digest = self.journal.seal(row, self.last_digest)
-        self.journal.write(batch)
-
-    def _publish(self, batch: Batch) -> None:
-        self.recent.extend(batch.rows)
-        self.published = self.last_seq
-        self.view = market_view(self.market, self.last_seq)
+        self.publish(batch)
         self.on_rows()
+        return True
 
     def _fall(self, why: str) -> None:
         """Take nothing until the market has been made anew from the journal."""
@@ -318,13 +248,15 @@ class LiveService:
 
     def _recover(self) -> None:
         """Try to reach the database again, and make the market anew."""
+        if self._damaged:
+            return
         if time.monotonic() - self._last_try < RETRY_SECONDS and self._last_try:
             return
         self._last_try = time.monotonic()
         try:
             self.journal.open()
             self.journal.check_writable()
-            self._load()
+            self.load()
         except MarketschedError as error:
             self._down = str(error)
             return
@@ -334,65 +266,9 @@ class LiveService:
         self.restarts += 1
         self._down, self._last_try = "", 0.0
 
-    # -- the journal --------------------------------------------------------------------------------------
-
-    def _enter(
-        self, config: LiveConfig | None, make_clock: Callable[[LiveConfig, str], Clock], token_file: str | Path | None
-    ) -> bool:
-        """Find the market of the database, or make it; return True if it is new."""
-        known = self.journal.market()
-        if known is None:
-            if config is None:
-                raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
-            LiveMarket(config)  # what its mechanism refuses is said before anything is written
-            clock = make_clock(config, utc_text_now())
-            clock.check_plausible(1)
-            made = utc_text(clock.now())
-            _check_new_file(token_file)
-            self.journal.make_market(config.name, config.stored(), made, __version__)
-            self.config, self.created = config, made
-        else:
-            stored = stored_config(known["configuration"])
-            if config is not None:
-                config.check_same(stored.stored())
-                kept = {key: getattr(stored, key) for key in BEFORE_FEES}
-                config = config.model_copy(update=kept)
-            self.config, self.created = config or stored, known["created"]
-        self.clock = make_clock(self.config, self.created)
-        return known is None
-
-    def _load(self) -> None:
-        """Make the market from its journal."""
-        self.recent.clear()
-        played = play_journal(self.config, self.journal, self.recent)
-        self.market: LiveMarket = played.market
-        self.last_seq, self.last_digest = played.seq, played.digest
-        self.tokens = self.journal.tokens()
-        self.published = self.last_seq
-        self.view = market_view(self.market, self.last_seq)
-
 
 class _Fault:
     """An exception that is a fault of the package, not of the request."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
-
-
-def _check_new_file(path: str | Path | None) -> None:
-    """Raise OSError unless a file can be made there: a market without its first token would have no operator."""
-    if path is None:
-        return
-    if os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, "the first operator's token needs a new file", str(path))
-    if not os.access(Path(path).absolute().parent, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, "the operator's token cannot be written there", str(path))
-
-
-def utc_text_now() -> str:
-    """Return the system's time as the journal writes it."""
-    return utc_text(datetime.now(UTC))
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

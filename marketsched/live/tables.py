@@ -5,20 +5,25 @@ table                   one row is
 ======================  =======================================================================================
 ``market``              the market (one row): configuration, when it was made, and with which version
 ``journal``             an accepted event: who, when (UTC), in which round, and what; ``digest`` chains the rows, with
-                        their decisions and postings, the tokens they made and revoked, and what was answered
+                        their decisions and postings, the tokens they made and revoked, the jobs they ended, what was
+                        answered, and the digest of a snapshot
 ``decisions``           a decision that follows from the event ``seq``, as `replay` prints it
 ``ledger``              one side of a booking, in millionths of a credit; those of one ``seq`` add up to 0
 ``accounts``            one who is known, with the balance that follows from the ledger
 ``tokens``              a token: its SHA-256, whose it is, the events that made and revoked it
 ``idempotency``         the answer to a request that had an ``Idempotency-Key``
+``ended``               a job that has gone: what became of it, the events that submitted and ended it, and all others
+                        that are about it
+``snapshots``           the market before event ``seq``, from which a restart plays on (no other program can read it);
+                        the two last ones are kept
 ======================  =======================================================================================
 """
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, MetaData, String, Table
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table
 
-FORMAT = 2  # of these tables; a service brings a database of format 1 to it, and refuses any other
+FORMAT = 3  # of these tables; a service brings a database of an older format to it, and refuses a newer one
 
 metadata = MetaData()
 
@@ -34,6 +39,7 @@ market = Table(
     Column("checked", BigInteger, nullable=False),  # how often it was written
     Column("writer", String(32)),  # who writes: a service that finds another one here writes nothing
     Column("sealed_from", BigInteger),  # the first row whose digest covers tokens and answers, too
+    Column("ended_from", BigInteger),  # the first row whose digest covers the jobs it ended, too
 )
 journal = Table(
     "journal",
@@ -94,4 +100,23 @@ idempotency = Table(
     Column("answer", JSON, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Index("idempotency_by_seq", "seq"),
+)
+ended = Table(
+    "ended",
+    metadata,
+    Column("job", String(128), primary_key=True),
+    Column("owner", String(32), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("submitted", BigInteger, nullable=False),  # seq
+    Column("seq", BigInteger, nullable=False),
+    Column("body", JSON, nullable=False),
+    Index("ended_by_owner", "owner", "submitted"),
+    Index("ended_by_submission", "submitted", unique=True),
+    Index("ended_by_seq", "seq"),
+)
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("state", LargeBinary, nullable=False),
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import utc_text
-from marketsched.live.job import LiveJob
+from marketsched.live.job import GONE, LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.rows import Batch, Row
+from marketsched.live.tokens import Tokens, token_digest
+from marketsched.mechanisms.errors import EventError, UnknownNameError
 
 
 class Host(Protocol):
@@ -22,7 +23,7 @@ class Host(Protocol):
     journal: Journal
     clock: Clock
     last_seq: int
-    tokens: Mapping[str, str]
+    tokens: Tokens
 
 
 class Turn:
@@ -50,6 +51,7 @@ class Turn:
         row.decisions, row.postings = applied.decisions, list(applied.postings)
         service.last_seq = seq  # its digest follows when all that stands beside it is known
         self._batch.rows.append(row)
+        self._batch.ended.update((job.name, job) for job in applied.ended)
         for account, *_ in applied.postings:
             if account in self.market.accounts.known:
                 self._batch.balances[account] = self.market.accounts.known[account].balance
@@ -60,6 +62,37 @@ class Turn:
         """Clear the open round, and before it what its end brings with it; return the rows."""
         rows = [self.record(event, by) for event in list(self.market.due())]
         return [*rows, self.record({"event": "advance", **more}, by)]
+
+    def job(self, name: object) -> LiveJob:
+        """Return a job, open or gone.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of that name.
+        """
+        found = self._found(name) if isinstance(name, str) else None
+        if found is None:
+            raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
+        return found
+
+    def check_new(self, name: str) -> None:
+        """Raise EventError if a job of this name was submitted before."""
+        if self._found(name) is not None:
+            raise EventError(f"job = {name!r} was submitted before", legal="a new name")
+
+    def _found(self, name: str) -> LiveJob | None:
+        return self.market.jobs.get(name) or self._batch.ended.get(name) or self.journal.ended_job(name)
+
+    def jobs(self, after: int, most: int, owner: str | None, state: str | None) -> list[LiveJob]:
+        """Return jobs submitted behind event ``after``, at most so many, in order of submission."""
+        among = [] if state in GONE else list(self.market.jobs.values())
+        if state is None or state in GONE:
+            among += [*self._batch.ended.values(), *self.journal.ended_jobs(after, most, owner, state)]
+        fits = (
+            job for job in among if job.rows[0] > after and owner in (None, job.owner) and state in (None, job.state)
+        )
+        return sorted(fits, key=lambda job: job.rows[0])[:most]
 
     def rows(self, seqs: Sequence[int]) -> list[Row]:
         """Return rows of the journal, those too that the transaction at hand will write."""
@@ -99,19 +132,14 @@ class Turn:
         token = secrets.token_urlsafe(32)  # 256 bits
         digest = token_digest(token)
         self._batch.new_tokens.append({"digest": digest, "account": account, "made": seq, "revoked": None})
-        self._service.tokens = {**self._service.tokens, digest: account}
+        self._service.tokens = Tokens({**self._service.tokens, digest: account})
         return token
 
     def revoke_tokens(self, account: str, seq: int) -> None:
         """Let no token of an account be good any more, by event ``seq``."""
         kept = {digest: who for digest, who in self._service.tokens.items() if who != account}
         self._batch.revoked += [(digest, seq) for digest in self._service.tokens if digest not in kept]
-        self._service.tokens = kept
+        self._service.tokens = Tokens(kept)
 
 
 Work = Callable[[Turn], Any]
-
-
-def token_digest(token: str) -> str:
-    """Return what the database keeps of a token."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -142,14 +142,17 @@ class Replayer:
     ----------
     config : ReplayConfig
         The configuration of the replay contract. Raises InvalidParameterError if the mechanism refuses it.
+    forgets : bool
+        Whether jobs that have left are forgotten: whoever feeds the log has to know their names.
     """
 
-    def __init__(self, config: ReplayConfig) -> None:
+    def __init__(self, config: ReplayConfig, *, forgets: bool = False) -> None:
         self.config = config
+        self._forgets = forgets
         self._market = MarketLoop(_build_mechanism(config))
         widest = min(config.max_concurrency, config.capacity)
         self.limits = ReportLimits(widest, config.max_duration, config.max_value)
-        self._jobs: dict[str, _Job] = {}  # every job ever submitted
+        self._jobs: dict[str, _Job] = {}  # every job ever submitted, but those that are forgotten
         self._said: list[Decision] = []  # decisions on the line at hand
         self._mentioned = 0  # the last round of a correct line
         self._arrivals_in = 0  # the last round with an arrival
@@ -194,6 +197,10 @@ class Replayer:
     def mechanism(self) -> Mechanism:
         """The mechanism that decides."""
         return self._market.mechanism
+
+    def knows(self, job: str) -> bool:
+        """Tell whether a job was submitted, and is not forgotten."""
+        return job in self._jobs
 
     @property
     def open_round(self) -> int:
@@ -376,6 +383,9 @@ class Replayer:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
         if event.kind.leaves and event.job not in self._market.entries and event.job in self._jobs:
             self._jobs[event.job].plan = None
+            if self._forgets:
+                del self._jobs[event.job]
+                self.mechanism.forget(event.job)
         self._said.append(decision)
 
 

@@ -176,8 +176,7 @@ class ArrivalMarket(Rounds):
         self._check_submission(job, sow)
         if not is_hashable(owner):
             raise InvalidReportError(place="owner", value=owner, legal="a hashable name", source=f"job {job!r}")
-        self._jobs[job] = WaitingJob(job, len(self._names), sow, owner)
-        self._names.add(job)
+        self._jobs[job] = WaitingJob(job, self._enter(job), sow, owner)
         return _nothing_planned(job, sow)
 
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:

@@ -182,8 +182,7 @@ class PostedPriceMechanism(Rounds):
         self._oracle.check(law)
         choice, quote = self._planner.plan(sow, law, self._round)
         choice.starts.flags.writeable = False  # copies of the market share them
-        order = len(self._names)
-        self._names.add(job)
+        order = self._enter(job)
         self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
         return _launch_plan(job, law, choice)
@@ -316,7 +315,7 @@ class PostedPriceMechanism(Rounds):
 
     def statistics(self) -> dict[str, Any]:
         """Return counts about the estimates, and what pricing and oracle say about themselves."""
-        return {"submissions": len(self._names), **self._planner.statistics()}
+        return {"submissions": self._submissions, **self._planner.statistics()}
 
     # -- steps -----------------------------------------------------------------------------------
 

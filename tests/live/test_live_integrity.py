@@ -49,7 +49,8 @@ def answers(path):
     service.start()
     try:
         again = [ask(service, calls.submit(ANN, {"sow": sow(1, 1)}), key) for key in KEYS]
-        jobs = [ask(service, calls.job(OPERATOR, name)) for name in service.market.jobs]
+        listed = ask(service, calls.jobs(OPERATOR, None, None, "", 99))["jobs"]
+        jobs = [ask(service, calls.job(OPERATOR, each["job"])) for each in listed]
         market = {**ask(service, calls.market(OPERATOR, 5)), "clock": None}
         accounts, ledger = ask(service, calls.owners(OPERATOR)), ask(service, calls.ledger(OPERATOR, None, 0, 99))
         return json.dumps([again, jobs, market, accounts, ledger, state(service.market), dict(service.tokens)])

@@ -69,7 +69,7 @@ def test_a_quote_names_the_price_that_is_charged():
     for row in (4, 5):
         market.apply({"event": "advance"}, row)
     applied = market.apply({"event": "complete", "owner": "ann", "job": "ann.1"}, 6)
-    assert applied.decisions[0]["payment"] == price and market.jobs["ann.1"].shown()["charge"] == price
+    assert applied.decisions[0]["payment"] == price and applied.ended[0].shown()["charge"] == price
     assert market.accounts.get("ann").balance == -2_000_000 and market.accounts.market == 2_000_000
 
 
@@ -123,7 +123,8 @@ def test_a_node_that_failed_is_not_charged():
     market.apply({"event": "advance"}, 4)
     applied = market.apply({"event": "complete", "job": "ann.1", "outcome": "node-failed", "exit_code": 1}, 5)
     assert applied.postings == [] and applied.decisions[0]["payment"] == 0.5
-    assert market.jobs["ann.1"].shown()["charge"] == 0 and market.jobs["ann.1"].outcome == "node-failed"
+    (ended,) = applied.ended
+    assert ended.shown()["charge"] == 0 and ended.outcome == "node-failed" and not market.jobs
 
 
 def test_rounds_with_fewer_nodes_are_counted():
@@ -189,7 +190,7 @@ def test_the_market_ends_with_its_horizon():
     market.apply({"event": "arrive", "job": "ann.1", "signal": 3}, 3)
     for row in (4, 5):
         market.apply({"event": "advance"}, row)
-    assert market.over and market.jobs["ann.1"].gone
+    assert market.over and not market.jobs and market.tally["evicted"] == 1
     refused(EventError, market.apply, {"event": "advance"}, 6)
     refused(EventError, market.quote, market.accounts.get("ann"), "ann.2", sow(3))
 

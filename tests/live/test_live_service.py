@@ -192,7 +192,7 @@ def test_a_full_disk_is_answered_and_survived(tmp_path):
     deadline = time.monotonic() + 20
     while service.down and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(service.market.jobs) == 3 + taken and service.restarts == 1
+    assert service.market.tally.total() == 3 + taken and service.restarts == 1
     ask(service, calls.submit(ANN, {"sow": sow(4, 1)}), f"full-{taken}")
     before = state(service.market)
     service.stop()
@@ -389,7 +389,7 @@ def test_jobs_are_listed_page_by_page_whatever_became_of_them(tmp_path):
     assert names("submitted", limit=2) == (["4", "5"], True) and names("submitted", "ann.2", 9)[0] == list("4567")
     assert names("missed") == (["3"], False)  # it was announced for round 3, and never came
     assert +service.market.tally == {"completed": 2, "missed": 1, "submitted": 4}
-    assert list(service.market.open) == [f"ann.{n}" for n in range(4, 8)]
+    assert list(service.market.jobs) == [f"ann.{n}" for n in range(4, 8)]
     service.stop()
 
 

@@ -174,6 +174,7 @@ def state(market):
     """Return all that a market says of itself."""
     accounts = {name: account.balance for name, account in market.accounts.known.items()}
     jobs = {name: {**job.shown(), "rows": list(job.rows)} for name, job in market.jobs.items()}
+    jobs |= {"states": dict(market.tally), "owed": market.owed}
     return {"round": market.round, "jobs": jobs, "accounts": accounts, "prices": market.prices(20), "load": market.load}
 
 

@@ -1,0 +1,184 @@
+"""A market and the database that keeps it: found or made, played, written, and now and then written down as a whole."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from marketsched import __version__
+from marketsched.live.clock import Clock
+from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
+from marketsched.live.job import LiveJob
+from marketsched.live.journal import Journal
+from marketsched.live.machine import LiveMarket
+from marketsched.live.market_view import market_view
+from marketsched.live.playing import play_journal
+from marketsched.live.rows import Batch, Row
+from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, made_by
+from marketsched.live.tokens import Tokens, check_new_file, new_private_file
+from marketsched.live.turn import Turn
+from marketsched.live.upgrading import upgrade
+from marketsched.live.walking import Walk
+from marketsched.mechanisms.errors import InvalidParameterError
+
+RECENT = 5000  # rows kept in memory, for streams
+OPERATOR = "operator"  # the account that a new market begins with
+SERVICE = "service"  # who takes snapshots, in the journal
+
+log = logging.getLogger(__name__)
+
+
+class KeptMarket:
+    """A market, its journal and its clock; one thread at a time may use it.
+
+    Parameters
+    ----------
+    url : str
+        The database, as for `Journal`.
+    config : LiveConfig, mapping or path, optional
+        Of the market; may be left out if the database holds one.
+    operator_token_file : path, optional
+        Where the operator's token of a new market is written, readable by its owner alone.
+    make_clock : function, optional
+        Returns the clock of a configuration and the moment at which the market was made.
+    snapshot_rows : int
+        Rows of the journal between two snapshots; 0: none is taken.
+    check_all : bool
+        Play the whole journal at the start, not only what follows the last snapshot.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the configuration is at fault, or is not the one that the market was made with.
+    JournalError
+        If the database cannot be used, or what it holds does not follow from its own events.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        config: LiveConfig | Mapping[str, Any] | str | Path | None = None,
+        *,
+        operator_token_file: str | Path | None = None,
+        make_clock: Callable[[LiveConfig, str], Clock] = Clock,
+        snapshot_rows: int = EVERY_ROWS,
+        check_all: bool = False,
+    ) -> None:
+        self.journal = Journal(url)
+        self.tokens = Tokens()  # replaced as a whole: the guard reads it from another thread
+        self.recent: deque[Row] = deque(maxlen=RECENT)
+        self.last_seq, self.last_digest = 0, ""
+        self.published = 0  # the last row that is written, for streams
+        self.snapshots = Schedule(snapshot_rows)
+        self._check_all = check_all
+        asked = None if config is None else live_config(config)
+        self.journal.open()
+        try:
+            new = self._enter(asked, make_clock, operator_token_file)
+            self.load()
+            self.clock.check_plausible(self.market.round)
+            if new and operator_token_file is not None:
+                self.write_operator_token(Path(operator_token_file))
+        except BaseException:
+            self.journal.close()
+            raise
+
+    def _enter(
+        self, config: LiveConfig | None, make_clock: Callable[[LiveConfig, str], Clock], token_file: str | Path | None
+    ) -> bool:
+        """Find the market of the database, or make it; return True if it is new."""
+        known = self.journal.market()
+        if known is None:
+            if config is None:
+                raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
+            LiveMarket(config)  # what its mechanism refuses is said before anything is written
+            clock = make_clock(config, utc_text_now())
+            clock.check_plausible(1)
+            made = utc_text(clock.now())
+            check_new_file(token_file)
+            self.journal.make_market(config.name, config.stored(), made, __version__)
+            self.config, self.created = config, made
+        else:
+            stored = stored_config(known["configuration"])
+            if config is not None:
+                config.check_same(stored.stored())
+                kept = {key: getattr(stored, key) for key in BEFORE_FEES}
+                config = config.model_copy(update=kept)
+            self.config, self.created = config or stored, known["created"]
+        self.clock = make_clock(self.config, self.created)
+        return known is None
+
+    def load(self) -> None:
+        """Make the market from its journal."""
+        self.recent.clear()
+        ended: list[LiveJob] | None = [] if self.journal.older else None
+        played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, ended=ended)
+        if ended is not None:
+            self.recent.append(upgrade(self.journal, played, ended, utc_text_now()))
+        self.market: LiveMarket = played.market
+        self.last_seq, self.last_digest, self._counts = played.seq, played.digest, played.counts
+        self.snapshots.last = played.snapshot
+        self.walk = Walk(self.journal, played.snapshot)
+        self.tokens = Tokens(self.journal.tokens())
+        self.published = self.last_seq
+        self.view = market_view(self.market, self.last_seq)
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch; errors as of `Journal.write`."""
+        batch.put_beside()
+        for row in batch.rows:
+            self.last_digest = row.digest = self.journal.seal(row, self.last_digest)
+        self.journal.write(batch)
+
+    def publish(self, batch: Batch) -> None:
+        """Let all see what is written."""
+        self.recent.extend(batch.rows)
+        self._counts += sum((row.counts for row in batch.rows), Counter())
+        self.published = self.last_seq
+        self.view = market_view(self.market, self.last_seq)
+
+    def take_snapshot(self, batch: Batch) -> None:
+        """Put the state of the market into a batch, as its last event; a market that cannot be written goes on."""
+        by, began = made_by(self.config), time.monotonic()
+        try:
+            state = frozen(self.market)
+        except Exception:
+            log.exception("this market cannot be written down: a restart will play its whole journal")
+            self.snapshots.every = 0
+            return
+        batch.put_beside()
+        counts = sum((row.counts for row in batch.rows), self._counts)
+        body = {"event": "snapshot", "digest": digest_of(state), "made_by": by, "counts": counts}
+        row = Turn(self, batch).record(body, SERVICE)
+        batch.snapshot = state
+        self.snapshots.taken(row, time.monotonic() - began)
+
+    def write_operator_token(self, path: Path) -> None:
+        """Make a token for the first operator and write it to a new file that only its owner can read.
+
+        Raises
+        ------
+        FileExistsError
+            If the file is there.
+        """
+        with new_private_file(path) as file:
+            batch = Batch()
+            turn = Turn(self, batch)
+            if OPERATOR not in self.market.accounts.known:
+                turn.record({"event": "owner", "owner": OPERATOR, "role": "operator"}, OPERATOR)
+                turn.enter_account(OPERATOR)
+            row = turn.record({"event": "token", "owner": OPERATOR, "action": "new"}, OPERATOR)
+            token = turn.new_token(OPERATOR, row.seq)
+            file.write(token + "\n")
+            self.write(batch)
+            self.publish(batch)
+
+
+def utc_text_now() -> str:
+    """Return the system's time as the journal writes it."""
+    return utc_text(datetime.now(UTC))

@@ -1,0 +1,155 @@
+"""Snapshots: the state of a market, from which a restart plays on.
+
+A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. Python
+alone can read it: the mechanism's arrays and generators have to be there to the last bit. It is read only by the very
+code that wrote it, after its digest was compared, and it may name classes of the package and of numpy alone, so that
+what is in a database cannot call anything else. Whatever else is there, the whole journal is played.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import io
+import pickle
+import time
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from marketsched.live.configuration import LiveConfig
+from marketsched.live.database import JournalError
+from marketsched.live.machine import LiveMarket
+from marketsched.live.rows import Row
+from marketsched.mechanisms.registry import get
+from marketsched.play.versions import versions
+
+EVERY_ROWS = 10_000
+ROWS_AT_STOP = 1000  # since the last one, for one to be taken at the end
+SHARE = 0.05  # of the time, at most, is spent on snapshots
+ROOMS = ("mechanisms", "agents", "config", "play", "live")  # whose code decides what a market does
+REBUILD = ("_rebuild", "_checked_table")  # functions of the package by which its objects are read
+PLAIN = {  # what a snapshot names beside classes of `marketsched` and of the mechanism's own package
+    "builtins": {"bytearray", "complex", "dict", "float", "frozenset", "int", "list", "range", "set", "slice", "tuple"},
+    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
+    "copyreg": {"_reconstructor", "__newobj__"},
+    "functools": {"partial"},
+    "numpy": {"dtype", "ndarray"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.numeric": {"_frombuffer"},
+    "numpy.random._pickle": {"__bit_generator_ctor", "__generator_ctor"},
+    "numpy.random._pcg64": {"PCG64"},
+    "numpy.random.bit_generator": {"SeedSequence", "__pyx_unpickle_SeedSequence"},
+}
+
+
+def frozen(market: LiveMarket) -> bytes:
+    """Return a market as bytes; errors as of ``pickle``, if its mechanism cannot be written."""
+    out = io.BytesIO()
+    _Pickler(out, market.config).dump(market)
+    return zlib.compress(out.getvalue(), 1)
+
+
+def thawed(state: bytes, config: LiveConfig) -> LiveMarket:
+    """Return the market that `frozen` wrote, which has this configuration.
+
+    Raises
+    ------
+    JournalError
+        If it is none, or names what no snapshot needs.
+    """
+    try:
+        found = _Unpickler(io.BytesIO(zlib.decompress(state)), config).load()
+    except Exception as error:  # whatever bytes that are no snapshot lead to
+        raise JournalError(f"the snapshot cannot be read: {error}") from error
+    if not isinstance(found, LiveMarket):
+        raise JournalError(f"the snapshot holds a {type(found).__name__}", legal="a market")
+    return found
+
+
+def digest_of(state: bytes) -> str:
+    """Return the digest of a snapshot, as its event holds it."""
+    return hashlib.sha256(state).hexdigest()
+
+
+def made_by(config: LiveConfig) -> dict[str, str]:
+    """Return what a snapshot of such a market depends on: versions, and a digest of the code that decides."""
+    package = _package_of(config)
+    names = [f"marketsched.{room}" for room in ROOMS] + ([] if package == "marketsched" else [package])
+    return {**versions(), "code": _code_digest(tuple(names))}
+
+
+@cache
+def _code_digest(names: tuple[str, ...]) -> str:
+    """Return a digest of the code of some packages or modules."""
+    found = hashlib.sha256()
+    for name in names:
+        path = Path(inspect.getsourcefile(importlib.import_module(name)) or "")
+        for each in sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]:
+            found.update(f"{name} {each.name}\n".encode())
+            found.update(each.read_bytes())
+    return found.hexdigest()
+
+
+def _package_of(config: LiveConfig) -> str:
+    """Return the package that a market's mechanism comes from."""
+    module: str = get("mechanism", config.mechanism).__module__
+    return module.partition(".")[0]
+
+
+class Schedule:
+    """When a service takes its snapshots: every so many rows, and never for more than a small share of its time.
+
+    Parameters
+    ----------
+    every : int
+        Rows; 0: none is taken.
+    """
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.last = 0  # the row of the last one
+        self._took, self._when = 0.0, 0.0
+
+    def due(self, seq: int) -> bool:
+        """Tell whether one is to be taken behind row ``seq``."""
+        late = seq - self.last >= self.every > 0
+        return late and time.monotonic() - self._when >= self._took / SHARE
+
+    def worth_while(self, seq: int) -> bool:
+        """Tell whether one is to be taken behind row ``seq`` at the end of a service."""
+        return self.every > 0 and seq - self.last >= ROWS_AT_STOP
+
+    def taken(self, row: Row, seconds: float) -> None:
+        """Note that one was taken."""
+        self.last, self._took, self._when = row.seq, seconds, time.monotonic()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, out: io.BytesIO, config: LiveConfig) -> None:
+        super().__init__(out, protocol=5)
+        self._config = config
+
+    def persistent_id(self, found: Any) -> str | None:
+        return "config" if found is self._config else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, source: io.BytesIO, config: LiveConfig) -> None:
+        super().__init__(source)
+        self._config = config
+        self._own = {"marketsched", _package_of(config)}
+
+    def persistent_load(self, name: Any) -> LiveConfig:
+        return self._config
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name in PLAIN.get(module, ()):
+            return super().find_class(module, name)
+        if module.partition(".")[0] in self._own:
+            found = super().find_class(module, name)
+            if isinstance(found, type) or name in REBUILD:
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a market")

@@ -1,0 +1,68 @@
+"""The rows before a snapshot, read again piece by piece while a service has nothing else to do.
+
+A restart from a snapshot proves what came after it. What stands before it is checked here, row by row, against the
+chain of digests that the snapshot hangs on, so that a damaged row is named soon after the start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from marketsched.live.database import JournalError
+from marketsched.live.journal import Journal
+from marketsched.live.playing import check_counts, check_seal
+from marketsched.live.rows import Row, note_ended
+
+ROWS_AT_ONCE = 100
+
+
+class Walk:
+    """The way from the first row to a snapshot.
+
+    Parameters
+    ----------
+    journal : Journal
+        Open.
+    last : int
+        The row of the snapshot; 0: nothing is to be read.
+    """
+
+    def __init__(self, journal: Journal, last: int) -> None:
+        self._journal, self._last = journal, last
+        self._seq, self._digest = 0, ""
+        self._counts: Counter[str] = Counter()
+        self._ended = hashlib.sha256()  # of the jobs that have gone, which no digest covers before an upgrade
+
+    @property
+    def over(self) -> bool:
+        """True once all rows are known to be what was written."""
+        return self._seq >= self._last
+
+    def step(self) -> None:
+        """Read some rows.
+
+        Raises
+        ------
+        JournalError
+            If one is not what was written; the message names it.
+        """
+        if self.over:
+            return
+        rows = list(self._journal.rows(self._seq, min(ROWS_AT_ONCE, self._last - self._seq)))
+        for row in rows:
+            self._pass(row)
+        if not rows:
+            raise JournalError(f"journal row {self._seq + 1} is missing")
+
+    def _pass(self, row: Row) -> None:
+        if row.seq != self._seq + 1:
+            raise JournalError(f"journal row {self._seq + 1} is missing: the next one is {row.seq}")
+        check_seal(self._journal, row, self._digest)
+        if row.seq == self._last:
+            check_counts(row.body["counts"], self._counts)
+        if row.event == "upgrade" and row.body["ended"] != self._ended.hexdigest():
+            raise JournalError(f"a job that ended before journal row {row.seq} is not what was written")
+        note_ended(self._ended, row)
+        self._counts += row.counts
+        self._seq, self._digest = row.seq, row.digest
