@@ -66,6 +66,12 @@ def serve(
     new_operator_token: Annotated[
         bool, typer.Option("--new-operator-token", help="Write one more token of the operator to that file.")
     ] = False,
+    snapshot_rows: Annotated[
+        int, typer.Option(help="Rows of the journal between two snapshots; 0: none.", min=0)
+    ] = 10_000,
+    check_all: Annotated[
+        bool, typer.Option("--check-all", help="Play the whole journal first, not what follows the last snapshot.")
+    ] = False,
 ) -> None:
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
     with live_errors():
@@ -73,7 +79,9 @@ def serve(
         from marketsched.live.serving import LiveServer
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
-        service = LiveService(db, config, operator_token_file=operator_token)
+        service = LiveService(
+            db, config, operator_token_file=operator_token, snapshot_rows=snapshot_rows, check_all=check_all
+        )
         try:
             if new_operator_token:
                 service.write_operator_token(operator_token)
@@ -252,6 +260,17 @@ def export(
         for line in export_lines(db, "config" if config else "decisions" if decisions else "events"):
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+@live_app.command()
+def check(db: DatabaseOption = "market.db") -> None:
+    """Play the whole journal of a market, or of a copy of it, and compare everything in the database with it."""
+    with live_errors():
+        from marketsched.live.playing import check_market
+
+        played = check_market(db)
+        counts = ", ".join(f"{count} of {name}" for name, count in sorted(played.counts.items()))
+        typer.echo(f"in order up to round {played.market.round}: rows {counts}")
 
 
 @contextmanager

@@ -53,9 +53,11 @@ class Journal(Database):
                 legal = f"format {tables.FORMAT}" + (", which `live serve` brings it to" if found in (1, 2) else "")
                 raise JournalError(f"the database has tables of format {found}", legal=legal)
             row = dict(self.connection.execute(select(tables.market)).mappings().one())
-            if not isinstance(row["configuration"], dict) or not isinstance(row["sealed_from"], int):
+            ended_from = NEVER if found == READ_ON and row["ended_from"] is None else row["ended_from"]
+            numbers = row["sealed_from"], ended_from
+            if not isinstance(row["configuration"], dict) or not all(isinstance(each, int) for each in numbers):
                 raise JournalError("the market's configuration is damaged", legal="what a service wrote")
-        self._sealed_from, self._ended_from, self._base = row["sealed_from"], row["ended_from"] or NEVER, _base(row)
+        self._sealed_from, self._ended_from, self._base = *numbers, _base(row)
         return row
 
     def make_market(self, name: str, configuration: Mapping[str, Any], created: str, version: str) -> None:

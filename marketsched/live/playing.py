@@ -143,6 +143,30 @@ def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:
             raise JournalError(f"{name} has {count} rows, and the journal made {made.get(name, 0)}")
 
 
+def check_market(url: str) -> Played:
+    """Play the whole journal of a market through a fresh mechanism, as it is now, and compare all that the tables hold.
+
+    Another service may write meanwhile.
+
+    Raises
+    ------
+    JournalError
+        If the database cannot be read or holds no market, or if a row is not what follows from those before it.
+    """
+    journal = Journal(url)
+    journal.open(writing=False)
+    try:
+        with journal.still():
+            known = journal.market()
+            if known is None:
+                raise JournalError("the database holds no market")
+            played = play_journal(stored_config(known["configuration"]), journal, whole=True)
+            _from_snapshot(played.market.config, journal)
+    finally:
+        journal.close()
+    return played
+
+
 def rehearse(config: LiveConfig) -> None:
     """Play one job through a market that is thrown away: what is compiled at its first use is compiled now."""
     market, job = LiveMarket(config), {"owner": "x", "job": "x.1"}

@@ -14,7 +14,7 @@ from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
-from marketsched.live.playing import play_journal
+from marketsched.live.playing import check_market, play_journal
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import frozen, thawed
@@ -138,6 +138,7 @@ def test_books_are_equal_with_snapshots_and_without(tmp_path):
             assert books(again) == before
             again.stop()
         check_journal(str(path))
+        assert state(check_market(str(path)).market) == json.loads(before)[-1]
         days[rows] = events(path)
     assert days[0] == days[7] and len(days[7]) > 60
 
