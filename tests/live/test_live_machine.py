@@ -137,7 +137,7 @@ def test_rounds_with_fewer_nodes_are_counted():
 
 
 BAD = {
-    "an unknown job": ({"event": "arrive", "job": "ann.9"}, UnknownNameError),
+    "an unknown job": ({"event": "complete", "job": "ann.9"}, UnknownNameError),
     "a second arrival": ({"event": "arrive", "job": "ann.2", "signal": 1}, EventError),
     "neither signal nor duration": ({"event": "arrive", "job": "ann.1"}, EventError),
     "a list for a signal": ({"event": "arrive", "job": "ann.1", "signal": [1]}, EventError),
@@ -190,7 +190,7 @@ def test_the_market_ends_with_its_horizon():
     market.apply({"event": "arrive", "job": "ann.1", "signal": 3}, 3)
     for row in (4, 5):
         market.apply({"event": "advance"}, row)
-    assert market.over and not market.jobs and market.tally["evicted"] == 1
+    assert market.over and not market.jobs and market.tally.total() == 1
     refused(EventError, market.apply, {"event": "advance"}, 6)
     refused(EventError, market.quote, market.accounts.get("ann"), "ann.2", sow(3))
 
