@@ -143,7 +143,7 @@ def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:
             raise JournalError(f"{name} has {count} rows, and the journal made {made.get(name, 0)}")
 
 
-def check_market(url: str) -> Played:
+def check_market(url: str) -> PlayedJournal:
     """Play the whole journal of a market through a fresh mechanism, as it is now, and compare all that the tables hold.
 
     Another service may write meanwhile.
