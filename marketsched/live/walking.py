@@ -29,7 +29,7 @@ class Walk:
     """
 
     def __init__(self, journal: Journal, last: int) -> None:
-        self._journal, self._last = journal, last
+        self._journal, self.last = journal, last
         self._seq, self._digest = 0, ""
         self._counts: Counter[str] = Counter()
         self._ended = hashlib.sha256()  # of the jobs that have gone, which no digest covers before an upgrade
@@ -37,7 +37,7 @@ class Walk:
     @property
     def over(self) -> bool:
         """True once all rows are known to be what was written."""
-        return self._seq >= self._last
+        return self._seq >= self.last
 
     def step(self) -> None:
         """Read some rows.
@@ -49,7 +49,7 @@ class Walk:
         """
         if self.over:
             return
-        rows = list(self._journal.rows(self._seq, min(ROWS_AT_ONCE, self._last - self._seq)))
+        rows = list(self._journal.rows(self._seq, min(ROWS_AT_ONCE, self.last - self._seq)))
         for row in rows:
             self._pass(row)
         if not rows:
@@ -59,7 +59,7 @@ class Walk:
         if row.seq != self._seq + 1:
             raise JournalError(f"journal row {self._seq + 1} is missing: the next one is {row.seq}")
         check_seal(self._journal, row, self._digest)
-        if row.seq == self._last:
+        if row.seq == self.last:
             check_counts(row.body["counts"], self._counts)
         if row.event == "upgrade" and row.body["ended"] != self._ended.hexdigest():
             raise JournalError(f"a job that ended before journal row {row.seq} is not what was written")
