@@ -16,7 +16,8 @@ class Job:
     ``truth`` is the owner's true type; ``arrival`` (a round >= truth.birth, or None: it never
     arrives), ``duration`` (rounds) and ``signal`` (seen at arrival) are what really happens, and
     may lie outside the law of ``truth`` when a prediction was wrong. ``tags`` are columns of the
-    jobs table (owner's class, band, recurring group, ...).
+    jobs table (owner's class, band, recurring group, ...). With shapes ``duration`` is one of those of the first
+    shape on the kind that it names first, and says which of their durations all shapes take.
 
     Examples
     --------

@@ -21,15 +21,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Protocol
 
 from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
-from marketsched.mechanisms.errors import MechanismFault
+from marketsched.mechanisms.errors import InvalidParameterError, MechanismFault
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
+from marketsched.mechanisms.resources.bookings import real_run
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
 
@@ -71,14 +72,19 @@ class Entry:
     fewer it runs on for ever.
     """
 
-    __slots__ = ("arrived", "fate", "name", "nodes", "order", "sow", "start")
+    __slots__ = ("arrived", "fate", "length", "name", "nodes", "order", "sow", "start", "truth", "worth")
 
-    def __init__(self, name: Any, order: int, sow: StatementOfWork, fate: Happens, nodes: int) -> None:
+    def __init__(
+        self, name: Any, order: int, sow: StatementOfWork, fate: Happens, nodes: int, truth: StatementOfWork
+    ) -> None:
         self.name = name
         self.order = order
         self.sow = sow
         self.fate = fate
         self.nodes = nodes
+        self.truth = truth  # on a cluster its shapes say what the work makes of a booking
+        self.length: int | None = None  # of a run on a cluster, rounds
+        self.worth = 1.0  # of its completion, compared with the value curve
         self.arrived = False
         self.start: int | None = None
 
@@ -140,7 +146,7 @@ class MarketLoop:
         sow : StatementOfWork
             The report.
         fate : Happens
-            What really happens.
+            What really happens. On a cluster: a `Job` if the report may be another one than the truth.
         nodes : int
             Without so many the work is never done.
         owner : hashable, optional
@@ -151,7 +157,7 @@ class MarketLoop:
         told = {"owner": owner} if self._takes_owner else {}
         with timed("submit", self.now):
             plan = self.mechanism.submit(name, sow, **told)
-        entry = Entry(name, self._submitted, sow, fate, nodes)
+        entry = Entry(name, self._submitted, sow, fate, nodes, getattr(fate, "truth", sow))
         self._submitted += 1
         self.entries[name] = entry
         if fate.arrival is not None:
@@ -202,7 +208,8 @@ class MarketLoop:
             for event in self.mechanism.advance():
                 self._hear(event)
                 events.append(self._by_own_clock(event))
-        self.load = self._held
+        in_use = self.mechanism.nodes_in_use()
+        self.load = self._held if in_use is None else in_use
         self.now += 1
         return events
 
@@ -220,8 +227,10 @@ class MarketLoop:
             event = self.mechanism.complete(name)
         if event.kind is not EventKind.COMPLETE or event.job != name or not math.isfinite(float(event.payment)):
             raise MechanismFault(f"{event!r}: expected a completion with a finite payment, of {name!r}")
+        worth = self.entries[name].worth
         self._leave(self.entries[name])
-        return self._by_own_clock(event)
+        event = self._by_own_clock(event)
+        return event if worth == 1.0 else replace(event, worth=worth)
 
     def clear(self) -> list[Event]:
         """Play the rest of the round, from the arrivals on; return what happened."""
@@ -236,6 +245,8 @@ class MarketLoop:
         if entry is None or not entry.arrived:
             return None
         duration = entry.fate.duration if entry.sow.concurrency >= entry.nodes else None
+        if entry.sow.shapes:
+            duration = self._run_on_cluster(entry)
         found = self.mechanism.booked(name, duration)
         if found is None or found[1] is None or duration is None:
             return None if found is None else (None, 0.0)
@@ -282,7 +293,8 @@ class MarketLoop:
         """Tell whether a job ran its last round in the one just cleared: a run that was taken back did not."""
         if self.entries.get(entry.name) is not entry or entry.start is None:
             return False
-        return entry.fate.duration is not None and entry.start + entry.fate.duration == self.now
+        duration = entry.fate.duration if entry.length is None else entry.length
+        return duration is not None and entry.start + duration == self.now
 
     def _by_own_clock(self, event: Event) -> Event:
         """Return the event with the loop's round and completion time, and a plain number for the payment."""
@@ -294,8 +306,27 @@ class MarketLoop:
 
     def _schedule_end(self, entry: Entry) -> None:
         assert entry.start is not None
-        if entry.fate.duration is not None and entry.sow.concurrency >= entry.nodes:  # else it runs for ever
+        if entry.sow.shapes:
+            length = self._run_on_cluster(entry)
+            if length is not None:
+                self._ending[entry.start + length - 1].append(entry)
+        elif entry.fate.duration is not None and entry.sow.concurrency >= entry.nodes:  # else it runs for ever
             self._ending[entry.start + entry.fate.duration - 1].append(entry)
+
+    def _run_on_cluster(self, entry: Entry) -> int | None:
+        """Note what a job makes of its booking, and return for how long it occupies it; None: it has none."""
+        booking, duration = self.mechanism.booking(entry.name), entry.fate.duration
+        if booking is None or duration is None:
+            return None
+        shapes, cluster = entry.truth.shapes, self.mechanism.cluster
+        reference = shapes[0].on[shapes[0].kinds[0]]
+        if duration not in reference or cluster is None:
+            raise InvalidParameterError(
+                place=f"duration of {entry.name!r}", value=duration, legal=f"one of shapes[0], {reference}"
+            )
+        case = reference.index(duration)
+        entry.length, entry.worth = real_run(shapes, case, entry.truth.value, booking, cluster)
+        return entry.length
 
     def _leave(self, entry: Entry) -> None:
         if entry.start is not None:

@@ -66,7 +66,7 @@ class OwnerState:
             return
         self.finished = True
         if event.kind is EventKind.COMPLETE and event.completion is not None:
-            self.value = self.worth(event.completion)
+            self.value = event.worth * self.worth(event.completion)
             self.payment = event.payment
 
     def leave(self) -> None:

@@ -7,7 +7,7 @@ protocol. Only here is an object asked which members it has.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,11 @@ from marketsched.mechanisms.mechanism import (
 )
 from marketsched.mechanisms.sow import Signal, StatementOfWork
 
+if TYPE_CHECKING:
+    from marketsched.mechanisms.resources.bookings import Booking
+
 NEEDED = ("round", "horizon", "submit", "arrive", "advance", "complete")
-LIMITS = ("max_concurrency", "max_duration", "max_value")
+LIMITS = ("max_concurrency", "max_duration", "max_value", "cluster")
 STATED = (
     "truthful",
     "truthful_hidden",
@@ -143,6 +146,12 @@ class Forwarding(Mechanism):
     def forget(self, job: JobId) -> None:
         if self._has("forget"):
             self.inner.forget(job)
+
+    def booking(self, job: JobId) -> Booking | None:
+        return self.inner.booking(job) if self._has("booking") else super().booking(job)
+
+    def nodes_in_use(self) -> int | None:
+        return self.inner.nodes_in_use() if self._has("nodes_in_use") else super().nodes_in_use()
 
     def certificate(self) -> WelfareCertificate | None:
         return self.inner.certificate() if self._has("certificate") else super().certificate()

@@ -12,15 +12,19 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.sow import Signal, StatementOfWork
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.resources.bookings import Booking
+    from marketsched.mechanisms.resources.cluster import Cluster
 
 JobId = Hashable
 
@@ -53,6 +57,9 @@ class EventKind(StrEnum):
 class Event:
     """One public event. ``completion`` (time s + d) and ``payment`` (credits) only when complete.
 
+    ``worth`` is what that completion is worth compared with the true value curve: below 1 for a shape that is worth
+    less, and 0 if a booking on a cluster ended before the work was done. The loop that plays a market sets it.
+
     Examples
     --------
     >>> event = Event(7, EventKind.COMPLETE, "A", completion=8, payment=2.5)
@@ -65,6 +72,7 @@ class Event:
     job: JobId
     completion: int | None = None
     payment: float = 0.0
+    worth: float = field(default=1.0, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +212,8 @@ class Mechanism(ABC):
         The current round, in which submissions and arrivals are accepted, ``horizon + 1`` after the last; and T.
     max_concurrency, max_duration, max_value : int, int, float or None
         The largest report accepted: nodes, rounds, credits. None: no such limit is announced.
+    cluster : Cluster or None
+        What is sold where nodes differ; None: identical nodes.
     takes_back : bool
         Whether a run may be taken back for another job's sake, by requeue or eviction.
     truthful : {"ex post", "in expectation", "up to regret", "none"}
@@ -258,6 +268,7 @@ class Mechanism(ABC):
     max_duration: int | None = None
     max_value: float | None = None
     takes_back: bool = False
+    cluster: Cluster | None = None
 
     truthful: ClassVar[Truthful] = "none"
     truthful_hidden: ClassVar[Truthful] = "none"
@@ -356,6 +367,14 @@ class Mechanism(ABC):
 
         No answer changes by it. By default the name is kept; a market that runs for years is to keep none.
         """
+
+    def booking(self, job: JobId) -> Booking | None:
+        """Return what a job has booked on a cluster, its nodes and devices included; by default None: there is none."""
+        return None
+
+    def nodes_in_use(self) -> int | None:
+        """Return on how many nodes something ran in the round just cleared; None, the default: widths add up to it."""
+        return None
 
     def certificate(self) -> WelfareCertificate | None:
         """Return a bound on the best welfare for the submissions so far; None, the default: there is none."""

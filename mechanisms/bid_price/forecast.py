@@ -12,9 +12,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.bid_price.tasks import Columns, TaskStore, joined
+from marketsched.mechanisms.bid_price.tasks import Arrivals, Columns, TaskStore, joined
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.statement_law import StatementLaw
+
+Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # rows, rounds of arrival, weights
 
 LEAST_HISTORY = 4  # rounds of arrivals before a price is made of them
 USUAL_LAGS = (48, 72, 96, 120)
@@ -94,7 +96,12 @@ class FromHistory:
         self.reach = max([*self._lags, self._earlier])
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
-        """Return the arrivals of the past as if they came again; see `TaskStore.recurring`."""
+        """Return the arrivals of the past as if they came again; see `Arrivals.recurring`."""
+        found = self.recurring(now, last, past)
+        return None if found is None else Expected(*found, past.columns)
+
+    def recurring(self, now: int, last: int, past: Arrivals) -> Rows | None:
+        """Return rows of the past, in which round each comes again, and their weights; None: too little is known."""
         known, n = now - 1 + self._earlier, len(self._lags)
         if known < LEAST_HISTORY:
             return None
@@ -104,7 +111,7 @@ class FromHistory:
         ]
         rows = np.concatenate([rows for rows, _ in found])
         rounds = np.concatenate([rounds for _, rounds in found])
-        return Expected(rows, rounds, np.full(rows.size, 1.0 / n), past.columns)
+        return rows, rounds, np.full(rows.size, 1.0 / n)
 
 
 class FromLaws:

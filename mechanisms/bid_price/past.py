@@ -74,7 +74,7 @@ class PastLog:
             with placed(f"arrivals[{i}]"):
                 try:
                     sizes = limits.max_concurrency, limits.max_duration, limits.max_value
-                    check_report(each.owner, each.sow, each.sow.birth, *sizes)
+                    check_report(each.owner, each.sow, each.sow.birth, *sizes, limits.cluster)
                 except InvalidReportError as error:
                     raise error.turned(InvalidParameterError) from None
 

@@ -26,67 +26,24 @@ class Columns(NamedTuple):
     values: NDArray[np.float64]  # (offsets[-1],), credits: of starting 0, 1, 2, ... rounds after the arrival
 
 
-class TaskStore:
-    """Tasks in order of arrival, in arrays that grow by doubling.
+class Arrivals:
+    """Rows in order of arrival, in arrays that grow by doubling: what tasks of all sorts have in common.
 
     Attributes
     ----------
     n : int
-        Tasks so far.
+        Rows so far.
     """
 
     def __init__(self) -> None:
         self.n = 0
         self._arrivals = np.zeros(64, np.int64)
-        self._durations, self._widths, self._flats = (np.zeros(64, np.int64) for _ in range(3))
-        self._offsets, self._values = np.zeros(65, np.int64), np.zeros(1024)
         self._closed: set[int] = set()
 
-    def add(
-        self, arrival: int, duration: int, width: int, values: NDArray[np.float64], *, closed: bool = False
-    ) -> None:
-        """Add a task that is not earlier than those before it.
-
-        Parameters
-        ----------
-        arrival : int
-            Its round; rounds before the first one of the market are 0, -1, ....
-        duration, width : int
-            Rounds, nodes.
-        values : array of float, shape (n_starts,)
-            Credits of starting 0, 1, 2, ... rounds after the arrival. Kept is the most that this or a later
-            start is worth: the same wherever values do not increase.
-        closed : bool
-            Whether it does not recur until it is opened.
-        """
-        n, used = self.n, int(self._offsets[self.n])
-        values = np.maximum.accumulate(values[::-1])[::-1]
-        if n + 1 > self._arrivals.size:
-            for name in ("_arrivals", "_durations", "_widths", "_flats"):
-                setattr(self, name, _doubled(getattr(self, name)))
-            self._offsets = _doubled(self._offsets)
-        while used + values.size > self._values.size:
-            self._values = _doubled(self._values)
-        self._arrivals[n], self._durations[n], self._widths[n] = arrival, duration, width
-        self._flats[n] = int(np.count_nonzero(values == values[0])) if values.size else 0  # they do not increase
-        self._values[used : used + values.size] = values
-        self._offsets[n + 1] = used + values.size
-        if closed:
-            self._closed.add(n)
-        self.n = n + 1
-
     @property
-    def kept_values(self) -> int:
-        """How many values are kept, of all tasks together."""
-        return int(self._offsets[self.n])
-
-    def forget_values(self, row: int) -> None:
-        """Let go of the values of all tasks before ``row``, which are asked for no more; rows keep their numbers."""
-        dropped, used = int(self._offsets[row]), self.kept_values
-        size = max(1024, 2 * (used - dropped))
-        values = np.zeros(size)
-        values[: used - dropped] = self._values[dropped:used]
-        self._values, self._offsets = values, np.maximum(self._offsets - dropped, 0)
+    def arrivals(self) -> NDArray[np.int64]:
+        """Rounds of arrival, shape (n,), in order."""
+        return self._arrivals[: self.n]
 
     def is_closed(self, row: int) -> bool:
         """Tell whether a task is kept from recurring."""
@@ -97,17 +54,6 @@ class TaskStore:
         was_closed = row in self._closed
         self._closed.discard(row)
         return was_closed
-
-    @property
-    def arrivals(self) -> NDArray[np.int64]:
-        """Rounds of arrival, shape (n,), in order."""
-        return self._arrivals[: self.n]
-
-    @property
-    def columns(self) -> Columns:
-        """Views of the arrays, valid until the next `add`."""
-        n = self.n
-        return Columns(self._durations[:n], self._widths[:n], self._flats[:n], self._offsets[: n + 1], self._values)
 
     def between(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows and arrival rounds of the tasks that arrive in rounds ``first .. last``."""
@@ -152,6 +98,67 @@ class TaskStore:
         return rows, rounds
 
 
+class TaskStore(Arrivals):
+    """Tasks of identical nodes: a duration and a width each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._durations, self._widths, self._flats = (np.zeros(64, np.int64) for _ in range(3))
+        self._offsets, self._values = np.zeros(65, np.int64), np.zeros(1024)
+
+    def add(
+        self, arrival: int, duration: int, width: int, values: NDArray[np.float64], *, closed: bool = False
+    ) -> None:
+        """Add a task that is not earlier than those before it.
+
+        Parameters
+        ----------
+        arrival : int
+            Its round; rounds before the first one of the market are 0, -1, ....
+        duration, width : int
+            Rounds, nodes.
+        values : array of float, shape (n_starts,)
+            Credits of starting 0, 1, 2, ... rounds after the arrival. Kept is the most that this or a later
+            start is worth: the same wherever values do not increase.
+        closed : bool
+            Whether it does not recur until it is opened.
+        """
+        n, used = self.n, int(self._offsets[self.n])
+        values = np.maximum.accumulate(values[::-1])[::-1]
+        if n + 1 > self._arrivals.size:
+            for name in ("_arrivals", "_durations", "_widths", "_flats"):
+                setattr(self, name, doubled(getattr(self, name)))
+            self._offsets = doubled(self._offsets)
+        while used + values.size > self._values.size:
+            self._values = doubled(self._values)
+        self._arrivals[n], self._durations[n], self._widths[n] = arrival, duration, width
+        self._flats[n] = int(np.count_nonzero(values == values[0])) if values.size else 0  # they do not increase
+        self._values[used : used + values.size] = values
+        self._offsets[n + 1] = used + values.size
+        if closed:
+            self._closed.add(n)
+        self.n = n + 1
+
+    @property
+    def kept_values(self) -> int:
+        """How many values are kept, of all tasks together."""
+        return int(self._offsets[self.n])
+
+    def forget_values(self, row: int) -> None:
+        """Let go of the values of all tasks before ``row``, which are asked for no more; rows keep their numbers."""
+        dropped, used = int(self._offsets[row]), self.kept_values
+        size = max(1024, 2 * (used - dropped))
+        values = np.zeros(size)
+        values[: used - dropped] = self._values[dropped:used]
+        self._values, self._offsets = values, np.maximum(self._offsets - dropped, 0)
+
+    @property
+    def columns(self) -> Columns:
+        """Views of the arrays, valid until the next `add`."""
+        n = self.n
+        return Columns(self._durations[:n], self._widths[:n], self._flats[:n], self._offsets[: n + 1], self._values)
+
+
 def joined(first: Columns, second: Columns, rows: NDArray[np.int64]) -> Columns:
     """Return all tasks of ``first``, and behind them those of ``second`` in ``rows``."""
     end = int(first.offsets[-1])
@@ -167,7 +174,7 @@ def joined(first: Columns, second: Columns, rows: NDArray[np.int64]) -> Columns:
     )
 
 
-def _doubled(array: NDArray[N]) -> NDArray[N]:
+def doubled(array: NDArray[N]) -> NDArray[N]:
     """Return ``array`` with as many zeros behind it."""
     return np.concatenate([array, np.zeros_like(array)])
 

@@ -4,7 +4,9 @@ A resource is *divisible* (cores, memory: anything counted in whole parts of a u
 whole, or in whole parts to jobs that ask for a share of one). All calendars count whole parts, so nothing is rounded
 while a market runs. A *pool* is what has prices of its own: by default all nodes of a kind.
 
-``capacity: C`` of a market of identical nodes is one group of C nodes, each of which has one unit of one resource.
+``capacity: C`` of a market of identical nodes is ONE node with C units of one resource (`Cluster.of_nodes`): its jobs
+take whole nodes, and which ones is settled when a run starts. C nodes of one unit each would be less: bookings ahead
+hold nodes by name, so of two nodes that are free in turn none is free throughout.
 """
 
 from __future__ import annotations
@@ -185,14 +187,14 @@ class Cluster:
 
     @classmethod
     def of_nodes(cls, capacity: int) -> Cluster:
-        """Return the cluster that a market of so many identical nodes is: one kind, one resource, one unit a node.
+        """Return the cluster that a market of so many identical nodes is: one node with so many units (see the module).
 
         Examples
         --------
         >>> Cluster.of_nodes(3).layout.pool_size.tolist()
         [[3]]
         """
-        return cls((Resource("node"),), (NodeGroup("node", "node", capacity, {"node": 1}),))
+        return cls((Resource("node"),), (NodeGroup("node", "node", 1, {"node": capacity}),))
 
     @property
     def nodes(self) -> int:

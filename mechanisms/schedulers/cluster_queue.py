@@ -26,6 +26,7 @@ from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, A
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing
+from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars, Placed, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
@@ -70,6 +71,7 @@ class ClusterQueue(ArrivalMarket):
         Which nodes a job gets (`marketsched.mechanisms.resources.placement`).
     """
 
+    cluster: Cluster
     standing: ClassVar[Standing] = Standing(
         "baseline", "no prices, no truth: welfare if every report were true", "true values, durations and shapes"
     )
@@ -137,10 +139,14 @@ class ClusterQueue(ArrivalMarket):
         """Return 0: there are no prices."""
         return 0.0
 
-    def booking(self, job: JobId) -> tuple[int, Placed]:
-        """Return the option that a running job was started as, and where its tasks are."""
-        held = self._held[job]
-        return held.option, held.placed
+    def booking(self, job: JobId) -> Booking | None:
+        """Return what a running job holds, for nothing; None: it does not run."""
+        held = self._held.get(job)
+        if held is None:
+            return None
+        start, kind = self._jobs[job].start, self.cluster.pool_kinds[held.wanted.pool]
+        shape, length = int(self._ways[job].options.shape[held.option]), held.end - start
+        return Booking(shape, kind, start, length, held.wanted, held.placed, np.zeros(length + 1))
 
     def _leave(self, x: WaitingJob) -> None:
         held = self._held.pop(x.job, None)

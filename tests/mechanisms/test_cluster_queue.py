@@ -48,8 +48,7 @@ def played(market, jobs, check=None):
 
 
 def length_of(market, name):
-    option, _ = market.booking(name)
-    return int(market._ways[name].lengths[option])
+    return market.booking(name).length
 
 
 def never_twice(market):

@@ -150,6 +150,6 @@ def test_market_takes_shapes_on_a_cluster_and_only_there():
 
 def test_identical_nodes_are_the_special_case():
     layout = Cluster.of_nodes(7).layout
-    assert layout.size.tolist() == [[1]] * 7 and layout.pool_begin.tolist() == [0, 7]
+    assert layout.size.tolist() == [[7]] and layout.pool_begin.tolist() == [0, 1]
     options = options_of([Shape({"node": 1}, {"node": 5}, tasks=3)], Cluster.of_nodes(7))
     assert options.total.tolist() == [[3]] and np.array_equal(options.durations, [[5]])

@@ -1,0 +1,315 @@
+r"""Bid prices on a cluster: jobs choose among shapes, kinds of nodes, starts and lengths at prices they cannot move.
+
+The rules of `marketsched.mechanisms.bid_price`, for several resources. At the beginning of each round with arrivals:
+
+1. one price for each pool, resource and coming round, from the joint dual of all scenarios (`prices`, `dual`);
+2. in order of arrival, each job gets its favourite of all entries for which a placement exists (`menus`, `calendars`);
+3. the entry's tasks are placed by a public rule (`placement`), for good: nobody is moved, nobody is stopped early;
+4. at the end of its run the job pays what was quoted for the rounds it used, and frees the rest.
+
+A report is used for nothing before its job's arrival, and prices and calendars then come from others alone, so it only
+selects. What it selects is of use if the tasks of a true shape can run inside it; then the booked nodes are themselves
+a placement of that shape, so the test being exact it is on the menu as well, and prices being linear it costs no more.
+So for every job the truth is best, exactly, whatever others do: values, deadlines, shapes left out or invented, kinds,
+widths, demands and durations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.bid_price.bid_price import LONGEST_WINDOW
+from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_rounds
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
+from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
+from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
+from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.calendars import Calendars, Wanted
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.known import Known, known_at_arrival
+from marketsched.mechanisms.resources.menus import ClusterMenu, entries, quoted
+from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
+from marketsched.mechanisms.resources.prices import ClusterPrices, ShapesForecast, ShapesOfLaws, ShapesOfThePast
+from marketsched.mechanisms.signals import Signals
+from marketsched.mechanisms.sow import Signal
+from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
+
+GAIN_OF_ONE_POOL = 0.003  # of the slack rule, which does not suit several pools: some favourite is always taken
+
+
+class ClusterBidPrice(ArrivalMarket):
+    """Menus at arrival on a cluster, at bid prices (see the module for the rules).
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
+    cluster : Cluster, optional
+        What is sold; None: ``capacity`` identical nodes, and jobs without shapes.
+    forecast, laws, history, lags, lag_hours, round_seconds, scenarios, step, signals, rng
+        As of `BidPrice`.
+    ahead : int
+        H: prices are made for the current round and H more.
+    steps : int
+        Subgradient steps in a round.
+    slack, slack_gain, slack_ramp : float, float, int
+        See `Slack`; by default the share stays as it is unless there is one pool with one resource.
+    placement : {"fgd", "best", "first", "worst"}
+        Which nodes a booking gets, see `placement`.
+    tail : bool, optional
+        Whether the price goes on behind the H rounds, at the mean of the last 24. By default it does with laws or a
+        history.
+    phi : float
+        Share of the price of booked rounds that is paid for those not used.
+    keep_menus : bool
+        Keep what each job faces when it is served, for `menu_at_arrival`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If laws are missing or not wanted, or the history is of another market.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.shapes import Shape
+    >>> gpu = Resource("gpu", parts=1000, device=True)
+    >>> cluster = Cluster((gpu,), [NodeGroup("a", "a100", 1, {"gpu": 8}), NodeGroup("v", "v100", 2, {"gpu": 4})])
+    >>> sizes = {"max_concurrency": 4, "max_duration": 9, "max_value": 99.0, "max_delay": 30}
+    >>> market = ClusterBidPrice(3, 40, cluster=cluster, **sizes)
+    >>> shapes = [Shape({"gpu": 8}, {"a100": 4}), Shape({"gpu": 4}, {"v100": 6}, tasks=2, per_node=1)]
+    >>> for name in "AB":
+    ...     plan = market.submit(name, StatementOfWork.of_shapes(1, DeadlineValue(9.0, 8), 1, shapes))
+    >>> for name in "AB":
+    ...     market.arrive(name, 4)
+    >>> [str(event.kind) for event in market.advance()], market.booking("A").kind, market.booking("B").kind
+    (['start', 'start'], 'a100', 'v100')
+    """
+
+    cluster: Cluster
+    truthful: ClassVar[Truthful] = "ex post"
+    truthful_hidden: ClassVar[Truthful] = "in expectation"
+    standing: ClassVar[Standing] = Standing(
+        "proved",
+        "truth is best for each job, in values, shapes, kinds, demands and durations (on average over its own duration "
+        "where that is not known); no job is moved or evicted for another",
+        "a cluster, or identical nodes; arrivals so far; better: public laws, or yesterday's log",
+    )
+    certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"
+
+    @legal
+    def __init__(
+        self,
+        capacity: Count,
+        horizon: Count,
+        *,
+        max_concurrency: Count,
+        max_duration: Count,
+        max_value: Positive,
+        max_delay: Count,
+        cluster: Cluster | None = None,
+        forecast: Literal["history", "laws"] = "history",
+        laws: Iterable[StatementLaw] | None = None,
+        history: Annotated[Any, AnyPast()] = None,
+        lags: Annotated[Sequence[int] | None, Maybe(ListOf(Whole(1)))] = None,
+        lag_hours: Annotated[Sequence[float] | None, Maybe(ListOf(Finite("(0, inf)")))] = None,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
+        scenarios: Count = 4,
+        ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 144,
+        steps: Count = 10,
+        step: Positive = 0.4,
+        slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
+        slack_gain: Amount | None = None,
+        slack_ramp: Annotated[int, Whole(0)] = 8,
+        placement: Rule = "fgd",
+        tail: bool | None = None,
+        phi: Share = 0.0,
+        signals: Signals = "durations",
+        keep_menus: bool = False,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        sizes = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)  # type: ignore[arg-type]
+        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)  # type: ignore[arg-type]
+        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
+        if (laws is None) != (forecast == "history"):
+            raise InvalidParameterError(
+                f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
+                "with forecast 'laws', and none with 'history'"
+            )
+        past = _checked_history(history, forecast, self.limits)
+        source: ShapesForecast
+        if laws is None:
+            in_rounds = lags_in_rounds(lags, lag_hours, round_seconds)
+            source = ShapesOfThePast(FromHistory(in_rounds, 0 if past is None else past.rounds))
+        else:
+            drawn_by = np.random.default_rng(rng)
+            source = ShapesOfLaws(statement_laws(laws), scenarios, self.cluster, self.limits, drawn_by)
+        goes_on = (laws is not None or past is not None) if tail is None else tail
+        if slack_gain is None:
+            slack_gain = GAIN_OF_ONE_POOL if self.cluster.layout.pool_size.size == 1 else 0.0
+        self._prices = ClusterPrices(
+            source, Slack(slack, slack_gain, slack_ramp), self.cluster, horizon=horizon, ahead=ahead,
+            tail=max_duration if goes_on else 0, step=step, steps=steps,
+        )  # fmt: skip
+        self._rule, self._phi, self._signals = placement, phi, signals
+        self._types = TaskTypes(len(self.cluster.resources))
+        self._reach = max(max_delay + max_duration, ahead) + 1
+        self._calendars = Calendars(self.cluster, self._reach)
+        self._known: dict[JobId, Known] = {}  # of this round's arrivals
+        self._menus: dict[JobId, ClusterMenu] | None = {} if keep_menus else None
+        self._looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
+        self._in_use = 0
+        if past is not None:
+            self._learn_history(past)
+
+    @staticmethod
+    def wants_laws(forecast: str = "history", **_: object) -> bool:
+        """Tell whether these parameters need the laws of the market."""
+        return forecast == "laws"
+
+    @property
+    def load(self) -> int:
+        """Nodes on which something ran in the round just cleared; on identical nodes, those of all jobs."""
+        return super().load if self.limits.cluster is None else self._in_use
+
+    def nodes_in_use(self) -> int | None:
+        """Return `load`: several jobs may share a node. None on identical nodes, where widths add up."""
+        return None if self.limits.cluster is None else self._in_use
+
+    def pool_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the prices of rounds ``first, first + 1, ...``, credits per part, as last announced.
+
+        Shape (n_pools, n_resources, count); 0 outside the rounds that have a price of their own.
+        """
+        prices = self._prices.prices
+        found = np.zeros((*prices.shape[:2], count))
+        low = max(0, first - self._prices.first)
+        known = prices[:, :, low : max(0, first - self._prices.first + count)]
+        found[:, :, : known.shape[2]] = known
+        return found
+
+    def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return the price of an average node in rounds ``first, first + 1, ...``, credits, shape (count,)."""
+        sold = self.cluster.layout.pool_size[:, :, None] * self.pool_prices(first, count)
+        average: NDArray[np.float64] = sold.sum(axis=(0, 1)) / self.cluster.nodes
+        return average
+
+    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
+        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces."""
+        self._menus = {} if self._menus is None else self._menus
+        self._looked_at = None if jobs is None else frozenset(jobs)
+
+    def menu_at_arrival(self, job: JobId) -> ClusterMenu:
+        """Return what ``job`` faced when it arrived, if menus were kept.
+
+        Raises
+        ------
+        EventError
+            If nothing was kept for the job.
+        """
+        if self._menus is None or job not in self._menus:
+            raise EventError(f"menu of {job!r}: expected a job that has been served, and keep_menus before")
+        return self._menus[job]
+
+    def statistics(self) -> dict[str, float]:
+        """Return the share of every pool that is kept back by now."""
+        return {"slack": self._prices.slack.share}
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note where the job can run, for how long, and what completions are worth."""
+        self._known[x.job] = known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals)
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Announce the prices of the round, and give every arrival its favourite entry, placed and booked."""
+        now = self.round
+        self._calendars.move_to(now)
+        if waiting:
+            self._prices.announce(now, self._calendars)
+        lost = [self._serve_one(x, self._known[x.job]) for x in waiting]
+        if waiting:
+            self._prices.slack.arrivals_served(sum(lost))
+        self._prices.slack.round_over(now, self._prices.idle_worth(now, self._calendars))
+        for x in waiting:  # from the next round on they may teach
+            self._prices.learn(now, self._known[x.job])
+            for shape in range(len(x.sow.shapes) or 1):
+                rows = np.flatnonzero(self._known[x.job].options.shape == shape)[:1]
+                for row in rows:
+                    options = self._known[x.job].options
+                    self._types.add(options.demand[row], int(options.tasks[row]))
+        self._known.clear()
+        busy = self._calendars.state(now, 1)[0][:, :, 0] < self.cluster.layout.size
+        self._in_use = int(busy.any(axis=1).sum())
+        return [x.start or None for x in waiting]
+
+    def booking(self, job: JobId) -> Booking | None:
+        """Return what a job of a cluster has booked; None: nothing yet, or identical nodes."""
+        x = self._jobs.get(job)
+        return x.agreed if x is not None and self.limits.cluster is not None else None
+
+    def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
+        """Return start and payment of a job that runs so long, once it has its start; None before."""
+        return self._kept_booking(job, duration, lambda x, used: x.agreed.owed(used, self._phi))
+
+    def charge(self, x: WaitingJob) -> float:
+        """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
+        self.give_back(x)
+        return float(x.agreed.owed(self.round - x.start, self._phi))
+
+    def give_back(self, x: WaitingJob) -> None:
+        """Free what was booked beyond the end."""
+        agreed: Booking = x.agreed
+        self._calendars.release(agreed.wanted, agreed.placed, self.round, agreed.start + agreed.length)
+
+    def _serve_one(self, x: WaitingJob, known: Known) -> float:
+        """Book the favourite entry of one arrival; return what it lost since the cluster is not empty, credits."""
+        now, options, prefix = self.round, known.options, self._prices.prefix
+        if self._menus is not None and (self._looked_at is None or x.job in self._looked_at):
+            self._menus[x.job] = ClusterMenu(now, prefix, *self._calendars.state(now, self._reach))
+        wanted = entries(known, prefix, self.horizon - now + 1, self._phi)
+        if not wanted.surplus.size:
+            return 0.0
+        i = self._calendars.first_that_fits(
+            now + wanted.start, wanted.length, wanted.option, options.pool, options.tasks, options.per_node,
+            options.demand,
+        )  # fmt: skip
+        if i < 0:
+            return float(wanted.surplus[0])
+        o, start, length = int(wanted.option[i]), int(wanted.start[i]), int(wanted.length[i])
+        pool = int(options.pool[o])
+        ask = Wanted(pool, int(options.tasks[o]), int(options.per_node[o]), options.demand[o])
+        room = self._calendars.room(ask, now + start, length)
+        placed_at = place(self._rule, room, ask, self.cluster, self._types)
+        self._calendars.book(ask, placed_at, now + start, length)
+        costs = quoted(prefix, pool, options.total[o], start, length)
+        kind = self.cluster.pool_kinds[pool]
+        x.agreed = Booking(int(options.shape[o]), kind, now + start, length, ask, placed_at, costs)
+        x.start, x.limit = now + start, length
+        return float(wanted.surplus[0] - wanted.surplus[i])
+
+    def _learn_history(self, past: PastLog) -> None:
+        """Take yesterday's arrivals into the past, its last round as round 0."""
+        for each in sorted((a for a in past.arrivals if a.arrival <= past.rounds), key=lambda a: a.arrival):
+            known = known_at_arrival(each.sow, self.cluster, each.arrival, each.signal, past.limits, self._signals)
+            self._prices.learn(each.arrival - past.rounds, known)
+
+
+def _checked_history(history: object, forecast: str, limits: MarketLimits) -> PastLog | None:
+    if history is None:
+        return None
+    if forecast != "history":
+        raise InvalidParameterError(place="history", value=history, legal="none with forecast 'laws'")
+    if not isinstance(history, PastLog):
+        raise InvalidParameterError(place="history", value=history, legal="a PastLog; a scenario makes one of a folder")
+    with placed("history"):
+        history.check(limits)
+    return history

@@ -1,0 +1,140 @@
+r"""Menus at arrival on a cluster: every (shape, pool, start, booked length) that fits, at a linear price.
+
+With prices p and their sums P, rounds s .. s + L - 1 of n tasks that need a_k each cost
+:math:`n \sum_k a_k (P[g,k,s+L] - P[g,k,s])`. The length is bought like the width: a job that is not done at the end of
+its booking is stopped. Where its duration d_i is known by its law q_i alone, the surplus is expected::
+
+    sum_i q_i [ w V(s + d_i) 1(d_i <= L) - price of the first min(d_i, L) rounds - phi * price of the rest ]
+
+with a public share phi of what is booked and not used. The job gets the entry of largest surplus for which a placement
+exists: the earliest among equals, then the pool named first, then the shape named first, then the shortest; and none
+unless its surplus exceeds 1e-12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.resources.known import Known
+
+
+class Entries(NamedTuple):
+    """Entries of positive surplus, best first, whether they fit or not."""
+
+    surplus: NDArray[np.float64]  # (m,), credits
+    option: NDArray[np.int64]  # (m,), row of the options
+    start: NDArray[np.int64]  # (m,), rounds after the round of arrival
+    length: NDArray[np.int64]  # (m,), rounds booked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterMenu:
+    """What a job faced when it was served: prices and calendars. Nothing in it depends on what the job reported.
+
+    Whether two plays showed a job the same menu is one comparison, bit for bit.
+    """
+
+    now: int  # the round
+    prefix: NDArray[np.float64]  # (n_pools, n_resources, n + 1), prices of rounds now, now + 1, ... added up
+    free: NDArray[np.int32]  # (n_nodes, n_resources, m), parts free in rounds now, now + 1, ...
+    devices: NDArray[np.int32]  # (n_devices, m), the same of devices
+
+    def __eq__(self, other: object) -> bool:
+        """Compare bit for bit."""
+        if not isinstance(other, ClusterMenu):
+            return NotImplemented
+        pairs = ((self.prefix, other.prefix), (self.free, other.free), (self.devices, other.devices))
+        return self.now == other.now and all(np.array_equal(x, y) for x, y in pairs)
+
+
+def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: float) -> Entries:
+    """Return what a job could want at these prices, best first.
+
+    Parameters
+    ----------
+    known : Known
+        The job, at its arrival.
+    prefix : ndarray of float, shape (n_pools, n_resources, n + 1)
+        Prices of the current round and those ahead, added up; later ones cost nothing.
+    rounds_left : int
+        Rounds from the current one to the horizon: no booking is longer.
+    phi : float
+        Share of the price of booked rounds that is paid for those not used, in [0, 1].
+    """
+    options = known.options
+    found = _entries_kernel(
+        prefix, options.pool, options.total, options.worth, known.lengths, known.chances, known.values,
+        rounds_left, phi,
+    )  # fmt: skip
+    order = np.argsort(-found[0], kind="stable")
+    return Entries(*(column[order] for column in found))
+
+
+def quoted(
+    prefix: NDArray[np.float64], pool: int, total: NDArray[np.int64], start: int, length: int
+) -> NDArray[np.float64]:
+    """Return what the first 0, 1, ..., ``length`` rounds of a booking cost, shape (length + 1,).
+
+    Parameters
+    ----------
+    prefix
+        As of `entries`.
+    pool : int
+        Where.
+    total : ndarray of int, shape (n_resources,)
+        What all its tasks take, in parts.
+    start, length : int
+        Rounds after the current one; rounds.
+    """
+    ends = np.minimum(start + np.arange(length + 1), prefix.shape[2] - 1)
+    costs = np.zeros(length + 1)
+    for k, parts in enumerate(total.tolist()):  # in the order of the kernel: what is shown is what is charged
+        costs += parts * (prefix[pool, k, ends] - prefix[pool, k, ends[0]])
+    costs.flags.writeable = False  # copies of a market share it
+    return costs
+
+
+@njit(cache=True)
+def _cost_kernel(prefix, g, total, begin, end):  # type: ignore[no-untyped-def]
+    """Return the price of rounds ``begin .. end - 1`` after the current one."""
+    last, cost = prefix.shape[2] - 1, 0.0
+    for k in range(total.size):
+        cost += total[k] * (prefix[g, k, min(end, last)] - prefix[g, k, min(begin, last)])
+    return cost
+
+
+@njit(cache=True)
+def _entries_kernel(prefix, pools, totals, worths, lengths, chances, values, rounds_left, phi):  # type: ignore[no-untyped-def]
+    """Go through starts, then options, then lengths: the order of ties."""
+    n, q = lengths.shape
+    size = values.size * n * q
+    surpluses, found = np.empty(size), np.empty((3, size), np.int64)
+    m = 0
+    for s in range(values.size):
+        for o in range(n):
+            for b in range(q):
+                booked = lengths[o, b]
+                repeated = False
+                for c in range(b):
+                    repeated = repeated or lengths[o, c] == booked
+                if repeated or s + booked > rounds_left or s + lengths[o].min() >= values.size:
+                    continue
+                surplus = 0.0
+                for c in range(q):
+                    used, value = min(lengths[o, c], booked), 0.0
+                    if lengths[o, c] <= booked and s + used < values.size:
+                        value = worths[o] * values[s + used]
+                    cost = _cost_kernel(prefix, pools[o], totals[o], s, s + used)
+                    if phi > 0.0 and used < booked:
+                        cost += phi * _cost_kernel(prefix, pools[o], totals[o], s + used, s + booked)
+                    surplus += chances[c] * (value - cost)
+                if surplus > 1e-12:
+                    surpluses[m] = surplus
+                    found[0, m], found[1, m], found[2, m] = o, s, booked
+                    m += 1
+    return surpluses[:m].copy(), found[0, :m].copy(), found[1, :m].copy(), found[2, :m].copy()

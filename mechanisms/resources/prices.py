@@ -1,0 +1,197 @@
+"""The prices of pools and resources that a cluster's owners face, and all that they come from.
+
+As `marketsched.mechanisms.bid_price.curve`, with a price for each (pool, resource, round): made at the beginning of a
+round with arrivals, from arrivals of earlier rounds or from public laws, and from what is booked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.bid_price.forecast import FromHistory
+from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.resources.calendars import Calendars
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.dual import added_up, joint_dual_prices
+from marketsched.mechanisms.resources.known import Known, known_at_arrival
+from marketsched.mechanisms.resources.tasks import OptionColumns, OptionStore
+from marketsched.mechanisms.statement_law import StatementLaw
+
+FINEST = 1e9  # prices of windows, per unit and round added up, are rounded to multiples of one over it
+
+
+class Scenarios(NamedTuple):
+    """Tasks of all scenarios together."""
+
+    rows: NDArray[np.int64]  # (m,), of ``tasks``
+    rounds: NDArray[np.int64]  # (m,), of arrival
+    weights: NDArray[np.float64]  # (m,), one over the number of scenarios
+    tasks: OptionColumns
+
+
+class ShapesForecast(Protocol):
+    """Scenarios of rounds to come."""
+
+    def scenarios(self, now: int, last: int, past: OptionStore) -> Scenarios | None:
+        """Return what may arrive in rounds ``now .. last``; None: nothing is known yet."""
+        ...
+
+
+class ShapesOfThePast:
+    """Scenario k repeats what arrived ``lags[k]`` rounds ago, as `FromHistory`."""
+
+    def __init__(self, history: FromHistory) -> None:
+        self._history = history
+
+    def scenarios(self, now: int, last: int, past: OptionStore) -> Scenarios | None:
+        """Return the arrivals of the past as if they came again."""
+        found = self._history.recurring(now, last, past)
+        return None if found is None else Scenarios(*found, past.columns)
+
+
+class ShapesOfLaws:
+    """Every scenario is one draw of all laws, made once, before the market begins.
+
+    Parameters
+    ----------
+    laws : iterable of StatementLaw
+        Of all jobs; public.
+    n_scenarios : int
+        K, >= 1.
+    cluster, limits
+        Of the market.
+    rng : Generator
+        For each law in turn: one number for the statement, one for its arrival and case.
+    """
+
+    def __init__(
+        self,
+        laws: Iterable[StatementLaw],
+        n_scenarios: int,
+        cluster: Cluster,
+        limits: MarketLimits,
+        rng: np.random.Generator,
+    ) -> None:
+        draws: list[tuple[int, Known]] = []
+        laws = list(laws)
+        for _ in range(n_scenarios):
+            for law in laws:
+                sow = law.sample(rng)
+                u = float(rng.random()) if sow is not None else 1.0
+                if sow is None or u >= float(sow.law.probabilities.sum()):
+                    continue
+                point = int(np.searchsorted(np.cumsum(sow.law.probabilities), u, side="right"))
+                arrival, duration = int(sow.law.arrivals[point]), int(sow.law.durations[point])
+                draws.append((arrival, known_at_arrival(sow, cluster, arrival, duration, limits)))
+        self._store, self._weight = OptionStore(len(cluster.resources)), 1.0 / n_scenarios
+        for arrival, known in sorted(draws, key=lambda draw: draw[0]):
+            self._store.add(arrival, known)
+
+    def scenarios(self, now: int, last: int, past: OptionStore) -> Scenarios | None:
+        """Return the draws that arrive in rounds ``now .. last``; the past does not matter."""
+        rows, rounds = self._store.between(now, last)
+        return Scenarios(rows, rounds, np.full(rows.size, self._weight), self._store.columns)
+
+
+class ClusterPrices:
+    """A price for each pool, resource and coming round.
+
+    Parameters
+    ----------
+    forecast : ShapesForecast
+        Makes scenarios.
+    slack : Slack
+        The share of every pool that is kept back.
+    cluster : Cluster
+        What is priced.
+    horizon, ahead, tail : int
+        T; rounds beyond the current one that have a price of their own; rounds behind them at the mean of the last.
+    step : float
+        Length of the first step, in mean values per part and round.
+    steps : int
+        Of the descent, in each round.
+
+    Attributes
+    ----------
+    first : int
+        The round of the first price.
+    prices : ndarray of float, shape (n_pools, n_resources, n)
+        As last announced, credits per part and round.
+    prefix : ndarray of float, shape (n_pools, n_resources, n + tail + 1)
+        The same added up, from 0.
+    past : OptionStore
+        The arrivals it has learnt from.
+    """
+
+    def __init__(
+        self,
+        forecast: ShapesForecast,
+        slack: Slack,
+        cluster: Cluster,
+        *,
+        horizon: int,
+        ahead: int,
+        tail: int,
+        step: float,
+        steps: int,
+    ) -> None:
+        self.slack, self.past = slack, OptionStore(len(cluster.resources))
+        self._forecast, self._horizon, self._ahead, self._tail = forecast, horizon, ahead, tail
+        self._step, self._steps = step, steps
+        self._size = cluster.layout.pool_size.astype(np.float64)
+        self._all = self._size.sum(axis=0)
+        parts = np.array([resource.parts for resource in cluster.resources], dtype=np.float64)
+        self._grain = FINEST * parts
+        self.first = 1
+        self.prices = self._iterate = np.zeros((*self._size.shape, 0))
+        self.prefix = np.zeros((*self._size.shape, 1))
+        self._density, self._n_densities = np.zeros(self._all.size), 0
+
+    def announce(self, now: int, calendars: Calendars) -> None:
+        """Make the prices of round ``now`` and those ahead; nobody who arrives in it is heard."""
+        last = min(self._horizon, now + self._ahead)
+        n = last - now + 1
+        iterate = np.zeros((*self._size.shape, n))
+        kept = self._iterate[:, :, now - self.first :][:, :, :n]
+        iterate[:, :, : kept.shape[2]] = kept
+        prices = np.zeros_like(iterate)
+        expected = self._forecast.scenarios(now, last, self.past)
+        if expected is not None:
+            supply = calendars.pool_free(now, n) - self._size[:, :, None] * self.slack.of_window(n)
+            prices = joint_dual_prices(
+                iterate, supply, self._size, expected.rows, expected.rounds - now, expected.weights, expected.tasks,
+                steps=self._steps, step=self._step * self._mean_density(), tail=self._tail, grain=self._grain,
+            )  # fmt: skip
+        self.first, self._iterate, self.prices = now, iterate, prices
+        self.prefix = added_up(prices, self._tail)
+
+    def learn(self, arrival: int, known: Known) -> None:
+        """Take an arrival into the past: from the next round on it may teach."""
+        self.past.add(arrival, known)
+        options, durations = known.options, known.usual
+        first = np.flatnonzero(options.shape == 0)
+        if not first.size:
+            return
+        o = int(first[0])
+        d, total = int(durations[o]), options.total[o]
+        if d < known.values.size:
+            some = (total > 0) & (self._all > 0)
+            for k in np.flatnonzero(self._all > 0):  # in parts of k, so that a single resource is not rounded
+                largest = float((total[some] * (self._all[k] / self._all[some])).max())
+                self._density[k] += float(options.worth[o] * known.values[d:].max()) / (largest * d)
+            self._n_densities += 1
+
+    def idle_worth(self, now: int, calendars: Calendars) -> float:
+        """Return what is free in round ``now`` at its prices, credits."""
+        if now - self.first >= self.prices.shape[2]:
+            return 0.0
+        return float((self.prices[:, :, now - self.first] * calendars.pool_free(now, 1)[:, :, 0]).sum())
+
+    def _mean_density(self) -> NDArray[np.float64]:
+        """Return rho_k, the mean value per part of k and round of past arrivals; without any, one credit a part."""
+        return self._density / self._n_densities if self._n_densities else np.ones_like(self._density)
