@@ -26,7 +26,7 @@ import pandas as pd
 
 from marketsched.agents.job import Job
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.slurm.cluster import OneHostCluster
+from marketsched.slurm.cluster import PATIENCE_S, OneHostCluster
 from marketsched.slurm.commands import SlurmError, SlurmJob
 
 ROUND_S = 600  # of Slurm's clock
@@ -69,7 +69,9 @@ def wall_time(job: Job) -> int:
     return int(job.truth.law.durations.max())
 
 
-def play_in_slurm(jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: bool = False) -> SlurmRun:
+def play_in_slurm(
+    jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: bool = False, accounts: bool = False
+) -> SlurmRun:
     """Play jobs through a cluster, until all of them are over.
 
     Parameters
@@ -80,6 +82,8 @@ def play_in_slurm(jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: boo
         With as many nodes as the market, and nothing else to do.
     licenses : bool
         Jobs take licenses ``node`` of the cluster, which are counted, on one node each; else nodes, which have names.
+    accounts : bool
+        Jobs are charged to the account that has their owner's name (`marketsched.slurm.accounts`).
 
     Raises
     ------
@@ -99,18 +103,19 @@ def play_in_slurm(jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: boo
             raise InvalidParameterError(
                 place=f"job {job.name!r}: nodes", value=job.truth.concurrency, legal=f"at most {cluster.nodes}"
             )
-    return _Gate(jobs, cluster, licenses).play()
+    return _Gate(jobs, cluster, licenses, accounts).play()
 
 
 class _Gate:
     """The rounds of one run."""
 
-    def __init__(self, jobs: Sequence[Job], cluster: OneHostCluster, licenses: bool) -> None:
+    def __init__(self, jobs: Sequence[Job], cluster: OneHostCluster, licenses: bool, accounts: bool) -> None:
         arriving = [job for job in jobs if job.arrival is not None]
         if not arriving:
             raise InvalidParameterError(place="jobs", value=len(jobs), legal="at least one that arrives")
         self.jobs = sorted(arriving, key=lambda job: (job.arrival, job.truth.birth))  # stable: then as submitted
-        self.cluster, self.slurm, self.clock, self.licenses = cluster, cluster.slurm, cluster.clock, licenses
+        self.cluster, self.slurm, self.clock = cluster, cluster.slurm, cluster.clock
+        self.licenses, self.accounts = licenses, accounts
         self.numbers: dict[int, Job] = {}  # by Slurm's number of the job
         self.starts: dict[int, tuple[int, int]] = {}  # round, seconds after its beginning
         self.begins, self.moved, self.late = 0, 0, set[int]()
@@ -177,6 +182,7 @@ class _Gate:
                 return
             minutes, nodes = wall_time(job) * ROUND_S // 60, job.truth.concurrency
             what = [f"--licenses=node:{nodes}", "--nodes=1"] if self.licenses else [f"--nodes={nodes}"]
+            what += [f"--account={job.owner}"] if self.accounts else []
             number = self.slurm.submit(
                 f'#!/bin/sh\nread line < "{self.folder}/$SLURM_JOB_ID"\n', *what, "--output=/dev/null", "--chdir=/",
                 f"--job-name={job.name}", f"--time={minutes - LESS}", f"--time-min={minutes - LEAST}",
@@ -222,7 +228,18 @@ class _Gate:
                     f"job {self.numbers[each.id].name} was over ({each.state}) before its limit could be set",
                     legal="a machine that keeps up with the clock: a lower rate",
                 )
-            self.slurm.update(JobId=each.id, TimeLimit=limit)
+            self._set_limit(each.id, limit)
+
+    def _set_limit(self, number: int, minutes: int) -> None:
+        """Set a time limit; where the accounts' database numbers the job just now, again."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self.slurm.update(JobId=number, TimeLimit=minutes)
+            except SlurmError as error:
+                if "try again" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOK_S)
 
     def _table(self, found: Sequence[SlurmJob]) -> pd.DataFrame:
         return pd.DataFrame(

@@ -1,0 +1,5 @@
+"""A benchmark that others can enter: what a mechanism delivers, and beside it what lying to it gains."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # names: __init__.pyi

@@ -1,0 +1,48 @@
+"""The command `marketsched benchmark`: mechanisms on fixed tasks, with a score and the largest gain from lying."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from marketsched.show.commands.tools import (
+    DataOption,
+    ForceOption,
+    JsonOption,
+    MechanismOption,
+    OutOption,
+    asked_mechanisms,
+    finish,
+    one_line_errors,
+    progress_bar,
+    target_folder,
+)
+
+
+def benchmark(
+    mechanism: MechanismOption = None,
+    log: Annotated[
+        list[Path] | None, typer.Option(help="A log that is a task, too: its last 2,000 jobs.", show_default=False)
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Seeds of each task; lies are chosen on the first half.", min=2)] = 4,
+    owners: Annotated[int, typer.Option(help="Jobs in each market whose owners lie.", min=1)] = 12,
+    out: OutOption = None,
+    force: ForceOption = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score mechanisms on fixed markets: welfare's lower end, and beside it the largest confirmed gain from lying.
+
+    Writes one JSON file a contestant and the page table.md; the same versions write the same bytes.
+    """
+    with one_line_errors():
+        from marketsched.benchmark.scoring import benchmark as score
+
+        folder = target_folder(out, "benchmark", force)
+        with progress_bar() as tell:
+            found = score(
+                asked_mechanisms(mechanism), logs=log or (), runs=runs, owners=owners, data=data, progress=tell
+            )
+        finish(found, folder, force, as_json)

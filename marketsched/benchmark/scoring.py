@@ -1,0 +1,253 @@
+"""The score of a contestant: the lower end of the interval of its welfare, and beside it what lying to it gains.
+
+Welfare is a share of the dual bound (29) on the best schedule of the same jobs at the same load, which knows durations.
+A run of the benchmark is one seed in every task, at every load: the mean of these shares is one number, and Student's
+interval is over runs. A contestant that refuses a market, or fails in it, has earned nothing there, and the reason is
+kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.agents.market_run import MarketRun
+from marketsched.benchmark.lying import Lying, largest_gain
+from marketsched.benchmark.tasks import PUBLIC, Task, log_tasks, own_tasks
+from marketsched.config.named_mechanisms import named_mechanisms
+from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.legal import Count, Whole, legal
+from marketsched.mechanisms.registry import mechanism_names
+from marketsched.play.hindsight import realised
+from marketsched.play.versions import versions
+from marketsched.relaxed_lp.duality import dual_bound
+from marketsched.results.output import file_name
+from marketsched.results.paired_statistics import spread
+from marketsched.results.result import Result
+from marketsched.worlds.workload import Workload
+
+DIGITS = 6  # of every figure: sums differ in their last digits from machine to machine
+LEFT_OUT = ("exponential", "stochastic")  # other names of posted-price with other rules
+
+World = tuple[Task, float, int, Workload, float]  # load, seed, jobs at that load, dual bound
+
+
+def contestants() -> tuple[str, ...]:
+    """Return who takes part where nobody is named: every mechanism that has a name, plug-ins among them."""
+    return tuple(name for name in mechanism_names() if name not in LEFT_OUT)
+
+
+@legal
+def benchmark(
+    mechanisms: Sequence[str] | None = None,
+    *,
+    logs: Sequence[str | PathLike[str]] = (),
+    runs: Count = 4,
+    owners: Count = 12,
+    data: str | PathLike[str] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Result:
+    """Score mechanisms on the tasks of the benchmark.
+
+    Parameters
+    ----------
+    mechanisms : sequence of str, optional
+        As for `marketsched.compare`; None: `contestants`.
+    logs : sequence of paths
+        Logs that are tasks, too, by the names of their files.
+    runs : int
+        Seeds of each task, at least 2; lies are chosen on the first half and measured on the rest.
+    owners : int
+        Jobs in each market whose owners lie.
+    data : path, optional
+        Folder of recorded traces.
+    progress : function of (int, int, str), optional
+        Called before each step with how many are done, how many there are, and what comes now.
+
+    Returns
+    -------
+    Result
+        Of kind ``benchmark``. ``cells``: one row per contestant, task, load and seed; the summary: one row per
+        contestant, the best lower end first; texts: ``<contestant>.json`` for each, and the table, ``table.md``. None
+        holds a time: equal versions write equal bytes.
+
+    Raises
+    ------
+    InvalidParameterError, UnknownNameError
+        If a number or the name of a mechanism is at fault.
+    MissingDataError, TraceError
+        If a log cannot be read.
+
+    Examples
+    --------
+    >>> found = benchmark(["first-come", "easy-backfill"], runs=2, owners=2)  # doctest: +SKIP
+    >>> found.summary["contestant"].tolist()  # doctest: +SKIP
+    ['first-come', 'easy-backfill']
+    """
+    labels = list(contestants() if mechanisms is None else mechanisms)
+    return scored(labels, (*own_tasks(), *log_tasks(logs)), runs, owners, data=data, progress=progress)
+
+
+def scored(
+    labels: Sequence[str],
+    tasks: Sequence[Task],
+    runs: int,
+    owners: int,
+    *,
+    data: str | PathLike[str] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Result:
+    """Score mechanisms on these tasks; parameters, result and errors as of `benchmark`."""
+    Whole(2).check("runs", runs)
+    named_mechanisms(tasks[0].scenario, labels)  # names are checked before anything is played
+    done, steps = 0, len(tasks) * runs + len(labels) * (len(tasks) * runs + 1)
+
+    def tell(what: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(min(done, steps), steps, what)
+        done += 1
+
+    worlds = [world for task in tasks for number in range(runs) for world in _worlds(task, number, data, tell)]
+    records = [_record(label, worlds, owners, data, tell) for label in labels]
+    records.sort(key=lambda each: (each["refused"] != "", -each["welfare"]["low"], each["contestant"]))
+    cells = pd.DataFrame([{"contestant": each["contestant"], **cell} for each in records for cell in each["cells"]])
+    about = {"benchmark": PUBLIC, "tasks": [task.name for task in tasks], "runs": runs, "owners": owners}
+    texts = {f"{file_name(each['contestant'])}.json": _json({**about, **each}) for each in records}
+    texts["table.md"] = table_of(records, about)
+    return Result("benchmark", {"cells": cells}, summary_of(records), {**about, "complete": True}, texts)
+
+
+def _worlds(task: Task, number: int, data: str | PathLike[str] | None, tell: Callable[[str], None]) -> Iterator[World]:
+    """Yield the jobs of a run of a task, at each load, with the bound on what they are worth."""
+    seed = task.seed(number)
+    tell(f"jobs of {task.name}, seed {seed}")
+    once = task.scenario.workload_of(seed, data)
+    for load in task.loads:
+        workload, scenario = once, task.scenario
+        if task.is_log:
+            stretch = task.scenario.workload.stretch * once.load_at(once.capacity) / load
+            scenario = scenario.with_changes(f"workload.stretch={stretch!r}")
+            workload = scenario.workload_of(seed, data)
+        capacity = workload.capacity if task.is_log else workload.capacity_at(load)
+        setup = scenario.with_mechanism("first-come").with_capacity(capacity)
+        jobs = realised(setup.setup(_rng(seed), data=data, workload=workload))
+        yield task, load, seed, workload, float(dual_bound(jobs, capacity, jobs.horizon).value)
+
+
+def _record(
+    label: str,
+    worlds: Sequence[World],
+    owners: int,
+    data: str | PathLike[str] | None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Return all that is known of a contestant, as plain data."""
+    cells, refused, lying = [], "", Lying()
+    for task, load, seed, workload, bound in worlds:
+        if load == task.loads[0]:
+            tell(f"{label}: {task.name}, seed {seed}")
+        try:
+            share = _welfare(label, task, load, seed, workload, data) / bound if bound > 0 else 1.0
+        except Exception as error:  # a contestant's own code: whatever it raises is a line of its record
+            share, refused = 0.0, refused or _reason(error)
+        cells.append({"task": task.name, "load": load, "seed": seed, "share": round(share, DIGITS)})
+    if not refused:
+        tell(f"{label}: lies")
+        try:
+            lying = largest_gain(label, _at_the_highest_load(worlds), owners, data, lambda what: None)
+        except Exception as error:  # as above
+            lying = Lying(reason=_reason(error))
+    table = pd.DataFrame(cells)
+    number = table.groupby(["task", "load"]).cumcount()
+    over = spread(table.groupby(number)["share"].mean().to_numpy())
+    welfare = {"mean": over.mean, "low": over.low, "high": over.high}
+    return {
+        "contestant": label,
+        "marketsched": versions()["marketsched"],
+        "welfare": _rounded(welfare),
+        "lying": _rounded(asdict(lying)),
+        "refused": refused,
+        "cells": cells,
+    }
+
+
+def _welfare(
+    label: str, task: Task, load: float, seed: int, workload: Workload, data: str | PathLike[str] | None
+) -> float:
+    scenario = named_mechanisms(task.scenario, [label])[0].scenario
+    if not task.is_log:
+        scenario = scenario.with_capacity(workload.capacity_at(load))
+    setup = scenario.setup(_rng(seed), data=data, workload=workload)
+    return float(MarketRun(setup, lookahead=0).run().summary["welfare"])
+
+
+def _at_the_highest_load(worlds: Sequence[World]) -> list[tuple[Task, float, list[tuple[int, Workload]]]]:
+    found: dict[str, tuple[Task, float, list[tuple[int, Workload]]]] = {}
+    for task, load, seed, workload, _ in worlds:
+        if load == max(task.loads):
+            found.setdefault(task.name, (task, load, []))[2].append((seed, workload))
+    return list(found.values())
+
+
+def _rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed))
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).splitlines() or [""]
+    return lines[0] if isinstance(error, MarketschedError) else f"{type(error).__name__}: {lines[0]}"
+
+
+def _rounded(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(x, DIGITS) if isinstance(x, float) else x for name, x in figures.items()}
+
+
+def _json(record: dict[str, Any]) -> str:
+    return json.dumps(record, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def summary_of(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per contestant: welfare with its interval, the largest gain from lying with its own."""
+    rows = []
+    for each in records:
+        lying = each["lying"]
+        row = {"contestant": each["contestant"], **{f"welfare_{k}": x for k, x in each["welfare"].items()}}
+        row |= {"lying_gain": lying["gain"], "lying_low": lying["low"], "lying_high": lying["high"]}
+        lie = lying["reason"] or lying["conduct"]
+        rows.append(row | {"lie": lie, "lie_in": lying["task"], "refused": each["refused"]})
+    return pd.DataFrame(rows)
+
+
+def table_of(records: Sequence[dict[str, Any]], about: dict[str, Any]) -> str:
+    """Return the page of the benchmark, in Markdown."""
+    lines = [
+        f"# {about['benchmark']}",
+        "",
+        f"Tasks: {', '.join(about['tasks'])}; {about['runs']} runs of each, at every load.",
+        "Welfare: % of the dual bound on the best schedule, mean over runs, with Student's 95 % interval; the score is",
+        "its lower end. Lying: what one lie, chosen on the first half of the runs, gains on the second, in % of the",
+        "highest value of the owner's job, with a 95 % interval over owners; confirmed, and in bold, where all of it",
+        "is above 0.",
+        "",
+        "| contestant | score | welfare | largest gain from lying | by |",
+        "|---|---|---|---|---|",
+    ]
+    for each in records:
+        welfare, lying = each["welfare"], each["lying"]
+        if each["refused"]:
+            lines.append(f"| `{each['contestant']}` | - | - | - | {each['refused']} |")
+            continue
+        interval = f"{100 * lying['low']:.1f} to {100 * lying['high']:.1f}"
+        gain = f"{100 * lying['gain']:.1f} ({interval})" if lying["conduct"] else "none found"
+        gain = f"**{gain}**" if lying["low"] > 0 else "not measured" if lying["reason"] else gain
+        by = f"{lying['conduct']}, in {lying['task']}" if lying["conduct"] else lying["reason"]
+        shown = f"{100 * welfare['mean']:.1f} ({100 * welfare['low']:.1f} to {100 * welfare['high']:.1f})"
+        lines.append(f"| `{each['contestant']}` | {100 * welfare['low']:.1f} | {shown} | {gain} | {by} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,61 @@
+"""The benchmark: the same bytes twice, a lie that is there is confirmed, and none where there is none."""
+
+import json
+
+import pytest
+
+import benchmark_contestants  # noqa: F401 - registers them
+from marketsched.benchmark import contestants, own_tasks
+from marketsched.benchmark.scoring import scored
+from marketsched.benchmark.tasks import Task
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError
+from refusals import refused
+
+OWNERS = 16
+NAMES = ["first-come", "nobody-served", "pay-as-bid", "breaks", "not-to-be-copied"]
+
+
+def tiny():
+    content = {"kind": "synthetic-pipelines", "recurring_jobs": 8, "birth_rounds": 12}
+    return Task("tiny", Scenario.from_dict({"name": "tiny", "workload": content}), (1.0, 1.5))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return scored(NAMES, [tiny()], 2, OWNERS)
+
+
+def test_scores(found):
+    rows = found.summary.set_index("contestant")
+    assert rows.index.tolist()[-1] == "breaks" and rows.loc["breaks", "refused"] == "RuntimeError: no idea"
+    assert rows.loc["nobody-served", "welfare_high"] == 0
+    assert 0.5 < rows.loc["first-come", "welfare_mean"] <= 1 + 1e-9
+    assert len(found.tables["cells"]) == len(NAMES) * 2 * 2
+    assert rows.loc["first-come", "lie"] == "" and rows.loc["first-come", "lying_gain"] == 0  # it is truthful
+    assert "cannot be pickled" in rows.loc["not-to-be-copied", "lie"]
+    assert "not measured" in found.texts["table.md"]
+    lie = rows.loc["pay-as-bid"]
+    assert lie["lie"] == "value: times 0.5" and lie["lying_low"] > 0
+    assert lie["lying_gain"] == pytest.approx(0.5, abs=0.15)  # half of what it would have paid, of jobs that run
+
+
+def test_one_json_a_contestant_and_the_same_bytes_alone_or_among_others(found, tmp_path):
+    alone = scored(["pay-as-bid"], [tiny()], 2, OWNERS)
+    assert alone.texts["pay-as-bid.json"] == found.texts["pay-as-bid.json"]
+    record = json.loads(alone.texts["pay-as-bid.json"])
+    assert record["benchmark"] == "marketsched benchmark 1" and len(record["cells"]) == 4
+    again = scored(NAMES, [tiny()], 2, OWNERS)
+    found.save(tmp_path / "a")
+    again.save(tmp_path / "b")
+    for path in sorted((tmp_path / "a").iterdir()):
+        if path.name != "timings.json":
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+    assert "| `pay-as-bid` |" in found.texts["table.md"] and "**" in found.texts["table.md"]
+    assert "nobody-served" in str(found.view().renderables[1].columns[0]._cells)
+
+
+def test_who_takes_part_and_what_is_refused():
+    assert {"first-come", "fair-share", "kueue", "kai", "two-offers"} <= set(contestants())
+    assert len({task.seed(number) for task in own_tasks() for number in range(50)}) == 150
+    refused(lambda: scored(["first-come"], [tiny()], 1, 4), place="runs", seen=1, error=InvalidParameterError)
