@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from marketsched.worlds.workload import Workload
 
 FAMILIES = ("estimate", "value", "account", "split")
 FEWEST = 4  # owners who can play a conduct, for it to be chosen
+LEAST_GAIN = 1e-9  # of the highest value: less is rounding
 _DRAWN = 0xBE7C  # keeps who is looked at apart from the run's own randomness
 
 
@@ -83,10 +84,10 @@ def largest_gain(
     found = pd.concat(chosen, ignore_index=True)
     tried = found.groupby(["task", "family", "conduct"], sort=True)["gain"]
     screened = tried.mean()[tried.size() >= FEWEST]
-    if not len(screened) or not screened.max() > 1e-9:
+    if screened.empty or not float(screened.max()) > LEAST_GAIN:
         return Lying()
-    name, family, conduct = screened.idxmax()
-    (task, load, worlds) = next(each for each in tasks if each[0].name == name)
+    name, family, conduct = cast("tuple[str, str, str]", screened.idxmax())
+    task, load, worlds = next(each for each in tasks if each[0].name == name)
     measured = []
     for seed, workload in worlds[len(worlds) // 2 :]:
         tell(f"{label}: {conduct}, {task.name}, seed {seed}")
