@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
-from marketsched.live import calls
+from marketsched.live import bodies, calls
 from marketsched.live.batches import batch
 from marketsched.live.calls import MOST_ON_PAGE, PAGE
 from marketsched.live.documented import body, problems
@@ -89,12 +89,12 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
             raise UnavailableError(f"unavailable: {service.down}")
         return JSONResponse(shown_at(service.view, service.clock, rounds))  # it waits for nothing
 
-    @app.post("/v1/quotes", openapi_extra=body("Submission"))
+    @app.post("/v1/quotes", openapi_extra=body(bodies.Submission))
     async def quote(request: Request) -> Response:
         """What a submission would get now: plan, prices, failure probabilities. Nothing is changed."""
         return await done(request, calls.quote(request.state.who, request.state.said))
 
-    @app.post("/v1/jobs", status_code=201, openapi_extra=body("Submission"))
+    @app.post("/v1/jobs", status_code=201, openapi_extra=body(bodies.Submission))
     async def submit(request: Request) -> Response:
         """Submit a statement of work; the plan is final."""
         return await done(request, calls.submit(request.state.who, request.state.said), 201)
@@ -115,22 +115,22 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """One job: state, plan, events, charge."""
         return await done(request, calls.job(request.state.who, job))
 
-    @app.post("/v1/jobs/{job}/arrival", responses=problems(404), openapi_extra=body("Arrival"))
+    @app.post("/v1/jobs/{job}/arrival", responses=problems(404), openapi_extra=body(bodies.Arrival))
     async def arrive(request: Request, job: JobName) -> Response:
         """The job is ready, with this signal."""
         return await done(request, calls.arrive(request.state.who, job, request.state.said))
 
-    @app.post("/v1/jobs/{job}/completion", responses=problems(404), openapi_extra=body("Completion"))
+    @app.post("/v1/jobs/{job}/completion", responses=problems(404), openapi_extra=body(bodies.Completion))
     async def complete(request: Request, job: JobName) -> Response:
         """The job ran its last round in the round cleared last."""
         return await done(request, calls.complete(request.state.who, job, request.state.said))
 
-    @app.post("/v1/jobs/{job}/withdrawal", responses=problems(404), openapi_extra=body("Withdrawal"))
+    @app.post("/v1/jobs/{job}/withdrawal", responses=problems(404), openapi_extra=body(bodies.Withdrawal))
     async def withdraw(request: Request, job: JobName) -> Response:
         """Take the job back: at the no-show fee before it came, at the price of its rounds once it runs."""
         return await done(request, calls.withdraw(request.state.who, job, request.state.said))
 
-    @app.post("/v1/batch", openapi_extra=body("Batch"))
+    @app.post("/v1/batch", openapi_extra=body(bodies.Batch))
     async def several(request: Request) -> Response:
         """Several calls in one transaction, in their order; each has its own status and answer."""
         who, said = request.state.who, request.state.said
@@ -157,17 +157,17 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
 
     # -- operators ------------------------------------------------------------------------------------------
 
-    @app.post("/v1/rounds", openapi_extra=body("Rounds"))
+    @app.post("/v1/rounds", openapi_extra=body(bodies.Rounds))
     async def advance(request: Request) -> Response:
         """Clear rounds, with a manual clock."""
         return await done(request, calls.advance(request.state.who, request.state.said))
 
-    @app.post("/v1/nodes", responses=problems(404), openapi_extra=body("Nodes"))
+    @app.post("/v1/nodes", responses=problems(404), openapi_extra=body(bodies.Nodes))
     async def nodes(request: Request) -> Response:
         """Remark how many nodes can be used."""
         return await done(request, calls.nodes(request.state.who, request.state.said))
 
-    @app.post("/v1/owners", status_code=201, openapi_extra=body("NewOwner"))
+    @app.post("/v1/owners", status_code=201, openapi_extra=body(bodies.NewOwner))
     async def create_owner(request: Request) -> Response:
         """Create an account, and its token."""
         return await done(request, calls.create_owner(request.state.who, request.state.said), 201)
@@ -177,7 +177,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """All accounts."""
         return await done(request, calls.owners(request.state.who))
 
-    @app.post("/v1/owners/{owner}/deposits", responses=problems(404), openapi_extra=body("Deposit"))
+    @app.post("/v1/owners/{owner}/deposits", responses=problems(404), openapi_extra=body(bodies.Deposit))
     async def deposit(request: Request, owner: OwnerName) -> Response:
         """Deposit credits."""
         return await done(request, calls.deposit(request.state.who, owner, request.state.said))

@@ -6,27 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from marketsched.live import calls
-from marketsched.live.calls import MOST_ROUNDS
+from marketsched.live.bodies import MOST_ROUNDS, Call, read
+from marketsched.live.bodies import Batch as Several
 from marketsched.live.database import JournalError
-from marketsched.live.principal import Principal, Said, given, only
+from marketsched.live.principal import Principal, Said
 from marketsched.live.problems import details_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
-MOST_CALLS = 100
 _OF_A_JOB: dict[str, Callable[[Principal, str, Said], Work]] = {"arrive": calls.arrive, "complete": calls.complete}
 _OTHERS: dict[str, Callable[[Principal, Said], Work]] = {"submit": calls.submit, "advance": calls.advance}
-KINDS = (*_OTHERS, *_OF_A_JOB)
 
 
 def batch(who: Principal, said: Said) -> Work:
     """Make several calls, one after the other; one that is refused changes nothing, and the others go on."""
-    only(said, "calls")
     who.must_be("owner", "operator")
-    asked = given(said, "calls")
-    if not isinstance(asked, (list, tuple)) or not 0 < len(asked) <= MOST_CALLS:
-        raise InvalidParameterError(place="calls", value=asked, legal=f"a list of 1 to {MOST_CALLS} calls")
-
+    asked = read(Several, said).calls
     rounds = sum(_rounds(each) for each in asked)
     if rounds > MOST_ROUNDS:
         raise InvalidParameterError(place="calls", value=f"{rounds} rounds", legal=f"at most {MOST_ROUNDS} in all")
@@ -60,13 +55,11 @@ def _answered(turn: Turn, who: Principal, asked: object) -> dict[str, Any]:
 def _work(who: Principal, asked: object) -> tuple[str, Work]:
     if not isinstance(asked, Mapping):
         raise InvalidParameterError(place="calls", value=asked, legal="objects with call and body")
-    kind, said = given(asked, "call"), asked.get("body", {})
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InvalidParameterError(place="call", value=kind, legal=f"one of {', '.join(KINDS)}")
-    if not isinstance(said, Mapping):
-        raise InvalidParameterError(place="body", value=said, legal="an object")
-    if kind in _OTHERS:
-        only(asked, "call", "body")
-        return kind, _OTHERS[kind](who, said)
-    only(asked, "call", "job", "body")
-    return kind, _OF_A_JOB[kind](who, given(asked, "job"), said)
+    one = read(Call, asked)
+    if one.call in _OTHERS:
+        if one.job is not None:
+            raise InvalidParameterError(": is no field of this call", place="job")
+        return one.call, _OTHERS[one.call](who, one.body)
+    if one.job is None:
+        raise InvalidParameterError("is missing", place="job")
+    return one.call, _OF_A_JOB[one.call](who, one.job, one.body)

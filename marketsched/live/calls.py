@@ -10,23 +10,30 @@ from __future__ import annotations
 from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
-from marketsched.live.job import OUTCOMES, WITHDRAWN, LiveJob
+from marketsched.live.bodies import (
+    Arrival,
+    Completion,
+    Deposit,
+    NewOwner,
+    Nodes,
+    Rounds,
+    Submission,
+    Withdrawal,
+    read,
+)
+from marketsched.live.job import WITHDRAWN, LiveJob
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, shown_at
-from marketsched.live.principal import Principal, Said, given, only
+from marketsched.live.principal import Principal, Said
 from marketsched.live.rows import Row
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
     EventError,
     InvalidParameterError,
-    InvalidReportError,
     UnknownNameError,
 )
-from marketsched.mechanisms.legal import Whole
-from marketsched.mechanisms.limits import LARGEST_CAPACITY
 from marketsched.mechanisms.mechanism import Offer
 
 QUOTED_ROUNDS = 100  # whose prices a quote shows where starts are decided at arrival
-MOST_ROUNDS = 1000  # cleared by one request
 PAGE = 200  # jobs or entries in one answer
 MOST_ON_PAGE = 1000
 
@@ -36,21 +43,21 @@ MOST_ON_PAGE = 1000
 
 def quote(who: Principal, said: Said) -> Work:
     """Say what a submission would get now; nothing is changed."""
-    only(said, "sow", "owner", "name")
     who.must_be("owner", "operator")
+    asked = read(Submission, said)
 
     def work(turn: Turn) -> dict[str, Any]:
-        owner = _acting_for(turn, who, said)
-        name = turn.market.name_of_next(owner, said.get("name"))
-        if said.get("name") is not None:
+        owner = _acting_for(turn, who, asked.owner)
+        name = turn.market.name_of_next(owner, asked.name)
+        if asked.name is not None:
             turn.check_new(name)
-        offer = turn.market.quote(owner, name, given(said, "sow"))
-        fee = turn.market.fee(said["sow"]["concurrency"]) / MICRO
+        offer = turn.market.quote(owner, name, asked.sow)
+        fee = turn.market.fee(asked.sow["concurrency"]) / MICRO
         found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
         if turn.market.decides == "at submission":
             return found
         # No start and no price is known before the job comes; what the rounds cost now is.
-        first = min(row["arrival"] for row in said["sow"]["requirements"]) - turn.market.round
+        first = min(row["arrival"] for row in asked.sow["requirements"]) - turn.market.round
         prices = (turn.market.prices(PRICED_ROUNDS) or [])[first : first + QUOTED_ROUNDS]
         return {**found, "prices_now": {"first_round": turn.market.round + first, "prices": prices}}
 
@@ -59,13 +66,13 @@ def quote(who: Principal, said: Said) -> Work:
 
 def submit(who: Principal, said: Said) -> Work:
     """Take a statement of work; its plan is final."""
-    only(said, "sow", "owner", "name")
     who.must_be("owner", "operator")
+    asked = read(Submission, said)
 
     def work(turn: Turn) -> dict[str, Any]:
-        owner = _acting_for(turn, who, said)
-        name, report = turn.market.name_of_next(owner, said.get("name")), given(said, "sow")
-        if said.get("name") is not None:
+        owner = _acting_for(turn, who, asked.owner)
+        name, report = turn.market.name_of_next(owner, asked.name), asked.sow
+        if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
         turn.market.check_announced(owner, report["concurrency"])
@@ -80,8 +87,8 @@ def submit(who: Principal, said: Said) -> Work:
 
 def arrive(who: Principal, job: str, said: Said) -> Work:
     """Take note that a job is ready; it counts when the open round is cleared."""
-    only(said, "signal", "duration")
     who.must_be("owner", "operator")
+    came = read(Arrival, said)
     if "duration" in said:
         who.must_be("operator")
 
@@ -94,8 +101,8 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
             raise EventError(f"arrive of {job!r}: it arrived in round {found.arrived}")
         turn.market.check_arrival(job, event)
         longest = max(found.longest, default=0)
-        if said.get("duration") is not None and said["duration"] > longest:
-            raise EventError(place="duration", value=said["duration"], legal=f"at most {longest}, as {job} announced")
+        if came.duration is not None and came.duration > longest:
+            raise EventError(place="duration", value=came.duration, legal=f"at most {longest}, as {job} announced")
         turn.record(event, who.name)
         return turn.shown([found])[0]
 
@@ -104,8 +111,8 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
 
 def withdraw(who: Principal, job: str, said: Said) -> Work:
     """Take a job back: one that has not come costs the fee, one that came or runs the rounds until it ends."""
-    only(said)
     who.must_be("owner", "operator")
+    read(Withdrawal, said)
 
     def work(turn: Turn) -> dict[str, Any]:
         found = _own_job(turn, who, job)
@@ -124,13 +131,9 @@ def withdraw(who: Principal, job: str, said: Said) -> Work:
 
 def complete(who: Principal, job: str, said: Said) -> Work:
     """Take note that a running job ran its last round in the round cleared last."""
-    only(said, "outcome", "exit_code")
     who.must_be("operator")
-    outcome, code = said.get("outcome", "done"), said.get("exit_code")
-    if outcome not in OUTCOMES:
-        raise InvalidParameterError(place="outcome", value=outcome, legal=f"one of {', '.join(OUTCOMES)}")
-    if code is not None:
-        code = Whole(-(2**31), 2**31 - 1).check("exit_code", code, InvalidReportError)
+    how = read(Completion, said)
+    outcome, code = how.outcome, how.exit_code
 
     def work(turn: Turn) -> dict[str, Any]:
         found = turn.job(job)
@@ -234,9 +237,8 @@ def seen(who: Principal, row: Row) -> dict[str, Any] | None:
 
 def advance(who: Principal, said: Said) -> Work:
     """Clear rounds, with a manual clock."""
-    only(said, "rounds")
     who.must_be("operator")
-    rounds = Whole(1, MOST_ROUNDS).check("rounds", said.get("rounds", 1), InvalidReportError)
+    rounds = read(Rounds, said).rounds
 
     def work(turn: Turn) -> dict[str, Any]:
         if turn.clock.kind != "manual":
@@ -252,17 +254,13 @@ def advance(who: Principal, said: Said) -> Work:
 
 def nodes(who: Principal, said: Said) -> Work:
     """Remark how many nodes can be used, and what was done about it."""
-    only(said, "usable", "held", "removed")
     who.must_be("operator")
-    usable = Whole(0, LARGEST_CAPACITY).check("usable", given(said, "usable"), InvalidReportError)
-    lists = {key: said.get(key, []) for key in ("held", "removed")}
+    remark = read(Nodes, said)
+    usable, lists = remark.usable, {"held": remark.held, "removed": remark.removed}
 
     def work(turn: Turn) -> dict[str, Any]:
-        for key, names in lists.items():
-            if not isinstance(names, (list, tuple)):
-                raise InvalidParameterError(place=key, value=names, legal="a list of jobs")
-            for name in names:
-                turn.job(name)
+        for name in (*remark.held, *remark.removed):
+            turn.job(name)
         turn.record({"event": "nodes", "usable": usable, **lists}, who.name)
         return {"usable_nodes": usable, "rounds_short_of_nodes": turn.market.short_rounds}
 
@@ -271,13 +269,13 @@ def nodes(who: Principal, said: Said) -> Work:
 
 def create_owner(who: Principal, said: Said) -> Work:
     """Create an account with a token, and perhaps a first deposit."""
-    only(said, "owner", "role", "limit", "deposit")
     who.must_be("operator")
-    role, limit, deposit_ = said.get("role", "owner"), said.get("limit"), said.get("deposit", 0)
+    asked = read(NewOwner, said)
+    role, limit, deposit_ = asked.role, said.get("limit"), said.get("deposit", 0)
 
     def work(turn: Turn) -> dict[str, Any]:
         accounts = turn.market.accounts
-        new = accounts.check_new(given(said, "owner"), role, limit)
+        new = accounts.check_new(asked.owner, role, limit)
         event = {"event": "owner", "owner": new.name, "role": role, **({} if limit is None else {"limit": limit})}
         if deposit_ != 0:
             accounts.check_deposit(deposit_)
@@ -303,12 +301,12 @@ def owners(who: Principal) -> Work:
 
 def deposit(who: Principal, owner: str, said: Said) -> Work:
     """Deposit credits."""
-    only(said, "credits")
     who.must_be("operator")
+    read(Deposit, said)
 
     def work(turn: Turn) -> dict[str, Any]:
         found = turn.market.accounts.get(owner)
-        turn.market.accounts.check_deposit(given(said, "credits"))
+        turn.market.accounts.check_deposit(said["credits"])
         turn.record({"event": "deposit", "owner": found.name, "credits": said["credits"]}, who.name)
         return turn.market.accounts.shown(found)
 
@@ -350,13 +348,15 @@ def revoke(who: Principal, owner: str) -> Work:
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-def _acting_for(turn: Turn, who: Principal, said: Said) -> Account:
+def _acting_for(turn: Turn, who: Principal, owner: str | None) -> Account:
     """Return the account that a job belongs to: who asks, or whom an operator names."""
     if who.role == "owner":
-        if said.get("owner", who.name) != who.name:
-            raise UnknownNameError(place="owner", value=said["owner"], legal="your own name, or none")
+        if owner not in (None, who.name):
+            raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
         return turn.market.accounts.get(who.name)
-    found = turn.market.accounts.get(given(said, "owner"))
+    if owner is None:
+        raise InvalidParameterError("is missing", place="owner")
+    found = turn.market.accounts.get(owner)
     if found.role != "owner":
         raise InvalidParameterError(place="owner", value=found.name, legal="an account of the role owner")
     return found

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.live.accounts import MICRO, Account, Accounts, Posting
+from marketsched.live.bodies import LONGEST_SIGNAL
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.job import ENDS, LABEL, OVERRUN, REASONS, WITHDRAWN, LiveJob, longest_of, unannounced
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
@@ -25,7 +26,6 @@ from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.mechanism import Offer
 from marketsched.play.replaying import Decision, Replayer
 
-LONGEST_SIGNAL = 100  # characters
 LARGEST_SUM = 2**63 - 1  # millionths, of any account
 Event = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Who asks, and the fields of what was said."""
+"""Who asks, and what was said."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.errors import MarketschedError
 
 Said = Mapping[str, Any]
 
@@ -26,18 +26,3 @@ class Principal:
         """Raise ForbiddenError unless the role is one of these."""
         if self.role not in roles:
             raise ForbiddenError(f"not for the role {self.role}", legal=f"a token of the role {' or '.join(roles)}")
-
-
-def only(said: Said, *known: str) -> None:
-    """Raise InvalidParameterError if a field is none of these."""
-    for key in said:
-        if key not in known:
-            legal = ", ".join(known) or "nothing"
-            raise InvalidParameterError(f": unknown field: known here are {legal}", place=str(key))
-
-
-def given(said: Said, key: str) -> Any:
-    """Return a field that has to be there."""
-    if key not in said:
-        raise InvalidParameterError("is missing", place=key)
-    return said[key]

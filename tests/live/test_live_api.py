@@ -74,7 +74,7 @@ CALLS = {  # call: its body, and the status for operator, reader, ann (whose job
     ("GET", "/v1/events?follow=false"): (None, OK, OK, OK, OK),
     ("POST", "/v1/rounds"): ({"rounds": 0}, 422, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/nodes"): ({"usable": 2}, OK, FORBIDDEN, FORBIDDEN, FORBIDDEN),
-    ("POST", "/v1/nodes?held"): ({"usable": 2, "held": [{}]}, UNKNOWN, FORBIDDEN, FORBIDDEN, FORBIDDEN),
+    ("POST", "/v1/nodes?held"): ({"usable": 2, "held": [{}]}, 422, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("GET", "/v1/owners"): (None, OK, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/owners"): ({"owner": "ann"}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/owners/ann/deposits"): ({"credits": 1}, OK, FORBIDDEN, FORBIDDEN, FORBIDDEN),
@@ -130,7 +130,7 @@ def test_a_batch_is_its_calls_one_by_one(market):
         3,
     ]
     answers = ann.batch(asked, key="batch")
-    expected = [201, 409, 200, 404, 403, 403, 422, 422, 404, 422, 422, 422, 422]
+    expected = [201, 409, 200, 404, 403, 403, 422, 422, 422, 422, 422, 422, 422]
     assert [each["status"] for each in answers] == expected
     assert answers[0]["answer"]["job"] == "ann.first" and answers[2]["answer"]["state"] == "arrived"
     assert answers[1]["problem"]["detail"].startswith("job = 'ann.first' was submitted before")

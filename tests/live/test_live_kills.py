@@ -13,11 +13,15 @@ import pytest
 import yaml
 
 from live_databases import database
-from live_tools import check_journal, sow
+from live_tools import check_journal, sow, state
 from marketsched.live.client import LiveClient, LiveError, LiveUnavailableError
+from marketsched.live.configuration import live_config
+from marketsched.live.journal import Journal
+from marketsched.live.playing import play_journal
 
 KILLS = int(os.environ.get("MARKETSCHED_KILLS", "5"))
 CLIENTS = 8
+SNAPSHOT_ROWS = 150
 RULES = {
     "mechanism": "posted-price",
     "capacity": 40,
@@ -45,7 +49,11 @@ class Served:
         command = [sys.executable, "-m", "marketsched", "live", "serve", "market.yaml", "--db", self.database]
         log = (self.folder / "log").open("a")
         self.process = subprocess.Popen(
-            [*command, "--port", str(self.port)], cwd=self.folder, stdout=log, stderr=log, env={**os.environ}
+            [*command, "--port", str(self.port), "--snapshot-rows", str(SNAPSHOT_ROWS)],
+            cwd=self.folder,
+            stdout=log,
+            stderr=log,
+            env={**os.environ},
         )
         log.close()
         deadline = time.monotonic() + 120
@@ -121,8 +129,20 @@ class Load:
                     self.answered.append(("complete", decision["job"]))
 
 
+def check_both_ways(url):
+    """A market played from its last snapshot is the one played from its first event."""
+    journal = Journal(url)
+    journal.open(writing=False)
+    rules = live_config(journal.market()["configuration"])
+    cut, whole = play_journal(rules, journal), play_journal(rules, journal, whole=True)
+    journal.close()
+    assert cut.snapshot > 0 and whole.snapshot == 0
+    assert (cut.seq, cut.digest, cut.counts) == (whole.seq, whole.digest, whole.counts)
+    assert state(cut.market) == state(whole.market)
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_killed_under_load(kind, tmp_path):
     moments = random.Random(KILLS)
@@ -139,11 +159,14 @@ def test_killed_under_load(kind, tmp_path):
                 rows = check_journal(url)  # export = replay, the ledger adds up, nobody is charged twice
                 written = {(row.event, row.job) for row in rows}
                 assert not set(answered) - written
+                if len(rows) > 10 * SNAPSHOT_ROWS:
+                    check_both_ways(url)
                 service.start()
         finally:
             load.stop()
             service.stop()
         rows = check_journal(url)
+        check_both_ways(url)
         events = [(row.event, row.job) for row in rows if row.event in ("submit", "arrive", "complete")]
         assert sorted(events) == sorted(load.answered)  # and nothing happened twice
         for row in rows:

@@ -1,0 +1,158 @@
+"""The bodies of requests: what is checked when one comes in, and what the OpenAPI document says of it.
+
+A statement of work is checked where it is made (`marketsched.config.sow_codec`); its form for the document stands here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, WithJsonSchema
+
+from marketsched.config.strict_yaml import Strict, validated
+from marketsched.live.accounts import MOST_CREDITS, OWNER_NAME, Role
+from marketsched.live.job import LABEL, OUTCOMES
+from marketsched.live.principal import Said
+from marketsched.mechanisms.limits import LARGEST_CAPACITY, LAST_ROUND
+
+MOST_ROUNDS = 1000  # cleared by one request
+MOST_CALLS = 100  # in one batch
+LONGEST_SIGNAL = 100  # characters
+KINDS = ("submit", "advance", "arrive", "complete")  # of calls in a batch
+
+_ROUND = {"type": "integer", "minimum": 1, "maximum": LAST_ROUND}
+_TIME = {"type": "integer", "minimum": 0, "maximum": LAST_ROUND}
+_VALUE = {"type": "number", "minimum": 0}
+_SIGNAL = {
+    "anyOf": [{"type": "integer"}, {"type": "string", "maxLength": LONGEST_SIGNAL}, {"type": "null"}],
+    "description": "What the platform sees when the job is ready.",
+}
+
+
+def _object(required: tuple[str, ...], /, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _curve(kind: str, **fields: Any) -> dict[str, Any]:
+    return _object(("kind", *fields), kind={"const": kind, "type": "string"}, **fields)
+
+
+_LINEAR = {"value": _VALUE, "from": _TIME, "slope": _VALUE, "deadline": _TIME}
+_CURVES = [
+    _curve("deadline", value=_VALUE, deadline=_TIME),
+    _curve("linear", **_LINEAR),
+    _curve("table", values={"type": "object", "additionalProperties": _VALUE}),
+]
+_REQUIREMENT = _object(
+    ("arrival", "duration", "probability"),
+    arrival=_ROUND,
+    duration=_ROUND,
+    probability={"type": "number", "minimum": 0, "maximum": 1},
+    signal=_SIGNAL,
+)
+_STATEMENT = _object(
+    ("concurrency", "value", "requirements"),
+    concurrency={"type": "integer", "minimum": 1},
+    value={"anyOf": _CURVES},
+    requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
+)
+_JOB = {"type": "string", "description": "Of the calls arrive and complete."}
+
+Statement = Annotated[Any, WithJsonSchema(_STATEMENT)]
+Signal = Annotated[Any, WithJsonSchema(_SIGNAL)]
+Owner = Annotated[str, Field(pattern=OWNER_NAME)]
+Label = Annotated[str, Field(pattern=f"^{LABEL}$", description="1 to 64 of A-Z, a-z, 0-9, _, . and -")]
+Credits = Annotated[float, Field(ge=0, le=MOST_CREDITS)]
+
+
+class Body(Strict):
+    """A body: nothing is turned into what it is not."""
+
+    model_config = ConfigDict(strict=True, revalidate_instances="never")
+
+
+class Submission(Body):
+    """A statement of work; for an operator also whose it is."""
+
+    sow: Statement
+    owner: Owner | None = None
+    name: Label | None = None
+
+
+class Arrival(Body):
+    """What is seen when a job is ready."""
+
+    signal: Signal = None
+    duration: Annotated[int, Field(ge=1, le=LAST_ROUND)] | None = None
+
+
+class Completion(Body):
+    """How a job ended."""
+
+    outcome: Literal[OUTCOMES] = "done"  # type: ignore[valid-type]
+    exit_code: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+
+
+class Withdrawal(Body):
+    """Nothing."""
+
+
+class Rounds(Body):
+    """How many rounds are to be cleared."""
+
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = 1
+
+
+class Nodes(Body):
+    """How many nodes can be used, and which jobs were held back or removed for it."""
+
+    usable: Annotated[int, Field(ge=0, le=LARGEST_CAPACITY)]
+    held: list[str] = Field(default_factory=list)
+    removed: list[str] = Field(default_factory=list)
+
+
+class NewOwner(Body):
+    """An account."""
+
+    owner: Owner
+    role: Role = "owner"
+    deposit: Credits = 0.0
+    limit: Credits | None = None
+
+
+class Deposit(Body):
+    """Credits."""
+
+    credits: Annotated[float, Field(ge=0, le=MOST_CREDITS)]
+
+
+class Call(Body):
+    """One call of a batch."""
+
+    call: Literal[KINDS]  # type: ignore[valid-type]
+    job: Annotated[str | None, WithJsonSchema(_JOB)] = None
+    body: dict[str, Any] = Field(default_factory=dict, description="As of the call by itself.")
+
+
+class Batch(Body):
+    """Several calls; each is read by itself, so that a faulty one is no fault of the others."""
+
+    calls: Annotated[
+        list[Any],
+        Field(min_length=1, max_length=MOST_CALLS),
+        WithJsonSchema({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": Call.model_json_schema()}),
+    ]
+
+
+Model = TypeVar("Model", bound=Body)
+
+
+def read(model: type[Model], said: Said) -> Model:
+    """Return what was said as a body.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it does not fit; the message names the place, what was seen and what is legal.
+    """
+    return validated(model, dict(said))
