@@ -23,35 +23,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
-from marketsched.mechanisms.legal import legal
+from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.calendars import Calendars, Placed, Wanted
+from marketsched.mechanisms.resources.calendars import Calendars, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.known import known_at_arrival
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
-from marketsched.mechanisms.resources.shapes import Options, options_of
+from marketsched.mechanisms.resources.shapes import Options
+from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import Signal
 
 Order = Literal["fifo", "density", "dominant-share"]
 
 
-class _Ways(NamedTuple):
+class _Waiting(NamedTuple):
     """How a job that has arrived can run."""
 
     options: Options
-    lengths: NDArray[np.int64]  # (n_options,), rounds
+    lengths: NDArray[np.int64]  # (n_options,), rounds; the longest that is possible
     shares: NDArray[np.float64]  # (n_options,), the largest of the whole cluster that all tasks take
-
-
-class _Held(NamedTuple):
-    """What a running job holds."""
-
-    option: int
-    wanted: Wanted
-    placed: Placed
-    end: int  # first round without it
-    share: float
+    values: NDArray[np.float64]  # credits of completions in rounds arrival, arrival + 1, ...
 
 
 class ClusterQueue(ArrivalMarket):
@@ -59,16 +52,18 @@ class ClusterQueue(ArrivalMarket):
 
     Parameters
     ----------
-    cluster : Cluster
-        The nodes.
-    horizon, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
+    cluster : Cluster, optional
+        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
     order : {"fifo", "density", "dominant-share"}
         Which job is asked first.
     reserve : bool
         Whether the first job without room is held a later start.
     placement : {"first", "best", "worst", "fgd"}
         Which nodes a job gets (`marketsched.mechanisms.resources.placement`).
+    signals : {"durations", "labels"}
+        What a whole number means that is seen of a statement without shapes.
     """
 
     cluster: Cluster
@@ -79,37 +74,38 @@ class ClusterQueue(ArrivalMarket):
     @legal
     def __init__(
         self,
-        cluster: Cluster,
-        horizon: int,
+        capacity: Count,
+        horizon: Count,
         *,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
-        max_concurrency: int = 1,
+        max_concurrency: Count,
+        max_duration: Count,
+        max_value: Positive,
+        max_delay: Count,
+        cluster: Cluster | None = None,
         order: Order = "fifo",
         reserve: bool = False,
         placement: Rule = "best",
+        signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(cluster.nodes, horizon, max_concurrency=1, **sizes)
-        self.limits = MarketLimits(cluster.nodes, horizon, max_concurrency, **sizes, cluster=cluster)
-        self.cluster, self.order, self.reserve, self.placement = cluster, order, reserve, placement
-        self.calendars = Calendars(cluster, max_delay + max_duration + 1)
-        self._types = TaskTypes(len(cluster.resources))
-        self._total = np.maximum(cluster.layout.pool_size.sum(axis=0), 1)
-        self._ways: dict[JobId, _Ways] = {}
-        self._held: dict[JobId, _Held] = {}
+        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
+        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
+        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
+        self.order, self.reserve, self.placement, self._signals = order, reserve, placement, signals
+        self.calendars = Calendars(self.cluster, max_delay + max_duration + 1)
+        self._types = TaskTypes(len(self.cluster.resources))
+        self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)
+        self._ways: dict[JobId, _Waiting] = {}
+        self._held: dict[JobId, tuple[Booking, float]] = {}  # with the share of the cluster
         self._shares: defaultdict[Hashable, float] = defaultdict(float)  # of owners, of what they run
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how the job can run, and what completions are worth."""
-        options = options_of(x.sow.shapes, self.cluster)
-        case = x.sow.law.points_of(self.round, signal)
-        lengths = options.durations[:, case].max(axis=1)
-        self._ways[x.job] = _Ways(options, lengths, (options.total / self._total).max(axis=1))
-        x.last_start = self.limits.last_useful_completion(x.sow) - int(lengths.min())
-        x.worth = x.sow.value.table(self.round + 1, max(0, self.limits.last_useful_completion(x.sow) - self.round))
-        x.limit = self.max_duration
+        known = known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals)
+        options, lengths = known.options, known.lengths.max(axis=1, initial=1)
+        shares = (options.total / self._total).max(axis=1, initial=0.0)
+        self._ways[x.job] = _Waiting(options, lengths, np.maximum(shares, TOLERANCE), known.values)
+        x.last_start = self.round + known.values.size - 1 - int(lengths.min(initial=known.values.size))
         for demand, tasks in zip(options.demand, options.tasks.tolist(), strict=True):
             self._types.add(demand, tasks)
 
@@ -117,22 +113,20 @@ class ClusterQueue(ArrivalMarket):
         """Start those that find room, in order."""
         now, found = self.round, dict[JobId, int | None]()
         self.calendars.move_to(now)
-        reserved: _Held | None = None
+        reserved: Booking | None = None
         for x in self._in_order([x for x in waiting if now <= x.last_start]):
             found[x.job] = NOT_YET
-            held = self._room_now(x)
-            if held is not None:
-                self._held[x.job] = held
-                self.calendars.book(held.wanted, held.placed, now, held.end - now)
-                self._shares[x.owner] += held.share
-                x.limit, found[x.job] = held.end - now, now
+            booking = self._room_now(x)
+            if booking is not None:
+                self._hold(x, booking)
+                found[x.job] = now
             elif self.reserve and reserved is None:
-                reserved, at = self._reservation(x)
+                reserved = self._reservation(x)
                 if reserved is not None:
-                    self.calendars.book(reserved.wanted, reserved.placed, at, reserved.end - at)
-                    start = at
+                    self.calendars.book(reserved.wanted, reserved.placed, reserved.start, reserved.length)
         if reserved is not None:
-            self.calendars.release(reserved.wanted, reserved.placed, start, reserved.end)
+            end = reserved.start + reserved.length
+            self.calendars.release(reserved.wanted, reserved.placed, reserved.start, end)
         return [found.get(x.job) for x in waiting]
 
     def charge(self, x: WaitingJob) -> float:
@@ -140,19 +134,31 @@ class ClusterQueue(ArrivalMarket):
         return 0.0
 
     def booking(self, job: JobId) -> Booking | None:
-        """Return what a running job holds, for nothing; None: it does not run."""
+        """Return what a running job of a cluster holds; None: nothing, or identical nodes."""
         held = self._held.get(job)
-        if held is None:
+        return None if held is None or self.limits.cluster is None else held[0]
+
+    def nodes_in_use(self) -> int | None:
+        """Return on how many nodes something runs. None on identical nodes, where widths add up."""
+        if self.limits.cluster is None:
             return None
-        start, kind = self._jobs[job].start, self.cluster.pool_kinds[held.wanted.pool]
-        shape, length = int(self._ways[job].options.shape[held.option]), held.end - start
-        return Booking(shape, kind, start, length, held.wanted, held.placed, np.zeros(length + 1))
+        return len({node for booking, _ in self._held.values() for node in booking.placed.nodes.tolist()})
+
+    def _hold(self, x: WaitingJob, booking: Booking) -> None:
+        """Take what a job gets off the calendars."""
+        ways = self._ways[x.job]
+        of_option = (ways.options.shape == booking.shape) & (ways.options.pool == booking.wanted.pool)
+        share = float(ways.shares[of_option][0])
+        self.calendars.book(booking.wanted, booking.placed, booking.start, booking.length)
+        self._held[x.job] = booking, share
+        self._shares[x.owner] += share
+        x.limit = booking.length
 
     def _leave(self, x: WaitingJob) -> None:
-        held = self._held.pop(x.job, None)
-        if held is not None:
-            self._shares[x.owner] -= held.share
-            self.calendars.release(held.wanted, held.placed, self.round, held.end)
+        booking, share = self._held.pop(x.job, (None, 0.0))
+        if booking is not None:
+            self._shares[x.owner] -= share
+            self.calendars.release(booking.wanted, booking.placed, self.round, booking.start + booking.length)
         self._ways.pop(x.job, None)
         super()._leave(x)
 
@@ -175,46 +181,43 @@ class ClusterQueue(ArrivalMarket):
     def _density(self, x: WaitingJob) -> float:
         """Return the value of a start now over rounds and largest share of the cluster; of the best option."""
         ways = self._ways[x.job]
-        return float((self._worth(x, self.round) / (ways.lengths * np.maximum(ways.shares, TOLERANCE))).max())
+        return float((self._worth(x, self.round) / (ways.lengths * ways.shares)).max())
 
     def _worth(self, x: WaitingJob, start: int) -> NDArray[np.float64]:
         """Return what a start in this round is worth with each option."""
-        ways, worth = self._ways[x.job], x.worth
-        assert worth is not None
-        place = start + ways.lengths - x.arrival - 1
-        found = np.zeros(place.size)
-        known = place < worth.size
-        found[known] = (worth[place[known]]) * ways.options.worth[known]
+        ways = self._ways[x.job]
+        place = start + ways.lengths - x.arrival
+        found, known = np.zeros(place.size), place < ways.values.size
+        found[known] = ways.values[place[known]] * ways.options.worth[known]
         return found
 
-    def _room_now(self, x: WaitingJob) -> _Held | None:
+    def _room_now(self, x: WaitingJob) -> Booking | None:
         """Return what the job gets if it starts now with the option worth most that has room."""
         worth = self._worth(x, self.round)
         rows = np.argsort(-worth, kind="stable")
         rows = rows[worth[rows] > TOLERANCE]
-        return self._first(x, rows, np.full(rows.size, self.round))[0]
+        return self._first(x, rows, np.full(rows.size, self.round))
 
-    def _reservation(self, x: WaitingJob) -> tuple[_Held | None, int]:
+    def _reservation(self, x: WaitingJob) -> Booking | None:
         """Return the later start worth most that has room, the earliest among equals."""
-        n = self._ways[x.job].lengths.size
-        starts = np.arange(self.round + 1, x.last_start + 1)
+        n, starts = self._ways[x.job].lengths.size, np.arange(self.round + 1, x.last_start + 1)
         if not starts.size:
-            return None, 0
+            return None
         worth = np.concatenate([self._worth(x, int(start)) for start in starts])
         ranked = np.argsort(-worth, kind="stable")
         ranked = ranked[worth[ranked] > TOLERANCE]
         return self._first(x, ranked % n, starts[ranked // n])
 
-    def _first(self, x: WaitingJob, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[_Held | None, int]:
+    def _first(self, x: WaitingJob, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Booking | None:
         """Return the first of these options and starts for which a placement exists, with that placement."""
-        ways = self._ways[x.job]
-        o = ways.options
-        i = self.calendars.first_that_fits(starts, ways.lengths[rows], rows, o.pool, o.tasks, o.per_node, o.demand)
+        o, lengths = self._ways[x.job].options, self._ways[x.job].lengths
+        i = self.calendars.first_that_fits(starts, lengths[rows], rows, o.pool, o.tasks, o.per_node, o.demand)
         if i < 0:
-            return None, 0
+            return None
         row, start = int(rows[i]), int(starts[i])
-        length = int(ways.lengths[row])
-        wanted = Wanted(int(o.pool[row]), int(o.tasks[row]), int(o.per_node[row]), o.demand[row])
+        length, pool = int(lengths[row]), int(o.pool[row])
+        wanted = Wanted(pool, int(o.tasks[row]), int(o.per_node[row]), o.demand[row])
         room = self.calendars.room(wanted, start, length)
         placed = place(self.placement, room, wanted, self.cluster, self._types)
-        return _Held(row, wanted, placed, start + length, float(ways.shares[row])), start
+        kind = self.cluster.pool_kinds[pool]
+        return Booking(int(o.shape[row]), kind, start, length, wanted, placed, np.zeros(length + 1))

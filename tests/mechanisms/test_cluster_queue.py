@@ -19,7 +19,9 @@ def two_kinds(fast=1, slow=2):
 
 
 def queue(cluster, **rules):
-    return ClusterQueue(cluster, 60, max_concurrency=4, max_duration=20, max_value=1e3, max_delay=50, **rules)
+    return ClusterQueue(
+        cluster.nodes, 60, cluster=cluster, max_concurrency=4, max_duration=20, max_value=1e3, max_delay=50, **rules
+    )
 
 
 def job(birth, value, shapes, deadline=50):
@@ -39,16 +41,12 @@ def played(market, jobs, check=None):
         for event in market.advance():
             if event.kind is EventKind.START:
                 starts[event.job] = now
-                ends[now + length_of(market, event.job)].append(event.job)
+                ends[now + market.booking(event.job).length].append(event.job)
         if check is not None:
             check(market)
         for name in ends.pop(now + 1, ()):
             done[name] = market.complete(name).completion
     return starts, done
-
-
-def length_of(market, name):
-    return market.booking(name).length
 
 
 def never_twice(market):

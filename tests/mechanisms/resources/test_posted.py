@@ -1,0 +1,104 @@
+"""First come at posted prices on a cluster, and prices exponential in what is booked."""
+
+import numpy as np
+import pytest
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork
+from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.posted import ClusterExponential, ClusterFirstCome
+from marketsched.mechanisms.resources.shapes import Shape
+
+RESOURCES = (Resource("cpu", parts=10), Resource("gpu", parts=1000, device=True))
+GROUPS = (NodeGroup("f", "fast", 1, {"cpu": 8, "gpu": 2}), NodeGroup("s", "slow", 2, {"cpu": 4, "gpu": 1}))
+SIZES = {"max_concurrency": 4, "max_duration": 20, "max_value": 1e3, "max_delay": 50}
+
+
+def market(kind=ClusterFirstCome, **rules):
+    cluster = Cluster(RESOURCES, GROUPS)
+    return kind(cluster.nodes, 60, cluster=cluster, **SIZES, **rules)
+
+
+def jobs_of(*rows):
+    """Jobs (value, deadline, shapes), all born in round 1."""
+    found = []
+    for i, (value, deadline, shapes) in enumerate(rows):
+        truth = StatementOfWork.of_shapes(1, DeadlineValue(value, deadline), 1, shapes)
+        d = int(truth.requirements[0].duration)
+        found.append(Job(f"j{i}", f"owner{i}", truth, 1, d, d))
+    return found
+
+
+def completed(mechanism, jobs):
+    """Completion and payment by name."""
+    events = play(MarketLoop(mechanism), TruthfulOwners(jobs), 60)
+    return {e.job: (e.completion, e.payment) for e in events if e.kind is EventKind.COMPLETE}
+
+
+ANY = [Shape({"gpu": 1, "cpu": 1}, {"fast": 2, "slow": 3})]
+
+
+def test_at_price_nothing_the_earliest_of_the_equally_good_is_taken():
+    found = completed(market(), jobs_of(*[(5.0, 9, ANY)] * 5))
+    assert found == {"j0": (3, 0), "j1": (3, 0), "j2": (4, 0), "j3": (4, 0), "j4": (5, 0)}
+
+
+def test_posted_prices_are_paid_by_unit_and_steer_to_the_cheap_kind():
+    prices = {"cpu": 0.1, "fast": {"gpu": 2.0}, "slow": {"gpu": 1.0}}
+    found = completed(market(prices=prices), jobs_of(*[(5.0, 9, ANY)] * 3))
+    # fast: 2 rounds at 2 + .1; slow: 3 rounds at 1 + .1
+    assert found["j0"] == (4, pytest.approx(3.3)) and found["j1"] == (4, pytest.approx(3.3))
+    assert found["j2"] == (7, pytest.approx(3.3))  # later, on the same
+    assert completed(market(prices={"gpu": 9.0}), jobs_of((5.0, 9, ANY))) == {}
+
+
+def test_exponential_prices_grow_with_what_is_booked():
+    mechanism = market(ClusterExponential, floor=1.0, ceiling=81.0)
+    rows = [(100.0, 3, [Shape({"gpu": 1}, {"fast": 2})])] * 3
+    found = completed(mechanism, jobs_of(*rows))
+    whole = 4.0  # GPUs of the cluster: prices are per share of it
+    assert found["j0"][1] == pytest.approx(2 * 1.0 / whole)  # nothing is booked
+    assert found["j1"][1] == pytest.approx(2 * 9.0 / whole)  # half is
+    assert set(found) == {"j0", "j1"}
+
+
+def test_reports_of_later_jobs_and_the_own_report_move_no_menu():
+    rng = np.random.default_rng(3)
+    rows = [
+        (float(rng.lognormal(1, 1)), int(rng.integers(3, 12)), [Shape({"gpu": 1, "cpu": 2}, {"fast": 2, "slow": 3})])
+        for _ in range(8)
+    ]
+    for kind, rules in (
+        (ClusterFirstCome, {"prices": {"gpu": 0.3}}),
+        (ClusterExponential, {"floor": 0.1, "ceiling": 9.0}),
+    ):
+        for j in (0, 3, 7):
+            menus = []
+            for factor in (1.0, 0.2, 5.0):
+                mechanism = market(kind, **rules)
+                mechanism.keep_menus()
+                lied = list(rows)
+                lied[j] = (factor * rows[j][0], *rows[j][1:])
+                completed(mechanism, jobs_of(*lied))
+                menus.append(mechanism.menu_at_arrival(f"j{j}"))
+            assert menus[0] == menus[1] == menus[2]
+
+
+@pytest.mark.parametrize(
+    ("prices", "place"),
+    [
+        ({"disk": 1.0}, "prices.disk"),
+        ({"fast": 1.0}, "prices.fast"),
+        ({"fast": {"disk": 1.0}}, "prices.fast.disk"),
+        ({"gpu": -1.0}, "prices"),
+    ],
+)
+def test_bad_prices_are_named(prices, place):
+    with pytest.raises(InvalidParameterError, match=place):
+        market(prices=prices)
+
+
+def test_a_floor_above_the_ceiling_is_refused():
+    with pytest.raises(InvalidParameterError, match="at most the ceiling"):
+        market(ClusterExponential, floor=2.0, ceiling=1.0)
