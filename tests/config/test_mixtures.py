@@ -97,65 +97,6 @@ def entry(**changes):
     return data
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (
-            entry(statements__0__probability=0.6),
-            r"jobs\[0\].statements: probabilities add up to 0.9: expected 1 \(of a",
-        ),
-        (entry(statements__0__probability=1.5), r"statements\[0\].probability = 1.5: expected .* in \[0, 1\]$"),
-        (entry(statements__0__probability=None), r"jobs\[0\].statements\[0\].probability is missing$"),
-        (entry(statements=[]), r"jobs\[0\].statements = \[\]: expected at least 1 entry$"),
-        (
-            entry(statements=[NOTHING | {"probability": 1}]),
-            r"jobs\[0\].statements: nothing but nothing: expected at least one statement of work$",
-        ),
-        (
-            entry(statements__2__value=SMALL["value"]),
-            r"jobs\[0\].statements\[2\].value beside nothing: true: expected the probability alone$",
-        ),
-        (entry(statements__2__nothing="yes"), r"jobs\[0\].statements\[2\].nothing = 'yes': expected"),
-        (
-            entry(statements__2__nothing=False),
-            r"jobs\[0\].statements\[2\].concurrency is missing: expected .*, or nothing: true$",
-        ),
-        (entry(statements__1__requirements=None), r"jobs\[0\].statements\[1\].requirements is missing: expected conc"),
-        (entry(statements__0__colour=1), r"jobs\[0\].statements\[0\].colour: unknown key"),
-        (entry(statement=1), r"jobs\[0\].statement: unknown key \(did you mean 'statements'\?\)"),
-        (entry(birth=0), r"jobs\[0\].birth = 0: expected a whole number >= 1$"),
-        (entry(birth=41), r"jobs\[0\].birth = 41: expected births up to the horizon 40$"),
-        (
-            entry(birth=3),
-            r"jobs\[0\].statements\[0\].requirements\[0\].arrival = 2: expected a whole number in \[3, ",
-        ),
-        (entry(copies=0), r"jobs\[0\].copies = 0: expected a whole number in \[1, 100000\]$"),
-        (entry(copies=100_001), r"jobs\[0\].copies = 100001: expected a whole number in \[1, 100000\]$"),
-        (
-            entry(copies=40, every=1),
-            r"jobs\[0\].copies = 40: the last is born in round 41: expected births up to the horizon 40$",
-        ),
-        (entry(every=-1), r"jobs\[0\].every = -1: expected a finite number >= 0$"),
-        (entry(name=""), r"jobs\[0\].name = '': expected at least 1 character"),
-        (entry(statements__1__concurrency=3), r"jobs\[0\].statements\[1\].concurrency = 3: .* \[1, 2\]$"),
-        (entry(statements__0__value={"kind": "tides"}), r"jobs\[0\].statements\[0\].value.kind = 'tides': expected"),
-        (entry(statements__0__value__value=9), r"jobs\[0\].statements\[0\].value = 9.0: expected values in \[0, 8.0\]"),
-        (
-            entry(statements__0__requirements__0__duration=5),
-            r"jobs\[0\].statements\[0\].requirements\[0\].duration = 5: .* \[1, 4\]$",
-        ),
-        (
-            entry(statements__0__requirements__0__probability=0.9),
-            r"jobs\[0\].statements\[0\]: probabilities add up to 1.2",
-        ),
-    ],
-)
-def test_a_faulty_mixture_is_refused_by_place(wrong, message):
-    with pytest.raises(InvalidParameterError, match=r"^scenario: workload\..*" + message) as caught:
-        Scenario.from_dict(market(wrong))
-    assert "\n" not in str(caught.value)
-
-
 def test_names_are_distinct_copies_included():
     with pytest.raises(
         InvalidParameterError, match=r"workload.jobs\[1\].name = 'nightly': expected a name of its own$"

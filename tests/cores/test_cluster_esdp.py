@@ -38,25 +38,6 @@ def test_what_is_left_out_is_the_papers():
     assert esdp.said() == "alpha=0.5 slack=paper exploration=paper arrivals=zero"
 
 
-@pytest.mark.parametrize(
-    ("cluster", "message"),
-    [
-        ({"instance": {"kind": "pai"}}, "cluster.instance.kind = 'pai': expected one of 'published', 'pai-mini"),
-        ({"instance": {**FAMILY, "requests": [2, 1]}}, "cluster.instance.requests = [2, 1]: expected [low, high]"),
-        ({"instance": {**FAMILY, "unit": 0}}, "cluster.instance.unit = 0: expected a finite number > 0"),
-        ({"policies": ["esdp:exploration=much"]}, "exploration = 'much': expected 'paper', 'loglog', 'log',"),
-        ({"policies": ["esdp:alpha=0"]}, "alpha = 0: expected a finite number in (0, 1]"),
-        ({"policies": ["ogasched"]}, "policy 'ogasched' is unknown: expected one of esdp, highest-utility-first"),
-        ({"policies": ["longest-waiting-first:rank=port"]}, "rank: unknown key"),
-        ({"machines": {"kind": "gamma"}}, "cluster.machines: unknown key"),
-    ],
-)  # fmt: skip
-def test_faults_name_their_place(cluster, message):
-    with pytest.raises(InvalidParameterError) as caught:
-        scenario(**cluster)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
 def test_requests_above_the_capacity_are_refused_by_their_place():
     with pytest.raises(InvalidParameterError, match=r"cluster\.instance\.requests\[1\] = 3"):
         scenario(instance={**FAMILY, "requests": [1, 3]}).cluster.world(0)

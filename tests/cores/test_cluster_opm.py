@@ -41,28 +41,6 @@ def test_what_is_left_out_is_the_papers():
     assert default.policies == paper.policies
 
 
-@pytest.mark.parametrize(
-    ("cluster", "message"),
-    [
-        ({"machines": {"kind": "cloud"}}, "cluster.machines.kind = 'cloud': expected one of 'gamma', 'unequal'"),
-        ({"machines": {**MACHINES, "up": [0.3]}}, "cluster.machines.up = [0.3]: expected [shape, scale]"),
-        ({"machines": {**MACHINES, "available": [0.7, 1.2]}}, "available = [0.7, 1.2]: expected [low, high]"),
-        ({"machines": {**MACHINES, "price": "high"}}, "cluster.machines.price = 'high': expected 'own' or 'equal'"),
-        ({"jobs": {"kind": "google", "keep": 0}}, "cluster.jobs.keep = 0: expected a finite number in (0, 1]"),
-        ({"jobs": {**JOBS, "exponent": 1.5}}, "cluster.jobs.exponent = 1.5: expected a finite number in (0, 1]"),
-        ({"jobs": {**JOBS, "budget": [0, 2]}}, "cluster.jobs.budget = [0, 2]: expected [low, high]"),
-        ({"policies": ["opm:primal_step=0"]}, "primal_step = 0: expected 'theory' or a finite number > 0"),
-        ({"policies": ["opm:estimate=no"]}, "estimate = 'no': expected"),
-        ({"policies": ["esdp"]}, "policy 'esdp' is unknown: expected one of opm, fair, deadline-aware, state-seeing"),
-        ({"arrivals": {"kind": "bernoulli"}}, "cluster.arrivals: unknown key"),
-    ],
-)  # fmt: skip
-def test_faults_name_their_place(cluster, message):
-    with pytest.raises(InvalidParameterError) as caught:
-        scenario(**cluster)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
 def test_a_world_without_jobs_is_refused():
     with pytest.raises(InvalidParameterError, match=r"cluster\.jobs: no job comes in: expected longer slots"):
         scenario(jobs={**JOBS, "per_slot": 1e-9}).cluster.world(0)

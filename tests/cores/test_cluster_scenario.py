@@ -25,12 +25,6 @@ def scenario(**changes):
     return Scenario.from_dict({**SMALL, "cluster": {**SMALL["cluster"], **changes}})
 
 
-def fault(cluster):
-    with pytest.raises(InvalidParameterError) as caught:
-        Scenario.from_dict({"name": "x", "cluster": cluster})
-    return str(caught.value)
-
-
 def test_the_built_in_ones():
     ogasched = ("cluster-default", "cluster-gang", "cluster-linear", "cluster-openb", "cluster-pai")
     channels, machines = (
@@ -76,40 +70,6 @@ def test_what_is_left_out_is_the_papers():
     found = Scenario.from_dict({"name": "x", "cluster": {}})
     assert found.cluster == Scenario.load("cluster-default").cluster
     assert found.to_dict()["cluster"]["instance"]["contention"] == 10.0  # defaults are written out
-
-
-@pytest.mark.parametrize(
-    ("cluster", "message"),
-    [
-        ({"core": "esd"}, "scenario: cluster.core = 'esd': expected one of 'ogasched', 'esdp', 'opm'"),
-        ({"instance": {"kind": "cloud"}}, "scenario: cluster.instance.kind = 'cloud': expected one of 'published'"),
-        ({"instance": {}}, "scenario: cluster.instance.kind is missing: expected it to say which"),
-        ({"instance": {"kind": "published", "ports": 0}}, "cluster.instance.ports = 0: expected a whole"),
-        ({"instance": {"kind": "published", "alpha": [2, 1]}}, "cluster.instance.alpha = [2, 1]: expected [low, high]"),
-        ({"instance": {"kind": "published", "overhead": 1.5}}, "overhead = 1.5: expected [low, high], two finite"),
-        ({"instance": {"kind": "pai-mix", "gain": "cubic"}}, "cluster.instance.gain = 'cubic': expected 'mixed'"),
-        ({"instance": {"kind": "recorded", "machines": "philly"}}, "machines = 'philly': expected 'openb' or 'pai'"),
-        ({"instance": {"kind": "recorded", "degree": 3}}, "scenario: cluster.instance.degree: unknown key"),
-        ({"arrivals": {"kind": "bernoulli", "probability": [0.5, 1.5]}}, "probability = [0.5, 1.5]: expected"),
-        ({"arrivals": {"kind": "openb", "at_most": 0}}, "cluster.arrivals.at_most = 0: expected a whole"),
-        ({"slots": True}, "scenario: cluster.slots = True: expected a whole number >= 1"),
-        ({"slots": float("nan")}, "scenario: cluster.slots = nan: expected a whole number >= 1"),
-        ({"sluts": 1}, "scenario: cluster.sluts: unknown key (did you mean 'slots'?)"),
-        ({"policies": []}, "scenario: cluster.policies = []: expected a list of policies"),
-        ({"policies": "drf"}, "scenario: cluster.policies = 'drf': expected a list of policies"),
-        ({"policies": ["lottery"]}, "cluster.policies: policy 'lottery' is unknown: expected one of ogasched, drf"),
-        ({"policies": ["drf", "drf"]}, "cluster.policies: policy 'drf' is named twice"),
-        ({"policies": ["drf:demand"]}, "'demand': expected name:key=value, as in ogasched:step=25"),
-        ({"policies": ["drf:deamnd=total"]}, "policy 'drf:deamnd=total': deamnd: unknown key (did you mean 'demand'?)"),
-        ({"policies": ["ogasched:step=0"]}, "step = 0: expected 'theory' or a finite number > 0"),
-        ({"policies": ["ogasched:decay=0.9"]}, "decay = 0.9: expected 1 with step = 'theory', or a step to shrink"),
-        ({"policies": ["ogasched:step=1:step=2"]}, "says step twice: expected it once"),
-        ({"policies": ["fairness:share_over=some"]}, "share_over = 'some': expected 'arrived' or 'all'"),
-    ],
-)  # fmt: skip
-def test_faults_name_their_place(cluster, message):
-    said = fault(cluster)
-    assert message in said and "\n" not in said
 
 
 def test_scenarios_of_the_other_sort_are_refused_in_words():

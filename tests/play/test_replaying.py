@@ -308,38 +308,6 @@ def test_blank_lines_count_but_say_nothing():
     assert [d.get("line") for d in told] == [None, 4]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"capacty": 3}, r"capacty: unknown key \(did you mean 'capacity'\?\)"),
-        ({"capacity": None}, r"capacity = None: expected a whole number >= 1"),
-        ({"epsilon": 1.0}, r"epsilon = 1.0: expected a finite number in \(-inf, 1\)"),
-        ({"threshold": "automatic"}, r"threshold = 'automatic': expected 'auto' or a finite number in \[0, 1\]"),
-        ({"pricing": {"kind": "free"}}, r"pricing.kind = 'free': expected one of 'exponential', 'posted'"),
-        ({"pricing": {"kind": "posted", "prices": [0.5, -1]}}, r"pricing.prices\[1\] = -1: expected"),
-        ({"pricing": {"kind": "exponential", "floor": 2, "ceiling": 1}}, r"pricing.ceiling = 1.0: expected .* above"),
-        ({"oracle": {"kind": "monte-carlo", "samples": 0}}, r"oracle.samples = 0: expected a whole number >= 1"),
-        ({"eviction": "nobody"}, r"eviction = 'nobody': expected 'all' or 'running'"),
-        (
-            {"mechanism": "lottery"},
-            r"mechanism = 'lottery': expected one of armada, bid-price, .*first-come, .*pay-as-bid",
-        ),
-        ({"seed": -1}, r"seed = -1: expected a whole number >= 0"),
-        ({"parameters": {"ahead": 3}}, r"parameters.ahead: unknown key: known here are none"),
-        ({"mechanism": "bid-price", "parameters": {"ahead": 0}}, r"parameters.ahead = 0: expected a whole number in"),
-        ({"mechanism": "bid-price", "parameters": {"ahed": 9}}, r"parameters.ahed: unknown key \(did you mean 'ahead'"),
-        ({"mechanism": "bid-price", "parameters": {"history": "x"}}, r"parameters.history: unknown key"),
-        ({"mechanism": "bid-price", "parameters": {"capacity": 9}}, r"parameters.capacity: unknown key"),
-        ({"mechanism": "bid-price", "parameters": {"forecast": "laws"}}, r"forecast = 'laws' and no laws"),
-        ({"pricing": {"kind": "exponential"}}, r"C' = 2.* expected C' > max_concurrency"),
-        ({"max_concurrency": 3}, r"max_concurrency = 3: expected a whole number in \[1, 2\]"),
-    ],
-)
-def test_a_faulty_configuration_is_refused_before_any_event(change, message):
-    with pytest.raises(InvalidParameterError, match=message):
-        replay((SIZES if change.get("mechanism") == "bid-price" else CONFIG) | change, iter(pytest.fail, None))
-
-
 def test_a_missing_key_is_named():
     with pytest.raises(InvalidParameterError, match=r"^config: horizon is missing$"):
         replay({key: value for key, value in CONFIG.items() if key != "horizon"}, [])
