@@ -78,9 +78,9 @@ class MarketEnv(ParallelEnv):
     """A market whose owners decide what they report, as a PettingZoo ``ParallelEnv``.
 
     A step is a turn: all rounds up to the next in which one of the owners has a job to report. Every owner gives an
-    action each time; it counts for those whose first observed number is 1. An owner's episode ends when its last job
-    has left the market, or with the market. A seed given to ``reset`` is that of `marketsched.run`; without one every
-    episode is a new market.
+    action each time (one without an action tells the truth); it counts for those whose first observed number is 1. An
+    owner's episode ends when its last job has left the market, or with the market. A seed given to ``reset`` is that of
+    `marketsched.run`; without one every episode is a new market.
 
     Parameters
     ----------
@@ -168,11 +168,15 @@ class MarketEnv(ParallelEnv):
         EventError
             If the market is over or was never begun.
         InvalidParameterError
-            If an action is no place in the menu.
+            If an action is no place in the menu, or of an owner who is not one of the agents.
         """
         if self._turns is None or not self.agents:
             raise EventError("step: the market is over or was not begun; expected reset()")
         playing = self.agents
+        for owner in actions:
+            if owner not in self.possible_agents:
+                legal = f"one of {', '.join(self.possible_agents)}"
+                raise InvalidParameterError(place="owner", value=owner, legal=legal)
         for owner in playing:
             if owner in actions and not self._legal(owner, actions[owner]):
                 last = f"{self.menu.highest:g}" if isinstance(self.menu, Bids) else f"{len(self.menu) - 1}"

@@ -72,7 +72,7 @@ class Requirement:
         check_fields(self, InvalidReportError)
         if isinstance(self.signal, _DurationSignal):
             object.__setattr__(self, "signal", self.duration)
-        elif not is_hashable(self.signal):
+        elif not is_hashable(self.signal) or self.signal != self.signal:  # NaN: no arrival could ever have it
             raise InvalidReportError(place="signal", value=self.signal, legal="a number, a label, or None")
 
 

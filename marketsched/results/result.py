@@ -312,7 +312,7 @@ def _read_json(path: Path) -> Any:
     """Return what a JSON file says; raise ``InvalidParameterError`` if it is missing or damaged."""
     try:
         return json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # also a number of thousands of digits
         raise InvalidParameterError(f"{path} is damaged: expected JSON") from None
 
 

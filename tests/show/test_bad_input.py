@@ -204,3 +204,47 @@ def test_bad_usage(here, arguments):
     found = CliRunner().invoke(app, arguments)
     assert found.exit_code == 2 and found.stdout == "" and "Traceback" not in found.stderr
     assert {path.name for path in here.iterdir()} == {"market.yaml", "config.yaml"}
+
+
+def zeros(here):
+    """Write a gzip file that would fill the memory: a log's first line, and then nothing but zeros."""
+    with gzip.open(here / "bomb.swf.gz", "wb", compresslevel=9) as file:
+        file.write(b"1 0 10 10 1 10 10 1 10 10 1 1 1 1 1 1 -1 -1\n")
+        for _ in range(80):
+            file.write(bytes(1024 * 1024))
+
+
+def results(here):
+    (here / "found").mkdir()
+    digits = "9" * 5000
+    (here / "found" / "meta.json").write_text('{"kind": "run", "versions": {"marketsched": "1"}, "n": %s}' % digits)
+
+
+def sweep(here):
+    (here / "found").mkdir()
+    (here / "found" / "meta.json").write_text('{"kind": "sweep", "format": 1e999, "versions": {}}')
+    (here / "sweep.yaml").write_text(dump_yaml({"scenario": "market.yaml", "seeds": [1]}))
+
+
+def nothing(here):
+    pass
+
+
+HOSTILE = {
+    "a gzip bomb for a log": (zeros, ("run", "bomb.swf.gz"), "unpacks to more than 200 times its size"),
+    "5,000 digits in meta.json": (results, ("report", "found"), "meta.json is damaged: expected JSON"),
+    "an infinite format of a sweep": (sweep, ("sweep", "sweep.yaml", "--out", "found"), "other results"),
+    "a signal that is not a number": (
+        nothing,
+        ("run", "market.yaml", "--set", "workload.jobs.0.requirements.0.signal=.nan"),
+        "signal",
+    ),
+    "a zero byte in the name of a log": (nothing, ("run", "a\0b.swf"), "a"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_is_made_to_break_a_reader(here, case):
+    make, arguments, words = HOSTILE[case]
+    make(here)
+    assert words in refused(here, *arguments)

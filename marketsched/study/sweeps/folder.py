@@ -48,7 +48,7 @@ def check_sweep_target(folder: Path) -> None:
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         known = meta["kind"] == KIND, int(meta["format"]), dict(meta["versions"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         known = False, 0, {}
     if not known[0]:
         raise InvalidParameterError(f"{folder} holds other results than a sweep's: expected a new folder")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,9 @@ from marketsched.mechanisms.errors import InvalidParameterError, MissingDataErro
 from marketsched.worlds.traces.columns import Column
 
 BLOCK_ROWS = 100_000
+UNPACKED_AT_ONCE = 128 * 1024  # bytes
+HARMLESS_BYTES = 64 * 1024 * 1024  # unpacked, whatever the packed size is
+MOST_GROWTH = 200  # of a gzip file; logs grow 5 to 50 times, zeros a thousand times
 
 
 @contextmanager
@@ -35,21 +38,41 @@ def open_lines(path: Path) -> Iterator[IO[bytes]]:
     MissingDataError
         If there is no such file.
     TraceError
-        If the gzip stream is cut short or damaged, also while it is being read.
+        If the gzip stream is cut short, damaged or made to fill the memory, also while it is being read.
     """
     try:
         raw = path.open("rb")
-    except OSError as error:
-        raise MissingDataError(f"{path}: {error.strerror or error}: expected a trace file") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in its name
+        raise MissingDataError(f"{path}: {getattr(error, 'strerror', None) or error}: expected a trace file") from None
     with raw:
         packed = raw.peek(2)[:2] == b"\x1f\x8b" or path.suffix == ".gz"
         try:
             # buffered once more: lines are then split by compiled code
-            yield io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
+            yield io.BufferedReader(_Unpacked(path, raw), UNPACKED_AT_ONCE) if packed else raw
         except EOFError:
             raise TraceError(f"{path}: the gzip file is cut short: expected a complete one") from None
         except (gzip.BadGzipFile, zlib.error) as error:
             raise TraceError(f"{path}: the gzip file is damaged ({error}): expected a readable one") from None
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds; one that becomes hundreds of times as large is no log, but made to fill a memory."""
+
+    def __init__(self, path: Path, raw: io.BufferedReader) -> None:
+        self._path, self._raw, self._gzip = path, raw, gzip.GzipFile(fileobj=raw)
+        self._read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._gzip.read1(len(buffer))
+        buffer[: len(found)] = found
+        self._read += len(found)
+        if self._read > HARMLESS_BYTES and self._read > MOST_GROWTH * self._raw.tell():
+            grown = f"unpacks to more than {MOST_GROWTH} times its size"
+            raise TraceError(grown, source=str(self._path), legal="a log, which unpacks to 5 to 50 times its size")
+        return len(found)
 
 
 def stream_table(
