@@ -9,7 +9,8 @@ import matplotlib.pyplot as plt
 
 from marketsched.live.client import LiveClient
 from marketsched.live.serving import serving
-from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge
+from marketsched.live.slurm_actions import BridgeRules
+from marketsched.live.slurm_bridge import SlurmBridge
 from marketsched.live.slurm_plugin import plugin_text
 from marketsched.slurm import OneHostCluster
 

@@ -7,73 +7,20 @@ moment and started again, and so can the controller and the service.
 
 from __future__ import annotations
 
-import json
-import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
-from marketsched.live.slurm_pairs import (
-    NONE,
-    PREFIX,
-    Action,
-    Decision,
-    MarketJob,
-    View,
-    decide,
-    name_of,
-    statement_in,
-    successor,
-)
+from marketsched.live.slurm_actions import NOT_FOUND, ROUND_S, BridgeRules, MarketCalls, RoundClock, SlurmActions
+from marketsched.live.slurm_pairs import NONE, Decision, MarketJob, View, decide, name_of
 from marketsched.live.slurm_plugin import write_announced
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
-from marketsched.mechanisms.legal import Amount, check_fields
-from marketsched.slurm.commands import Slurm, SlurmError, SlurmJob
+from marketsched.slurm.commands import Slurm, SlurmError
 
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
-NOT_FOUND, CONFLICT = 404, 409
 CGROUP = "proctrack/cgroup"
-ROUND_S = 60.0  # of a market with a manual clock, whose rounds have no length
 LOOKS = 3  # in a row at which Slurm does not know a running job, before it counts as lost
-
-
-class MarketCalls(Protocol):
-    """What the bridge asks of a market; `marketsched.live.client.LiveClient` is one."""
-
-    def market(self) -> dict[str, Any]:
-        """Return round, clock, limits."""
-        ...
-
-    def jobs(self, *, state: str | None = None) -> list[dict[str, Any]]:
-        """Return jobs in order of submission."""
-        ...
-
-    def job(self, job: str) -> dict[str, Any]:
-        """Return a job with its statement of work, ``sow``."""
-        ...
-
-    def submit(
-        self, sow: Mapping[str, Any], *, name: str | None = None, owner: str | None = None, key: str | None = None
-    ) -> dict[str, Any]:
-        """Submit a statement of work."""
-        ...
-
-    def arrive(self, job: str, *, signal: Any = ..., key: str | None = None) -> dict[str, Any]:
-        """Report that a job is ready."""
-        ...
-
-    def complete(
-        self, job: str, *, outcome: str = "done", exit_code: int | None = None, key: str | None = None
-    ) -> dict[str, Any]:
-        """Report that a job has left its nodes."""
-        ...
-
-    def nodes(self, usable: int, *, held: Sequence[str] = (), removed: Sequence[str] = ()) -> dict[str, Any]:
-        """Remark how many nodes can be used."""
-        ...
 
 
 class EventSource(Protocol):
@@ -86,35 +33,6 @@ class EventSource(Protocol):
     def events(self, after: int = 0) -> Iterable[dict[str, Any]]:
         """Yield the events behind row ``after``, and those to come."""
         ...
-
-
-@dataclass(frozen=True)
-class BridgeRules:
-    """How a bridge behaves.
-
-    Parameters
-    ----------
-    partition : str
-        Of Slurm, that the market has for itself.
-    on_evict : "requeue" or "cancel"
-        What becomes of a job that the market evicts: back into the queue, held, or ended.
-    check_users : bool
-        Whether owners of the market are users of Slurm; False where one user runs everything, as in a trial.
-    announced : Path, optional
-        Where the table for the plugin is kept; None: there is no plugin.
-    node_patience : float
-        Seconds for which nodes have to be missing before anything is done about it: a controller that was started
-        again waits for its nodes, too.
-    """
-
-    partition: str = "market"
-    on_evict: Literal["requeue", "cancel"] = "requeue"
-    check_users: bool = True
-    announced: Path | None = None
-    node_patience: Amount = 30.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class SlurmBridge:
@@ -147,8 +65,7 @@ class SlurmBridge:
         self.taken: dict[str, int] = {}
         self._gone: dict[str, MarketJob | None] = {}  # jobs of the market that will never change again
         self._remark: tuple[int, tuple[str, ...], tuple[str, ...]] | None = None
-        self._statements: dict[str, dict[str, Any]] = {}
-        self._round, self._round_s, self._timed = 1, ROUND_S, False
+        self._actions = SlurmActions(market, slurm, self.rules)
         self._short_since: float | None = None  # of nodes
         self._missing: dict[str, int] = {}  # looks in a row without them, by job
 
@@ -187,9 +104,9 @@ class SlurmBridge:
             if self._missing.get(action.job, LOOKS) < LOOKS:
                 continue  # a controller that comes back may remember
             try:
-                if action.kind == "arrive" and self._is_early(action):
+                if action.kind == "arrive" and self._actions.is_early(action):
                     continue
-                self._take(action, view)
+                self._actions.take(action, view)
                 self.taken[action.kind] = self.taken.get(action.kind, 0) + 1
                 self.say(" ".join(f"{action.kind} {action.job or ''} {action.number or ''} {action.why}".split()))
             except MarketschedError as error:
@@ -204,8 +121,8 @@ class SlurmBridge:
         queue = self.slurm.jobs(self.rules.partition)  # before the market: what was started is in its journal
         usable = self.slurm.usable_nodes(self.rules.partition)
         here = self.market.market()
-        self._timed = here["clock"]["round_seconds"] is not None
-        self._round, self._round_s = here["round"], here["clock"]["round_seconds"] or ROUND_S
+        seconds = here["clock"]["round_seconds"]
+        self._actions.clock = RoundClock(here["round"], seconds or ROUND_S, seconds is not None)
         known = {
             row["job"]: MarketJob.of(row, order)
             for state in OPEN
@@ -224,7 +141,7 @@ class SlurmBridge:
             self._short_since = self._short_since or time.monotonic()
             if time.monotonic() - self._short_since < self.rules.node_patience:
                 usable = capacity
-        return View(known, queue, self._round, capacity, usable, self.rules.check_users, self.rules.partition)
+        return View(known, queue, here["round"], capacity, usable, self.rules.check_users, self.rules.partition)
 
     def _finished(self, name: str) -> MarketJob | None:
         """Return a job that is not open; None: there is none of this name."""
@@ -239,135 +156,6 @@ class SlurmBridge:
                 return job
             self._gone[name] = job
         return self._gone[name]
-
-    def _take(self, action: Action, view: View) -> None:
-        match action.kind:
-            case "release":
-                self._release(action, _mate(view, action))
-            case "hold":
-                self.slurm.hold(action.number)
-            case "stop":
-                self._stop(action)
-            case "cancel":
-                self._cancel(action)
-            case "complete":
-                self._complete(action)
-            case "arrive":
-                self._arrive(action, _mate(view, action))
-            case "announce":
-                self._announce(_mate(view, action))
-            case "again" | "take_back":
-                self._again(action, view)
-
-    def _release(self, action: Action, mate: SlurmJob) -> None:
-        """Let a job start now, for as long as it booked; rounds of a manual clock have no length, and limit nothing."""
-        if self._timed:
-            booked = math.ceil(self.market.job(action.job)["booked"] * self._round_s / 60)  # minutes
-            if not 0 < mate.limit <= booked:
-                self.slurm.update(JobId=action.number, TimeLimit=booked)
-        if mate.begins_later:
-            self.slurm.update(JobId=action.number, StartTime="now")
-        self.slurm.release(action.number)
-
-    def _stop(self, action: Action) -> None:
-        if self.rules.on_evict == "cancel" and "evicted" in action.why:
-            self._cancel(action)
-        else:
-            self._back_to_queue(action.number)
-
-    def _back_to_queue(self, number: int) -> None:
-        self.slurm.update(JobId=number, Requeue=1)  # the plugin turns it off: no user escapes a charge by it
-        self.slurm.requeue_held(number)
-
-    def _cancel(self, action: Action) -> None:
-        if action.why:
-            self.slurm.update(JobId=action.number, AdminComment=f"market: {action.why}")
-        self.slurm.cancel(action.number)
-
-    def _complete(self, action: Action) -> None:
-        try:
-            self.market.complete(
-                action.job,
-                outcome=action.outcome,
-                exit_code=action.exit_code,
-                key=f"slurm-{action.job}-{action.outcome}-{action.exit_code}",
-            )
-        except MarketschedError as error:
-            if getattr(error, "status", None) != CONFLICT:  # it is complete, or was evicted, in the meantime
-                raise
-
-    def _is_early(self, action: Action) -> bool:
-        """Tell whether a job came before a round in which it was announced: it is held until the next of them."""
-        announced = {point["arrival"] for point in self._statement(action.job)["requirements"]}
-        return self._round not in announced and max(announced) > self._round
-
-    def _arrive(self, action: Action, mate: SlurmJob) -> None:
-        points = self._statement(action.job)["requirements"]
-        key = f"slurm-{action.job}-arrival"
-        if any("signal" not in point for point in points):
-            rounds = max(1, math.ceil(mate.limit * 60 / self._round_s))
-            announced = sorted({point["duration"] for point in points if "signal" not in point})
-            if rounds not in announced:
-                why = f"a time limit of {rounds} rounds, where {', '.join(map(str, announced))} were announced"
-                self._cancel(Action("cancel", action.job, action.number, why))
-                return
-            self.market.arrive(action.job, signal=rounds, key=key)
-        else:
-            self.market.arrive(action.job, signal=points[0]["signal"], key=key)
-
-    def _announce(self, mate: SlurmJob) -> None:
-        """Submit the statement in a comment, for the user whose job it is; it arrives at the next look."""
-        label, text = f"slurm-{mate.id}-{int(mate.submitted)}", statement_in(mate.comment)
-        owner = mate.user
-        try:
-            statement = json.loads(text or "")
-            owner = statement.pop("owner", owner) if not self.rules.check_users else owner
-            points = statement.setdefault("requirements", [])
-            for point in points:
-                point.setdefault("arrival", self._round)
-            statement.setdefault("concurrency", mate.nodes)
-            job = self._submit_once(f"{owner}.{label}", statement)
-        except (ValueError, AttributeError, TypeError, RecursionError, MarketschedError) as error:
-            if isinstance(error, ConnectionError):
-                raise
-            self._cancel(Action("cancel", "", mate.id, f"the statement in its comment: {error}"[:200]))
-            return
-        self.slurm.update(JobId=mate.id, Comment=f"{PREFIX}{job}")
-
-    def _again(self, action: Action, view: View) -> None:
-        """Give a job another name in the market, at no charge, and put it back into the queue."""
-        new, mate = successor(action.job), _mate(view, action)
-        statement = self._statement(action.job)
-        durations = {(p["duration"], json.dumps(p.get("signal", "revealed"))): p for p in statement["requirements"]}
-        points = [{**p, "arrival": self._round, "probability": 1 / len(durations)} for p in durations.values()]
-        try:
-            self._submit_once(new, {**statement, "requirements": points})
-        except MarketschedError as error:
-            if isinstance(error, ConnectionError):
-                raise
-            self._complete(action)
-            self._cancel(Action("cancel", "", action.number, f"nodes failed, and once more is too late: {error}"[:200]))
-            return
-        self.slurm.update(JobId=action.number, Comment=f"{PREFIX}{new}")
-        if mate.active:
-            self._back_to_queue(action.number)
-        self._complete(action)
-
-    def _submit_once(self, name: str, statement: Mapping[str, Any]) -> str:
-        """Submit under a name, unless that was done before; return the name."""
-        try:
-            self.market.job(name)
-        except MarketschedError as error:
-            if getattr(error, "status", None) != NOT_FOUND:
-                raise
-            owner, _, label = name.partition(".")
-            self.market.submit(statement, name=label, owner=owner, key=f"slurm-{name}-{self._round}")
-        return name
-
-    def _statement(self, job: str) -> dict[str, Any]:
-        if job not in self._statements:
-            self._statements[job] = self.market.job(job)["sow"]
-        return self._statements[job]
 
     def _note_nodes(self, view: View, decision: Decision) -> None:
         """Write into the journal how many nodes are usable, when that, or who suffers from it, changes."""
@@ -391,7 +179,3 @@ def wake_on_events(market: EventSource, wake: threading.Event) -> threading.Thre
     thread = threading.Thread(target=follow, name="events", daemon=True)
     thread.start()
     return thread
-
-
-def _mate(view: View, action: Action) -> SlurmJob:
-    return next(mate for mate in view.queue if mate.id == action.number)

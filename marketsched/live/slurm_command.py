@@ -43,7 +43,8 @@ def bridge(
     It needs Slurm's commands (SLURM_CONF says which cluster), root or Slurm's own user, and an operator's token.
     """
     with live_errors(), live_client(url, token_file) as client, live_client(url, token_file) as stream:
-        from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge, wake_on_events
+        from marketsched.live.slurm_actions import BridgeRules
+        from marketsched.live.slurm_bridge import SlurmBridge, wake_on_events
         from marketsched.slurm.commands import Slurm
 
         wake, stop = threading.Event(), threading.Event()

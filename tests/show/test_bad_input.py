@@ -217,7 +217,7 @@ def zeros(here):
 def results(here):
     (here / "found").mkdir()
     digits = "9" * 5000
-    (here / "found" / "meta.json").write_text('{"kind": "run", "versions": {"marketsched": "1"}, "n": %s}' % digits)
+    (here / "found" / "meta.json").write_text(f'{{"kind": "run", "versions": {{"marketsched": "1"}}, "n": {digits}}}')
 
 
 def sweep(here):

@@ -40,7 +40,8 @@ class Trial:
     def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0, settings=None, plugin=True):
         from marketsched.live.client import LiveClient
         from marketsched.live.serving import serving
-        from marketsched.live.slurm_bridge import BridgeRules, SlurmBridge
+        from marketsched.live.slurm_actions import BridgeRules
+        from marketsched.live.slurm_bridge import SlurmBridge
         from marketsched.live.slurm_plugin import plugin_text
 
         self.me = getpass.getuser()
