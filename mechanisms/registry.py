@@ -58,6 +58,10 @@ _MARKET: dict[str, dict[str, Any]] = {
     "mechanism": {
         "armada": "marketsched.mechanisms.auctions.armada:Armada",
         "bid-price": "marketsched.mechanisms.bid_price.bid_price:BidPrice",
+        "cluster-bid-price": "marketsched.mechanisms.resources.bid_price:ClusterBidPrice",
+        "cluster-exponential": "marketsched.mechanisms.resources.posted:ClusterExponential",
+        "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",
+        "cluster-queue": "marketsched.mechanisms.schedulers.cluster_queue:ClusterQueue",
         "conservative-backfill": "marketsched.mechanisms.schedulers.conservative_backfill:ConservativeBackfill",
         "easy-backfill": "marketsched.mechanisms.schedulers.easy_backfill:EasyBackfill",
         "exponential": "marketsched.mechanisms.named:exponential",
@@ -77,6 +81,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "google-recurring": "marketsched.worlds.learned:GoogleRecurring",
         "synthetic-pipelines": "marketsched.worlds.synthetic:SyntheticParameters",
         "jobs": "marketsched.config.job_list:JobList",
+        "cluster-mix": "marketsched.config.cluster_mix:ClusterMix",
         "mixtures": "marketsched.config.mixtures:Mixtures",
         "swf": "marketsched.worlds.logs.kinds:SwfLog",
         "csv": "marketsched.worlds.logs.kinds:CsvLog",

@@ -53,7 +53,7 @@ class MechanismChoice(Rules):
     @model_validator(mode="after")
     def _what_the_mechanism_takes(self) -> Self:
         self.rules_for(self.name)
-        check_parameters(self.name, self.parameters, ["laws", "round_seconds"])
+        check_parameters(self.name, self.parameters, ["laws", "round_seconds", "cluster"])
         return self
 
     def build(
@@ -87,6 +87,13 @@ class MechanismChoice(Rules):
         sizes = {name: getattr(workload, name) if size is None else size for name, size in own.items()}
         parameters = {**sizes, **self.rules_for(self.name), **self.parameters}
         asked = parameters_of(get("mechanism", self.name))
+        if workload.cluster is not None:
+            if "cluster" not in asked:
+                known = ", ".join(name for name in mechanism_names() if name.startswith("cluster-"))
+                raise InvalidParameterError(
+                    place="mechanism.name", value=self.name, legal=f"one for a cluster: {known}"
+                )
+            parameters = {"cluster": workload.cluster, **parameters}
         if "round_seconds" in asked:
             parameters = {"round_seconds": workload.round_seconds, **parameters}
         if "signals" in asked:

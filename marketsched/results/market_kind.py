@@ -169,9 +169,11 @@ def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
         table.add_row(label, amount(welfare), by_dual, *by_reports, *told)
 
     row("this market", summary["welfare"], "share_of_best")
-    row("first come, first served, price 0", first_come["welfare_at_zero"], "first_come_share")
-    label = f"  at the best price in hindsight, {amount(first_come['best_price'])}"
-    row(label, first_come["welfare_at_best"], "first_come_best_share")
+    if "welfare_at_zero" in first_come:
+        row("first come, first served, price 0", first_come["welfare_at_zero"], "first_come_share")
+    if "welfare_at_best" in first_come:
+        label = f"  at the best price in hindsight, {amount(first_come['best_price'])}"
+        row(label, first_come["welfare_at_best"], "first_come_best_share")
     limits = ["", amount(dual), *([amount(certificate)] if planned else [])]
     table.add_row("no schedule is worth more than", *limits, *([""] if "share_of_best" in expected else []))
     return table

@@ -7,7 +7,7 @@ round with arrivals, from arrivals of earlier rounds or from public laws, and fr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.tasks import OptionColumns, OptionStore
 from marketsched.mechanisms.statement_law import StatementLaw
 
+EXPECTED_FIRST = 1000  # tasks of the scenarios by whose values the first steps are measured
 FINEST = 1e9  # prices of windows, per unit and round added up, are rounded to multiples of one over it
 
 
@@ -163,9 +164,10 @@ class ClusterPrices:
         expected = self._forecast.scenarios(now, last, self.past)
         if expected is not None:
             supply = calendars.pool_free(now, n) - self._size[:, :, None] * self.slack.of_window(n)
+            step = self._step * self._mean_density(expected.tasks)
             prices = joint_dual_prices(
                 iterate, supply, self._size, expected.rows, expected.rounds - now, expected.weights, expected.tasks,
-                steps=self._steps, step=self._step * self._mean_density(), tail=self._tail, grain=self._grain,
+                steps=self._steps, step=step, tail=self._tail, grain=self._grain,
             )  # fmt: skip
         self.first, self._iterate, self.prices = now, iterate, prices
         self.prefix = added_up(prices, self._tail)
@@ -173,18 +175,13 @@ class ClusterPrices:
     def learn(self, arrival: int, known: Known) -> None:
         """Take an arrival into the past: from the next round on it may teach."""
         self.past.add(arrival, known)
-        options, durations = known.options, known.usual
-        first = np.flatnonzero(options.shape == 0)
-        if not first.size:
-            return
-        o = int(first[0])
-        d, total = int(durations[o]), options.total[o]
-        if d < known.values.size:
-            some = (total > 0) & (self._all > 0)
-            for k in np.flatnonzero(self._all > 0):  # in parts of k, so that a single resource is not rounded
-                largest = float((total[some] * (self._all[k] / self._all[some])).max())
-                self._density[k] += float(options.worth[o] * known.values[d:].max()) / (largest * d)
-            self._n_densities += 1
+        first = np.flatnonzero(known.options.shape == 0)
+        if first.size:
+            o = int(first[0])
+            d, total, worth = int(known.usual[o]), known.options.total[o], float(known.options.worth[o])
+            if d < known.values.size:
+                self._density += self._density_of(worth * known.values[d:].max(), d, total)
+                self._n_densities += 1
 
     def idle_worth(self, now: int, calendars: Calendars) -> float:
         """Return what is free in round ``now`` at its prices, credits."""
@@ -192,6 +189,31 @@ class ClusterPrices:
             return 0.0
         return float((self.prices[:, :, now - self.first] * calendars.pool_free(now, 1)[:, :, 0]).sum())
 
-    def _mean_density(self) -> NDArray[np.float64]:
-        """Return rho_k, the mean value per part of k and round of past arrivals; without any, one credit a part."""
-        return self._density / self._n_densities if self._n_densities else np.ones_like(self._density)
+    def _density_of(self, value: float, duration: int, total: NDArray[Any]) -> NDArray[np.float64]:
+        """Return a value per round and part of each resource, of the one that the job takes most of.
+
+        In parts of each resource, and not of the cluster: so that a single one is not rounded.
+        """
+        some, density = (total > 0) & (self._all > 0), np.zeros(self._all.size)
+        for k in np.flatnonzero(self._all > 0):
+            largest = float((total[some] * (self._all[k] / self._all[some])).max())
+            density[k] = value / (largest * duration)
+        return density
+
+    def _mean_density(self, tasks: OptionColumns) -> NDArray[np.float64]:
+        """Return rho_k, the mean value per part of k and round of past arrivals; without any, of what is expected.
+
+        On identical nodes it is then one credit, as in `Curve`.
+        """
+        if self._n_densities:
+            return self._density / self._n_densities
+        if self._size.size == 1:
+            return np.ones(1)
+        found = []
+        for j in range(min(EXPECTED_FIRST, tasks.shortest.size)):
+            o, v = int(tasks.begins[j]), int(tasks.offsets[j])
+            v += int(tasks.durations[o] - tasks.shortest[j])
+            if o < tasks.begins[j + 1] and v < tasks.offsets[j + 1]:
+                value = float(tasks.worths[o] * tasks.values[v])
+                found.append(self._density_of(value, int(tasks.durations[o]), tasks.totals[o]))
+        return np.mean(found, axis=0) if found else 1.0 / np.maximum(self._all, 1.0)
