@@ -216,4 +216,5 @@ class ClusterPrices:
             if o < tasks.begins[j + 1] and v < tasks.offsets[j + 1]:
                 value = float(tasks.worths[o] * tasks.values[v])
                 found.append(self._density_of(value, int(tasks.durations[o]), tasks.totals[o]))
-        return np.mean(found, axis=0) if found else 1.0 / np.maximum(self._all, 1.0)
+        mean: NDArray[np.float64] = np.mean(found, axis=0) if found else 1.0 / np.maximum(self._all, 1.0)
+        return mean
