@@ -14,7 +14,7 @@ def main() -> None:
     # the time of a run.
     gc.set_threshold(50_000, 20, 100)
     try:
-        from marketsched.show.cli import app
+        from marketsched.show.cli import app  # an interrupt while it is imported ends in one line, too
 
         app(prog_name="marketsched")
     except KeyboardInterrupt:

@@ -38,7 +38,7 @@ def benchmark(
     Writes one JSON file a contestant and the page table.md; the same versions write the same bytes.
     """
     with one_line_errors():
-        from marketsched.benchmark.scoring import benchmark as score
+        from marketsched.benchmark.scoring import benchmark as score  # not for --help
 
         folder = target_folder(out, "benchmark", force)
         with progress_bar() as tell:

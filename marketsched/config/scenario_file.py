@@ -87,10 +87,8 @@ def _is_log_file(path: Path) -> bool:
         return True
     if name.endswith((".yaml", ".yml", ".json")):
         return False
-    from marketsched.worlds.logs.formats import format_of
-
     try:
-        format_of(path)
+        _format_of(path)
     except MarketschedError:
         return False
     return True
@@ -98,11 +96,15 @@ def _is_log_file(path: Path) -> bool:
 
 def _of_log(path: Path) -> dict[str, Any]:
     """Return the scenario that is made of a log: a market of its last runs, with the defaults of its kind."""
-    from marketsched.worlds.logs.formats import format_of
-
     name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
-    workload = {"kind": format_of(path), "path": str(path)}
+    workload = {"kind": _format_of(path), "path": str(path)}
     return {"name": name, "workload": workload, "mechanism": {"name": OF_LOGS}}
+
+
+def _format_of(path: Path) -> str:
+    from marketsched.worlds.logs.formats import format_of  # pandas, which other scenarios are checked without
+
+    return format_of(path)
 
 
 def is_log(scenario: Mapping[str, Any]) -> bool:
@@ -139,7 +141,7 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
             here = _inside(here, step, option + change)
         value = parse_yaml(text, option + change)
         if path == "mechanism.name" and isinstance(here, dict):
-            from marketsched.config.mechanism_choice import section_under
+            from marketsched.config.mechanism_choice import section_under  # numpy, which plain text needs not
 
             data["mechanism"] = section_under(here, value)
         elif isinstance(here, dict):

@@ -32,7 +32,7 @@ def audit_published(
 ) -> None:
     """Search all cores' policies for lies that pay, in the worlds of docs/allocation.md; exit status 3 if one does."""
     with one_line_errors():
-        from marketsched.cores.audit.auditing import audit_published as audit
+        from marketsched.cores.audit.auditing import audit_published as audit  # not for --help
 
         folder = target_folder(out, "published-audited", force)
         with progress_bar() as tell:

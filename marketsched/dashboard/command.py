@@ -25,7 +25,7 @@ def dashboard(
 ) -> None:
     """Serve a live page of a market, on this machine alone; Ctrl-C ends it. Needs the extra viz."""
     with one_line_errors():
-        from marketsched.dashboard.server import DashboardServer
+        from marketsched.dashboard.server import DashboardServer  # the extra `viz`
 
         content, source = config.scenario_file.read_scenario(scenario)
         chosen = config.scenario.Scenario.from_dict(

@@ -70,7 +70,7 @@ def _component(name: str) -> Component:
     def part(market: Market) -> Any:
         import solara
 
-        from marketsched.dashboard.figures import figure
+        from marketsched.dashboard.figures import figure  # the extra `viz`
 
         drawn = figure(seen(market), name)
         with solara.Column() as column:

@@ -105,7 +105,7 @@ class DashboardServer:
         _check_playable(scenario, seed, data)  # said here and now, not to the first visitor
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        from marketsched.dashboard import page as dashboard_page
+        from marketsched.dashboard import page as dashboard_page  # the extra `viz`; reads settings when imported
 
         dashboard_page.SERVED.scenario, dashboard_page.SERVED.seed = scenario, seed
         dashboard_page.SERVED.data = data

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from marketsched.mechanisms import finite as single_item
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.show.commands.tools import JsonOption, one_line_errors
 
 LIES_PAY = 3  # exit status
@@ -25,11 +27,9 @@ def finite(
     Mechanisms of one's own, as tables, are audited in Python: marketsched.audit_finite (docs/audit.md).
     """
     with one_line_errors():
-        from marketsched.finite.auditing import audit_finite
-        from marketsched.mechanisms.errors import InvalidParameterError
-        from marketsched.mechanisms.finite.single_item import first_price, second_price
+        from marketsched.finite.auditing import audit_finite  # scipy, which --help does without
 
-        rules = dict(zip(RULES, (first_price, second_price), strict=True))
+        rules = dict(zip(RULES, (single_item.first_price, single_item.second_price), strict=True))
         if rule not in rules:
             raise InvalidParameterError(place="rule", value=rule, legal=f"one of {', '.join(RULES)}")
         found = audit_finite(rules[rule]([range(values)] * owners, reserve), "uniform")

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marketsched.live.times import in_rounds
+from marketsched.mechanisms.errors import InvalidReportError, placed
 from marketsched.show.commands.tools import one_line_errors, stop
 
 if TYPE_CHECKING:
@@ -75,8 +77,8 @@ def serve(
 ) -> None:
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
     with live_errors():
-        from marketsched.live.service import LiveService
-        from marketsched.live.serving import LiveServer
+        from marketsched.live.service import LiveService  # the extra `live`
+        from marketsched.live.serving import LiveServer  # the extra `live`
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
         service = LiveService(
@@ -255,7 +257,7 @@ def export(
 ) -> None:
     """Print the journal of a market as the log that `marketsched replay` reads."""
     with live_errors():
-        from marketsched.live.playing import export_lines
+        from marketsched.live.playing import export_lines  # the extra `live`
 
         for line in export_lines(db, "config" if config else "decisions" if decisions else "events"):
             sys.stdout.write(line + "\n")
@@ -266,7 +268,7 @@ def export(
 def check(db: DatabaseOption = "market.db") -> None:
     """Play the whole journal of a market, or of a copy of it, and compare everything in the database with it."""
     with live_errors():
-        from marketsched.live.playing import check_market
+        from marketsched.live.playing import check_market  # the extra `live`
 
         played = check_market(db)
         counts = ", ".join(f"{count} of {name}" for name, count in sorted(played.counts.items()))
@@ -287,7 +289,7 @@ def live_errors() -> Iterator[None]:
 
 def live_client(url: str | None, token_file: Path | None) -> LiveClient:
     """Return a client with the token in a file, or that of the environment."""
-    from marketsched.live.client import LiveClient, token_in
+    from marketsched.live.client import LiveClient, token_in  # the extra `live`
 
     token = None if token_file is None else token_in(token_file)
     return LiveClient(url, token, patience=10.0)
@@ -295,9 +297,7 @@ def live_client(url: str | None, token_file: Path | None) -> LiveClient:
 
 def _statement(path: Path, client: LiveClient) -> Mapping[str, Any]:
     """Read a statement of work: YAML, of which JSON is a part; its times become rounds of the market."""
-    from marketsched.config.strict_yaml import read_yaml
-    from marketsched.live.times import in_rounds
-    from marketsched.mechanisms.errors import InvalidReportError, placed
+    from marketsched.config.strict_yaml import read_yaml  # pydantic, which --help does without
 
     found = read_yaml(path)
     if not isinstance(found, Mapping):

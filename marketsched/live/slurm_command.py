@@ -43,9 +43,9 @@ def bridge(
     It needs Slurm's commands (SLURM_CONF says which cluster), root or Slurm's own user, and an operator's token.
     """
     with live_errors(), live_client(url, token_file) as client, live_client(url, token_file) as stream:
-        from marketsched.live.slurm_actions import BridgeRules
-        from marketsched.live.slurm_bridge import SlurmBridge, wake_on_events
-        from marketsched.slurm.commands import Slurm
+        from marketsched.live.slurm_actions import BridgeRules  # not for --help
+        from marketsched.live.slurm_bridge import SlurmBridge, wake_on_events  # not for --help
+        from marketsched.slurm.commands import Slurm  # not for --help
 
         wake, stop = threading.Event(), threading.Event()
 
@@ -76,7 +76,7 @@ def plugin(
 ) -> None:
     """Print the plugin job_submit.lua for Slurm's controller, which lies beside slurm.conf (JobSubmitPlugins=lua)."""
     with live_errors():
-        from marketsched.live.slurm_plugin import plugin_text
+        from marketsched.live.slurm_plugin import plugin_text  # not for --help
 
         text = plugin_text(
             announced.absolute(), partition=partition, default=default, check_users=not one_user, operator=operator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from marketsched.show.commands.tools import (
 )
 
 if TYPE_CHECKING:
+    from marketsched.papers.runs import Experiment
     from marketsched.results.result import Result
 
 
@@ -52,42 +54,35 @@ def reproduce(
     With --all, what the folder holds already of the same version, seeds and sizes is not run again.
     """
     with one_line_errors():
-        from marketsched.papers.experiments import EXPERIMENTS, experiment_of
+        # numba and pandas, which --help does without
+        from marketsched.papers import experiments, folder, reproducing
 
         if list_all:
-            _list(as_json)
+            _list(list(experiments.EXPERIMENTS.values()), as_json)
             return
         if every == (name is not None):
             stop("expected the name of an experiment, or --all, or --list", BAD_INPUT)
         target = Path("runs") / "reproduced" if out is None else out
         sizes: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
         if name is None:
-            found = _all(list(EXPERIMENTS), target, {"jobs": jobs, "executor": scheduler, **sizes})
+            options = {"jobs": jobs, "executor": scheduler, **sizes}
+            found = _all(reproducing.reproduce_all, list(experiments.EXPERIMENTS), target, options)
         else:
-            found = [_one(experiment_of(name).name, target, sizes)]
+            found = [_one(reproducing.reproduce, experiments.experiment_of(name).name, target, sizes)]
+            folder.renew_overview(target)
         if as_json:
             typer.echo(json.dumps([each.to_dict() for each in found], indent=2, allow_nan=False))
         else:
-            from marketsched.papers.folder import overview
-
-            print_view(overview(found, [str(each.meta["experiment"]) for each in found], {}).view())
+            print_view(folder.overview(found, [str(each.meta["experiment"]) for each in found], {}).view())
         typer.echo(f"written to {target}", err=as_json)
 
 
-def _one(name: str, target: Path, sizes: dict[str, Any]) -> Result:
-    """Run one experiment into its folder; if others lie beside it, their common table is renewed."""
-    from marketsched.papers.folder import renew_overview
-    from marketsched.papers.reproducing import reproduce as run_one
-
+def _one(run: Callable[..., Result], name: str, target: Path, sizes: dict[str, Any]) -> Result:
     with progress_bar() as tell:
-        found = run_one(name, out=target / name, progress=lambda what: tell(0, 1, f"{name}: {what}"), **sizes)
-    renew_overview(target)
-    return found
+        return run(name, out=target / name, progress=lambda what: tell(0, 1, f"{name}: {what}"), **sizes)
 
 
-def _all(names: list[str], target: Path, options: dict[str, Any]) -> list[Result]:
-    from marketsched.papers.reproducing import reproduce_all
-
+def _all(run: Callable[..., list[Result]], names: list[str], target: Path, options: dict[str, Any]) -> list[Result]:
     done = 0
     with progress_bar() as bar:
 
@@ -97,7 +92,7 @@ def _all(names: list[str], target: Path, options: dict[str, Any]) -> list[Result
             bar(finished, total, what)
 
         try:
-            return reproduce_all(names, out=target, progress=tell, **options)
+            return run(names, out=target, progress=tell, **options)
         except KeyboardInterrupt:
             stop(
                 f"interrupted: {target} has {done} of {len(names)} experiments; the same command goes on from there",
@@ -105,10 +100,7 @@ def _all(names: list[str], target: Path, options: dict[str, Any]) -> list[Result
             )
 
 
-def _list(as_json: bool) -> None:
-    from marketsched.papers.experiments import EXPERIMENTS
-
-    known = list(EXPERIMENTS.values())
+def _list(known: list[Experiment], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([{"name": e.name, "place": e.place, "shows": e.shows} for e in known], indent=2))
         return

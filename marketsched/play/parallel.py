@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from typing import Any, TypeVar
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
+from marketsched.play.dask_workers import connected, run_on_cluster
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.workers import run_in_processes
 
@@ -71,8 +72,6 @@ def _stream(
     function: Callable[[T], R], tasks: Sequence[T], jobs: int, executor: Where | None
 ) -> Generator[tuple[T, R], None, None]:
     if isinstance(executor, str):
-        from marketsched.play.dask_workers import connected, run_on_cluster  # an extra
-
         with connected(executor) as client:
             yield from run_on_cluster(function, tasks, client)
     elif executor is not None:

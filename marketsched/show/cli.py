@@ -45,6 +45,7 @@ from marketsched.show.commands.tools import (
     stop,
     target_folder,
 )
+from marketsched.worlds import traces as recorded
 
 # What a newcomer types next; the \b at its head keeps click from filling its lines.
 NEXT_STEPS = """\b
@@ -214,11 +215,8 @@ def traces(context: typer.Context, data: DataOption = None) -> None:
 def _list_traces(data: DataOption = None) -> None:
     """List the known traces, and which of them are there."""
     with one_line_errors():
-        from marketsched.worlds.traces import data_folder
-        from marketsched.worlds.traces.catalogue import known_traces
-
-        folder = data_folder(data) if data is not None or os.environ.get("MARKETSCHED_DATA") else None
-        for trace in known_traces():
+        folder = recorded.data_folder(data) if data is not None or os.environ.get("MARKETSCHED_DATA") else None
+        for trace in recorded.known_traces():
             try:
                 mark = "" if folder is None else f"{trace.path(folder)}: "
             except MissingDataError:
@@ -233,12 +231,10 @@ def _verify_traces(
 ) -> None:
     """Compare trace files with their published statistics; exit status 1 if any differs."""
     with one_line_errors():
-        from marketsched.worlds.traces import TRACES, data_folder, get_trace, verify
-
-        folder = data_folder(data)
+        folder = recorded.data_folder(data)
         wrong = 0
-        for name in names or list(TRACES):
-            trace = get_trace(name)
+        for name in names or list(recorded.TRACES):
+            trace = recorded.get_trace(name)
             try:
                 trace.path(folder)
             except MissingDataError:
@@ -246,7 +242,7 @@ def _verify_traces(
                     raise
                 typer.echo(f"{name:14} not there ({trace.file})")
                 continue
-            checked = verify(name, folder)
+            checked = recorded.verify(name, folder)
             bad = checked[~checked["ok"]]
             wrong += len(bad)
             typer.echo(f"{name:14} {len(checked) - len(bad)} of {len(checked)} statistics as published")
@@ -270,7 +266,7 @@ def _spot_series(
 ) -> None:
     """Say how available spot machines were in some zones, for how long and at what price."""
     with one_line_errors():
-        from marketsched.worlds.traces.spot_series import read_spot_series, spot_prices, spot_statistics
+        from marketsched.worlds.traces.spot_series import read_spot_series, spot_prices, spot_statistics  # pandas
 
         for path in files:
             series = read_spot_series(path)

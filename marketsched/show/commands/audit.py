@@ -112,7 +112,7 @@ def audit(
                 )
             finish(lies, folder, force, as_json)
             raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)
-        from marketsched.truthfulness.audit import audit as audit_scenario
+        from marketsched.truthfulness.audit import audit as audit_scenario  # not for --help
 
         folder = target_folder(out, f"{file_name(base.name)}-audited", force)
         with progress_bar() as tell:
@@ -170,8 +170,8 @@ def conduct(
 ) -> None:
     """Measure what delays, identities, ghosts and an owner's past gain: conduct that breaks no promise."""
     with one_line_errors():
-        from marketsched.truthfulness.conduct.conduct_audit import audit_conduct
-        from marketsched.truthfulness.conduct.conducts import FAMILIES
+        from marketsched.truthfulness.conduct.conduct_audit import audit_conduct  # not for --help
+        from marketsched.truthfulness.conduct.conducts import FAMILIES  # not for --help
 
         base = _read(scenario, changes, columns, strict)
         folder = target_folder(out, f"{file_name(base.name)}-conduct", force)

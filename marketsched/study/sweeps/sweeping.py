@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from marketsched.mechanisms.errors import SweepError
 from marketsched.mechanisms.legal import Whole, legal
+from marketsched.play.dask_workers import connected, run_on_cluster
 from marketsched.play.fingerprint import fingerprint
 from marketsched.play.parallel import TimeLeft
 from marketsched.play.workers import cores, run_in_processes
@@ -148,8 +149,6 @@ def sweep(
     with ExitStack() as stack:
         client = None
         if scheduler is not None:
-            from marketsched.play.dask_workers import connected
-
             client = stack.enter_context(connected(scheduler))
         folder = stack.enter_context(open_folder(folder_path))
         work = _Work(folder, listed, name or title, progress)
@@ -183,8 +182,6 @@ def _listed(runs: Any) -> tuple[list[SweepRun], str]:
 
 def _stream(tasks: Sequence[Task], jobs: int | None, client: Any) -> Generator[tuple[Task, str], None, None]:
     if client is not None:
-        from marketsched.play.dask_workers import run_on_cluster
-
         return run_on_cluster(perform, tasks, client, killed)
     return run_in_processes(perform, tasks, jobs or cores(), killed)
 

@@ -40,7 +40,7 @@ from marketsched.truthfulness.situations.plays import MECHANISM, Played, Stage, 
 from marketsched.truthfulness.situations.short_plays import ShortPlays
 
 if TYPE_CHECKING:
-    from marketsched.config.scenario import Scenario
+    from marketsched.config.scenario import Scenario  # pydantic, which a situation built by hand needs not
     from marketsched.mechanisms.bid_price.past import PastLog
     from marketsched.worlds.workload import Workload
 
@@ -269,7 +269,7 @@ def situation_of(
     >>> situation.capacity, situation.truth.birth
     (88, 1)
     """
-    from marketsched.config.scenario import Scenario
+    from marketsched.config.scenario import Scenario  # pydantic, which a situation built by hand needs not
 
     return situations_of(
         Scenario.of(scenario, kind="market"), [job], seed, history=history, nobody_later=nobody_later, data=data

@@ -67,13 +67,13 @@ _SPOT = (
 
 
 def _read_series(path: Path) -> pd.DataFrame:
-    from marketsched.worlds.traces.spot_series import read_spot_series
+    from marketsched.worlds.traces.spot_series import read_spot_series  # pandas, which a list of the traces needs not
 
     return read_spot_series(path)
 
 
 def _read_log(path: Path) -> pd.DataFrame:
-    from marketsched.worlds.traces.swf import read_swf
+    from marketsched.worlds.traces.swf import read_swf  # pandas, as above
 
     return read_swf(path)
 
@@ -322,7 +322,7 @@ def verify(name: str, source: Source = None) -> pd.DataFrame:
     trace = get_trace(name)
     import pandas as pd
 
-    from marketsched.worlds.traces.reference import STATISTICS
+    from marketsched.worlds.traces.reference import STATISTICS  # pandas, as above
 
     if name not in STATISTICS:
         raise UnknownNameError(f"trace {name!r} has no published statistics: expected one of {', '.join(STATISTICS)}")

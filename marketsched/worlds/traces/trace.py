@@ -152,6 +152,6 @@ class Trace:
         if self.reader is not None:
             yield self.read(source)
             return
-        from marketsched.worlds.traces.tables import stream_table
+        from marketsched.worlds.traces.tables import stream_table  # pandas, as above
 
         yield from stream_table(self.path(source), self.columns, rows, self.plain, self.any_order)
