@@ -8,15 +8,17 @@ no more rounds than are booked. Else it brings nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.resources.calendars import Placed, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Shape, demand_of
 from marketsched.mechanisms.values import ValueCurve
+
+if TYPE_CHECKING:  # numba, which scenarios are checked without
+    from marketsched.mechanisms.resources.calendars import Placed, Wanted
 
 
 class Booking(NamedTuple):
