@@ -16,8 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.agents.cluster_log import ClusterLog
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy, submission_delay
 from marketsched.agents.loop import MarketLoop
@@ -80,6 +82,8 @@ class MarketRun:
         self._owners: dict[Any, OwnerState] = {}  # active statements by name
         self._to_return: dict[int, list[OwnerState]] = defaultdict(list)
         self._log = MarketLog()
+        shaped = setup.mechanism.cluster is not None and any(job.truth.shapes for job in setup.jobs)
+        self._on_cluster = ClusterLog(setup.mechanism.cluster) if shaped else None  # type: ignore[arg-type]
         self._strategies = [setup.strategy_of(job) for job in setup.jobs] if setup.differ else None
         rounds = self._rounds_of_entry()
         self._entering = np.argsort(rounds, kind="stable").astype(np.uint32)  # places of jobs, as they enter
@@ -133,7 +137,13 @@ class MarketRun:
             self._log.event(now, RowKind.ARRIVE, owner.index, owner.resubmitted)
         promised, prices = self._promised(now), self._prices(now, 1)
         for event in self._loop.advance():
+            if self._on_cluster is not None and event.kind is EventKind.START:
+                booking = self.mechanism.booking(event.job)
+                if booking is not None:
+                    self._on_cluster.start(event.job, booking)
             self._hear(event, now)
+        if self._on_cluster is not None:
+            self._on_cluster.close_round(self.mechanism, now)
         self.load = self._loop.load
         if self.load > self.setup.capacity:
             raise EventError(f"round {now}: the mechanism runs {self.load} nodes, capacity is {self.setup.capacity}")
@@ -149,6 +159,10 @@ class MarketRun:
     def log(self) -> MarketLog:
         """What has happened so far, with running totals; to be read only."""
         return self._log
+
+    def pools(self) -> pd.DataFrame | None:
+        """Return what was used of every pool and resource by round (`ClusterLog`); None: nodes are identical."""
+        return None if self._on_cluster is None else self._on_cluster.table()
 
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
@@ -213,6 +227,8 @@ class MarketRun:
         self._log.event(event.round, _KINDS[event.kind], owner.index, owner.resubmitted, *money)
         if not event.kind.leaves:
             return
+        if self._on_cluster is not None:
+            self._on_cluster.leave(event.job)
         del self._owners[owner.name]
         if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
             self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)

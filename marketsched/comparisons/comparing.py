@@ -45,6 +45,13 @@ LOG_DEFAULT = (
     "fair-share:kill=false",
     "largest-value-first",
 )  # of a log
+CLUSTER_DEFAULT = (
+    "cluster-bid-price",
+    "cluster-first-come",
+    "cluster-queue:order=density",
+    "cluster-queue:order=dominant-share",
+    "cluster-queue",
+)  # of jobs with shapes
 OPTIMUM_SECONDS = 10.0
 
 
@@ -78,7 +85,8 @@ def compare(
         Names of the registry, each perhaps with rules of its own, as in
         ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
         cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
-        None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of a cluster the scenario's policies.
+        None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of jobs with shapes `CLUSTER_DEFAULT`; of an
+        allocation core the scenario's policies.
     runs : int
         Seeds ``seed .. seed + runs - 1``.
     seed : int
@@ -188,7 +196,8 @@ def _contest(
         contest: Contest = get("contest", base.section)(base, names, data, optimum=seconds != 0, growth=growth)
         return contest
     log = is_log({"workload": {"kind": base.workload.kind}})
-    names = (LOG_DEFAULT if log else DEFAULT) if names is None else names
+    if names is None:
+        names = CLUSTER_DEFAULT if base.workload.on_cluster else LOG_DEFAULT if log else DEFAULT
     seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:
         return LoadContest(base, names, loads, data, seconds or 0.0)

@@ -18,7 +18,9 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.flat_price import SignalledJobs, best_first_come, best_first_come_served
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.play.hindsight import realised
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.play.hindsight import Bracket, optimum_bracket, realised
+from marketsched.play.on_clusters import cluster_bound, first_come_at_zero
 from marketsched.results.paired_statistics import Spread, spread
 
 # Columns of `runs` with the welfare of each, credits.
@@ -73,6 +75,10 @@ class FlatPrices:
         best = best_first_come(self.jobs, self.capacity, limits.horizon)
         return found | {"best_flat_known": best.welfare, "best_flat_known_price": best.price}
 
+    def bracket(self, seconds: float) -> Bracket:
+        """Return what encloses the best schedule in hindsight; ``seconds`` as of `optimum_bracket`."""
+        return optimum_bracket(self.jobs, self.capacity, seconds=seconds)
+
     def _at(self, price: float) -> MarketSetup:
         choice = {"pricing": {"kind": "posted", "prices": [price]}}
         return self._setup(self._scenario.with_mechanism("first-come", choice))
@@ -81,6 +87,36 @@ class FlatPrices:
         if price not in self._earned:
             self._earned[price] = self._play(self._at(price) if setup is None else setup)
         return self._earned[price]
+
+
+class FirstComeOnCluster:
+    """First come at price 0 in one world of jobs with shapes, and the dual bound with pools.
+
+    There is no one best price where several resources have one. Members are as those of `FlatPrices`.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Of the workload.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self.capacity = cluster, cluster.nodes
+        self._setup: MarketSetup | None = None
+
+    def note(self, setup: MarketSetup, welfare: float) -> None:
+        """Note a setup of this world: its jobs and sizes are those of all."""
+        self._setup = setup
+
+    def figures(self) -> dict[str, float]:
+        """Return the columns of `runs` beside each contestant's own."""
+        earned = np.nan if self._setup is None else first_come_at_zero(self._setup, self._cluster)["welfare_at_zero"]
+        unknown = ("best_flat", "best_flat_price", "best_flat_known", "best_flat_known_price")
+        return {"first_come": earned, **dict.fromkeys(unknown, np.nan)}
+
+    def bracket(self, seconds: float) -> Bracket:
+        """Return 0 and the dual bound, whatever ``seconds`` are allowed."""
+        return Bracket(0.0, np.inf if self._setup is None else cluster_bound(self._setup, self._cluster), "dual")
 
 
 def _best_price(setup: MarketSetup, limits: MarketLimits) -> float:

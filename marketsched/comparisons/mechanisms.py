@@ -18,11 +18,11 @@ import pandas as pd
 
 from marketsched.agents.market_run import MarketRun
 from marketsched.comparisons.contest import Found, Tell
-from marketsched.comparisons.flat_prices import FlatPrices, paired_differences
+from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, paired_differences
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.play.hindsight import Bracket, optimum_bracket
+from marketsched.play.hindsight import Bracket
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
 from marketsched.results.schedules import schedule_table
 from marketsched.results.waits import waits_table
@@ -81,7 +81,11 @@ class MechanismContest:
         A mechanism that does not take so many nodes has the reason in column ``refused``, and no figures.
         """
         world = _World(workload, capacity, seed, self._data)
-        flat = FlatPrices(self._base, world.setup, lambda setup: float(world.played(setup)["welfare"]))
+        flat: FlatPrices | FirstComeOnCluster
+        if workload.cluster is None:
+            flat = FlatPrices(self._base, world.setup, lambda setup: float(world.played(setup)["welfare"]))
+        else:
+            flat = FirstComeOnCluster(workload.cluster)
         rows: list[dict[str, Any]] = []
         promises = []
         waits: list[pd.DataFrame] = []
@@ -112,7 +116,7 @@ class MechanismContest:
         flat_prices = flat.figures()
         tell(f"seed {seed}, best schedule in hindsight")
         best = max(row["welfare"] for row in [*rows, {"welfare": 0.0}] if np.isfinite(row["welfare"]))
-        bracket = optimum_bracket(flat.jobs, flat.capacity, seconds=self._seconds)
+        bracket = flat.bracket(self._seconds)
         # Sums differ in the last digit.
         bracket = Bracket(max(bracket.low, best), max(bracket.high, best), bracket.kind)
         about = {"scenario": self._base.name, "seed": seed}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.statement_law import StatementLaw
     from marketsched.worlds.workload import Workload
 
+ON_CLUSTERS = "cluster-"  # what names of mechanisms that take shapes begin with
+
 
 class MechanismChoice(Rules):
     """A mechanism by name, with its rules. Sizes left out are those of the workload.
@@ -85,14 +87,11 @@ class MechanismChoice(Rules):
         """
         own = {name: getattr(self, name) for name in SIZES}
         sizes = {name: getattr(workload, name) if size is None else size for name, size in own.items()}
-        parameters = {**sizes, **self.rules_for(self.name), **self.parameters}
-        asked = parameters_of(get("mechanism", self.name))
-        if workload.cluster is not None:
-            if "cluster" not in asked:
-                known = ", ".join(name for name in mechanism_names() if name.startswith("cluster-"))
-                raise InvalidParameterError(
-                    place="mechanism.name", value=self.name, legal=f"one for a cluster: {known}"
-                )
+        called = self._called(workload)
+        rules = self.rules_for(self.name) if called == self.name else {}
+        parameters = {**sizes, **rules, **self.parameters}
+        asked = parameters_of(get("mechanism", called))
+        if "cluster" in asked:
             parameters = {"cluster": workload.cluster, **parameters}
         if "round_seconds" in asked:
             parameters = {"round_seconds": workload.round_seconds, **parameters}
@@ -101,7 +100,7 @@ class MechanismChoice(Rules):
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}
-        wants = getattr(get("mechanism", self.name), "wants_laws", None)
+        wants = getattr(get("mechanism", called), "wants_laws", None)
         if laws is not None and wants is not None and wants(**self.parameters):
             parameters = {"laws": laws(), **parameters}
         for name, parameter in asked.items():
@@ -109,7 +108,24 @@ class MechanismChoice(Rules):
                 with placed(f"mechanism.parameters.{name}"):
                     parameters[name] = past(parameters[name])
         with placed("mechanism"), timed("the construction", 1):
-            return get_mechanism(self.name, **{"rng": rng, **parameters})
+            return get_mechanism(called, **{"rng": rng, **parameters})
+
+    def _called(self, workload: Workload) -> str:
+        """Return the mechanism that is built: on a cluster the one of this name that takes shapes.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is none.
+        """
+        if workload.cluster is None or "cluster" in parameters_of(get("mechanism", self.name)):
+            return self.name
+        on_cluster = f"{ON_CLUSTERS}{self.name}"
+        if on_cluster not in mechanism_names():
+            able = ", ".join(name for name in mechanism_names() if name.startswith(ON_CLUSTERS))
+            legal = f"one that takes jobs with shapes: {able}"
+            raise InvalidParameterError(place="mechanism.name", value=self.name, legal=legal)
+        return on_cluster
 
     def under_another_name(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return, as plain unchecked data, these rules with another mechanism and ``changes`` made to them.

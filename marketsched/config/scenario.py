@@ -21,7 +21,15 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
-from marketsched.config.scenario_file import OF_LOGS, is_log, read_scenario, with_changes, without_none
+from marketsched.config.scenario_file import (
+    OF_CLUSTERS,
+    OF_LOGS,
+    is_log,
+    is_on_cluster,
+    read_scenario,
+    with_changes,
+    without_none,
+)
 from marketsched.config.sections import RegisteredWorkload
 from marketsched.config.strict_yaml import Name, Strict, dump_yaml, validated
 from marketsched.config.yesterday import yesterday
@@ -113,6 +121,8 @@ class Scenario(Strict):
                     )
         elif isinstance(data, Mapping) and "mechanism" not in data and is_log(data):
             return {**data, "mechanism": {"name": OF_LOGS}}
+        elif isinstance(data, Mapping) and "mechanism" not in data and is_on_cluster(data):
+            return {**data, "mechanism": {"name": OF_CLUSTERS}}
         return data
 
     @model_validator(mode="after")

@@ -17,6 +17,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.mechanisms.registry import get, names
 from marketsched.worlds.logs import KINDS
 
+OF_CLUSTERS = "cluster-bid-price"  # the mechanism of jobs with shapes for which none is named
 OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
 
 
@@ -111,6 +112,16 @@ def is_log(scenario: Mapping[str, Any]) -> bool:
     """Tell whether the workload of a scenario, as plain data, is a log."""
     workload = scenario.get("workload")
     return isinstance(workload, Mapping) and workload.get("kind") in KINDS
+
+
+def is_on_cluster(scenario: Mapping[str, Any]) -> bool:
+    """Tell whether the jobs of a scenario, as plain data, have shapes."""
+    workload = scenario.get("workload")
+    if not isinstance(workload, Mapping):
+        return False
+    kind = workload.get("kind")
+    known = isinstance(kind, str) and kind in names("workload")
+    return "cluster" in workload or (known and bool(getattr(get("workload", str(kind)), "on_cluster", False)))
 
 
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:

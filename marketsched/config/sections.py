@@ -81,6 +81,11 @@ class WorkloadSection(Strict):
 
     kind: str
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether its jobs have shapes, and its nodes differ."""
+        return getattr(self, "cluster", None) is not None
+
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
         """Return the workload.
 
@@ -117,6 +122,10 @@ class _RegisteredWorkload(Section, WorkloadSection):
     def of(cls, name: str) -> type[Section]:
         """Return the class of a registered workload."""
         return section_class(get("workload", name), ("workload", name), frozenset({"rng", "data"}), cls)
+
+    @property
+    def on_cluster(self) -> bool:
+        return bool(getattr(type(self).made_by, "on_cluster", False))
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
         found = self.make(rng=rng, data=data)

@@ -18,16 +18,13 @@ import numpy as np
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.mechanisms.resources.shapes import demand_of
+from marketsched.play.on_clusters import cluster_bounds, cluster_of, resource_load
 from marketsched.relaxed_lp import hindsight_optimum, realised_bound
 from marketsched.relaxed_lp.duality import STEPS, dual_bound
-from marketsched.relaxed_lp.pooled_duality import pooled_bound
-from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
 
 if TYPE_CHECKING:
     from marketsched.agents.market_run import MarketRun
     from marketsched.agents.setup import MarketSetup
-    from marketsched.mechanisms.resources.cluster import Cluster
 
 OptimumKind = Literal["exact", "milp", "lp", "dual"]
 
@@ -102,9 +99,9 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     ``bounds`` holds the dual bound and the certificate, ``first_come`` what first-come-first-served earns.
     """
     setup = market.setup
-    cluster = _cluster_of(setup)
+    cluster = cluster_of(setup)
     if cluster is not None:
-        return _bounds_on_cluster(setup, cluster)
+        return cluster_bounds(setup, cluster)
     jobs = realised(setup)
     prices = _final_prices(market)
     # Any number of steps gives a valid bound; with a hundred thousand jobs 600 of them take as long as the market.
@@ -168,10 +165,13 @@ def shares(summary: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, flo
 
 
 def load_asked(setup: MarketSetup) -> float:
-    """Return the node-rounds that jobs really need, as a share of those there are until the last birth."""
-    cluster = _cluster_of(setup)
+    """Return the node-rounds that jobs really need, as a share of those there are until the last birth.
+
+    On a cluster: what they ask for of the scarcest resource.
+    """
+    cluster = cluster_of(setup)
     if cluster is not None:
-        return _load_on_cluster(setup, cluster)
+        return resource_load(setup, cluster)
     work = sum(job.truth.concurrency * job.duration for job in setup.jobs if job.arrival is not None)
     return work / (setup.capacity * max((job.truth.birth for job in setup.jobs), default=1))
 
@@ -200,26 +200,3 @@ def proven(setup: MarketSetup) -> str:
         "durations hidden: truthfulness and the welfare ratio are proven for revealed durations only; here declaring "
         "too many nodes can pay (gap G1), and only bound (8) holds"
     )
-
-
-def _cluster_of(setup: MarketSetup) -> Cluster | None:
-    """Return the cluster of a market whose jobs have shapes; None: its nodes are identical."""
-    return setup.mechanism.cluster if any(job.truth.shapes for job in setup.jobs) else None
-
-
-def _bounds_on_cluster(setup: MarketSetup, cluster: Cluster) -> dict[str, Any]:
-    """Return the dual bound (29) over pools; no schedule on the nodes of the pools is worth more."""
-    rows = ((job.truth, job.arrival, job.duration) for job in setup.jobs)
-    jobs = pooled_jobs(rows, cluster, horizon=setup.horizon, max_delay=setup.max_delay)
-    return {"bounds": {"dual": pooled_bound(jobs, cluster.layout.pool_size, setup.horizon).value}, "first_come": {}}
-
-
-def _load_on_cluster(setup: MarketSetup, cluster: Cluster) -> float:
-    """Return the largest share of any resource that jobs ask for, each with its first shape on the kind named first."""
-    whole = np.zeros(len(cluster.resources))
-    for job in setup.jobs:
-        if job.arrival is not None:
-            shape = job.truth.shapes[0]
-            whole += shape.tasks * job.duration * demand_of(shape, cluster)
-    there = cluster.layout.pool_size.sum(axis=0) * max((job.truth.birth for job in setup.jobs), default=1)
-    return float((whole[there > 0] / there[there > 0]).max(initial=0.0))

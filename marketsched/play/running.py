@@ -62,7 +62,8 @@ def run(
     -------
     Result
         Of a market, kind ``market``: tables ``events``, ``jobs`` and ``rounds`` (see
-        `marketsched.agents.result.RunResult`) and ``prices`` hours ahead where they moved; a summary with what
+        `marketsched.agents.result.RunResult`), ``prices`` hours ahead where they moved, and ``pools`` of a cluster
+        (`marketsched.agents.cluster_log.ClusterLog.table`); a summary with what
         it is measured against under ``bounds`` and ``first_come``, and what is proven for this run under
         ``proven``. Of a cluster one row per policy.
 
@@ -148,6 +149,9 @@ def _run_market(
     }
     tables: dict[str, Any] = {"events": result.event_rows, "jobs": result.job_rows, "rounds": result.rounds}
     tables |= prices_table(result.price_surface)
+    pools = market.pools()
+    if pools is not None:
+        tables["pools"] = pools
     return Result("market", Tables(tables), summary, meta, {"scenario.yaml": scenario.to_yaml()})
 
 

@@ -12,6 +12,7 @@ from . import mechanisms_kind as mechanisms_kind
 from . import output as output
 from . import paired_statistics as paired_statistics
 from . import panels as panels
+from . import pools_figure as pools_figure
 from . import result as result
 from . import schedules as schedules
 from . import schedules_figure as schedules_figure

@@ -28,7 +28,7 @@ ROUNDING = 1e-9  # of a welfare that is a sum in another order
 
 
 class MarketKind(ResultKind):
-    """A market: tables ``events``, ``jobs``, ``rounds``, and ``prices`` where prices moved."""
+    """A market: tables ``events``, ``jobs``, ``rounds``, ``prices`` where prices moved, ``pools`` of a cluster."""
 
     title = "market run"
     table = "jobs"
@@ -48,11 +48,12 @@ class MarketKind(ResultKind):
         drawn = _DrawnTables(
             columns_of(result.tables, "jobs", results.market_figure.DRAWN), result.rounds, result.summary
         )
-        return {
-            "figure": results.market_figure.run_figure(
-                drawn, prices, round_seconds=result.meta.get("round_seconds"), title=title
-            )
-        }
+        length = result.meta.get("round_seconds")
+        drawn_figures = {"figure": results.market_figure.run_figure(drawn, prices, round_seconds=length, title=title)}
+        if "pools" in result.tables:
+            pools = result.tables["pools"]
+            drawn_figures["pools"] = results.pools_figure.pools_figure(pools, title=title, round_seconds=length)
+        return drawn_figures
 
     def details(self, result: Result) -> Mapping[str, Any]:
         leaves = {name: value for name, value in flat(result.summary) if name != "proven"}  # a remark says it

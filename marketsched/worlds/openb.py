@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -101,6 +101,8 @@ class OpenbCluster:
         What is known in advance are so many other draws of the same rules: a law for each of their jobs, which comes
         with probability one over their number.
     """
+
+    on_cluster: ClassVar[bool] = True  # its jobs have shapes
 
     jobs: Annotated[int, Whole(1, 1_000_000)] = 6_000
     rounds: Count = 432

@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.resources.calendars import Placed, Room, Wanted
-from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.cluster import Cluster, Layout
 
 Rule = Literal["first", "best", "worst", "fgd"]
 RULES: tuple[Rule, ...] = ("first", "best", "worst", "fgd")
@@ -83,6 +83,43 @@ def place(rule: Rule, room: Room, wanted: Wanted, cluster: Cluster, types: TaskT
     )  # fmt: skip
     used, (rows, columns) = np.flatnonzero(counts), np.nonzero(parts)
     return Placed(room.nodes[used], counts[used], room.first[rows] + columns, parts[rows, columns])
+
+
+def fragments(
+    free: NDArray[np.int64], devices: NDArray[np.int64], layout: Layout, types: TaskTypes
+) -> NDArray[np.float64]:
+    """Return, of what is free of each pool's devices, the share that a task of these types could not use, expected.
+
+    Parameters
+    ----------
+    free : ndarray of int, shape (n_nodes, n_resources)
+        Parts that are free; of devices the sum.
+    devices : ndarray of int, shape (n_devices,)
+        Parts that are free of each.
+    layout : Layout
+        Of the cluster.
+    types : TaskTypes
+        What tasks ask for.
+
+    Returns
+    -------
+    ndarray of float, shape (n_pools, n_resources)
+        NaN of resources that are no devices, of pools without a free one, and without any types.
+    """
+    demands, shares = types.frequent
+    n_pools, kinds = layout.pool_size.shape[0], np.flatnonzero(layout.device_parts > 0)
+    found = np.full(layout.pool_size.shape, np.nan)
+    for k in kinds.tolist() if shares.size else ():
+        for g in range(n_pools):
+            lost, whole = 0.0, 0
+            for x in range(int(layout.pool_begin[g]), int(layout.pool_begin[g + 1])):
+                own = devices[layout.device_begin[x, k] : layout.device_begin[x, k + 1]]
+                whole += int(own.sum())
+                of = np.full(own.size, k)
+                lost += float(_fragments_kernel(free[x], own, of, layout.device_parts, demands, shares))
+            if whole:
+                found[g, k] = lost / whole
+    return found
 
 
 @njit(cache=True)

@@ -1,0 +1,91 @@
+"""What a market on a cluster uses, round by round: by pool and resource, at what price, and what lies in fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.placement import TaskTypes, fragments
+
+
+class ClusterLog:
+    """Keeps account of bookings that run; one row per round, pool and resource in the end.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where they run.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, layout = cluster, cluster.layout
+        self._free = layout.size.astype(np.int64)  # (n_nodes, n_resources), parts in this round
+        of_device = np.repeat(layout.device_parts[None, :], layout.size.shape[0], axis=0).ravel()
+        self._devices = np.repeat(of_device, np.diff(layout.device_begin, axis=1).ravel()).astype(np.int64)
+        self._types = TaskTypes(len(cluster.resources))
+        self._running: dict[Hashable, Booking] = {}
+        self._used: list[NDArray[np.int64]] = []
+        self._prices: list[NDArray[np.float64]] = []
+        self._fragments: list[NDArray[np.float64]] = []
+
+    def start(self, job: Hashable, booking: Booking) -> None:
+        """Note that a job runs from this round on."""
+        self._running[job] = booking
+        self._types.add(booking.wanted.demand, booking.wanted.tasks)
+        self._take(booking, 1)
+
+    def leave(self, job: Hashable) -> None:
+        """Note that a job is gone from the next round on."""
+        booking = self._running.pop(job, None)
+        if booking is not None:
+            self._take(booking, -1)
+
+    def close_round(self, mechanism: Mechanism, now: int) -> None:
+        """Note what is used in this round, before those that end with it leave."""
+        layout = self._cluster.layout
+        free = np.add.reduceat(self._free, layout.pool_begin[:-1], axis=0)
+        self._used.append(layout.pool_size - free)
+        prices = getattr(mechanism, "pool_prices", None)
+        unknown = np.full(layout.pool_size.shape, np.nan)
+        self._prices.append(unknown if prices is None else prices(now, 1)[:, :, 0])
+        self._fragments.append(fragments(self._free, self._devices, layout, self._types))
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per round, pool and resource.
+
+        ``round``, ``pool``, ``resource``; ``used`` and ``size`` in units of the resource; ``price``, credits per unit
+        and round, as announced for this round in it (missing without prices); ``fragmented``, of what is free of a
+        device the share that a task like those that ran before could not use (missing of other resources).
+        """
+        cluster, n = self._cluster, len(self._used)
+        parts = np.array([resource.parts for resource in cluster.resources], dtype=np.float64)
+        shape = (n, len(cluster.pool_names), parts.size)
+        used = np.array(self._used, dtype=np.float64).reshape(shape) / parts
+        size = np.broadcast_to(cluster.layout.pool_size / parts, shape)
+        prices = np.array(self._prices).reshape(shape) * parts
+        lost = np.array(self._fragments).reshape(shape)
+        rounds, pools, resources = np.indices(shape)
+        names = np.array([resource.name for resource in cluster.resources], dtype=object)
+        table = pd.DataFrame(
+            {
+                "round": rounds.ravel() + 1,
+                "pool": np.array(cluster.pool_names, dtype=object)[pools.ravel()],
+                "resource": names[resources.ravel()],
+                "used": used.ravel(),
+                "size": size.ravel(),
+                "price": prices.ravel(),
+                "fragmented": lost.ravel(),
+            }
+        )
+        return table[table["size"] > 0].reset_index(drop=True)
+
+    def _take(self, booking: Booking, sign: int) -> None:
+        placed = booking.placed
+        self._free[placed.nodes] -= sign * placed.tasks[:, None] * booking.wanted.demand
+        self._devices[placed.devices] -= sign * placed.parts
