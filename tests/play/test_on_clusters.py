@@ -1,0 +1,67 @@
+"""Runs and comparisons of jobs with shapes: measured against the bound with pools, with use and prices by pool."""
+
+import numpy as np
+import pytest
+
+import marketsched
+from marketsched.mechanisms import InvalidParameterError
+
+CLUSTER = {
+    "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},
+    "groups": [
+        {"name": "a", "kind": "a100", "nodes": 1, "each": {"cpu": 8, "gpu": 2}},
+        {"name": "v", "kind": "v100", "nodes": 2, "each": {"cpu": 4, "gpu": 1}},
+    ],
+}
+
+
+EITHER = [{"each": {"cpu": 2, "gpu": 1}, "on": {"a100": 2, "v100": 4}}]
+SCENARIO = {
+    "name": "two kinds",
+    "workload": {
+        "kind": "cluster-mix", "cluster": CLUSTER, "per_round": 1.5, "rounds": 10,
+        "sorts": [{"name": "either", "value": 8.0, "patience": 6, "shapes": EITHER}],
+    },
+}  # fmt: skip
+
+
+def test_a_run_is_measured_against_the_bound_with_pools():
+    result = marketsched.run(SCENARIO, seed=1)
+    bounds, first_come = result.summary["bounds"], result.summary["first_come"]
+    assert 0 < result.summary["welfare"] <= bounds["dual"] + 1e-6
+    assert 0 < first_come["welfare_at_zero"] <= bounds["dual"] + 1e-6
+    assert result.meta["scenario"] == "two kinds"
+
+
+def test_the_table_of_pools_holds_what_runs():
+    result = marketsched.run(SCENARIO, seed=1, mechanism="cluster-first-come")
+    pools, jobs = result.tables["pools"], result.jobs
+    assert pools["round"].max() == result.summary["rounds"] and set(pools["pool"]) == {"a100", "v100"}
+    assert (pools["used"] >= 0).all() and (pools["used"] <= pools["size"]).all()
+    done = jobs[jobs["outcome"] == "completed"]
+    rounds = (done["completion"] - done["start"]).sum()
+    assert pools.loc[pools["resource"] == "gpu", "used"].sum() == pytest.approx(rounds)
+    assert pools.loc[pools["resource"] == "cpu", "used"].sum() == pytest.approx(2 * rounds)
+    assert (pools["price"] == 0).all()
+    lost = pools["fragmented"]
+    assert lost[pools["resource"] == "cpu"].isna().all()
+    assert np.nanmin(lost) >= 0 and np.nanmax(lost) <= 1 + 1e-12
+
+
+def test_contestants_of_a_cluster_are_compared():
+    found = marketsched.compare(SCENARIO, runs=2)
+    names = found.summary["mechanism"].tolist()
+    assert names[:2] == ["cluster-bid-price", "cluster-first-come"] and len(names) == 5
+    assert (found.summary["welfare_share"] <= 1 + 1e-9).all()
+    runs = found.tables["runs"]
+    same = runs[runs["mechanism"] == "cluster-first-come"]
+    assert (same["welfare"] == same["first_come"]).all()
+
+
+def test_a_mechanism_of_identical_nodes_is_refused_and_bid_price_stands_for_the_one_with_shapes():
+    with pytest.raises(InvalidParameterError, match="cluster-bid-price"):
+        marketsched.run(SCENARIO, mechanism="vcg")
+    short, long = (
+        marketsched.run(SCENARIO, mechanism=name).summary["welfare"] for name in ("bid-price", "cluster-bid-price")
+    )
+    assert short == long
