@@ -39,8 +39,10 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     where = "On this log" if "rule" in (meta.get("workload") or {}) else "Here"
     if "load" not in own[0]:
         return f"{where} {asked} delivers {_difference(own[0])}{_once(meta)}."
-    several = "; ".join(f"at load {row['load']:g} {_difference(row, brief=place > 0)}" for place, row in enumerate(own))
-    return f"{where} {asked} delivers, {several}{_once(meta)}."
+    several = "; ".join(
+        f"at load {row['load']:g}: {_difference(row, brief=place > 0)}" for place, row in enumerate(own)
+    )
+    return f"{where} {asked} delivers {several}{_once(meta)}."
 
 
 def _difference(row: Mapping[str, Any], brief: bool = False) -> str:

@@ -10,15 +10,14 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from rich.console import Group
 from rich.text import Text
 
 from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
-from marketsched.results.mechanisms_kind import BOUNDS, flat_remarks, seeds_text, share_difference
+from marketsched.results.mechanisms_kind import BOUNDS, flat_remark, known_remarks, seeds_text, share_difference
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
-from marketsched.results.views import plain_table, workload_remarks
+from marketsched.results.views import View, plain_table, told_of_log
 from marketsched.results.waits_view import waits_view
 
 MARKERS = "osD^vP*X"
@@ -44,7 +43,7 @@ class LoadsKind(ResultKind):
     def how_far(self, result: Result) -> str:
         return f"after {result.meta['runs']} of {result.meta['runs_asked_for']} seeds"
 
-    def view(self, result: Result) -> Group:
+    def view(self, result: Result) -> View:
         meta, rows = result.meta, result.records()
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         names = len(meta["mechanisms"])
@@ -64,7 +63,9 @@ class LoadsKind(ResultKind):
         answer = answer_of(rows, meta)
         first = Text(f"{answer}\n{head}" if answer else head, style="" if answer else "bold")
         first.stylize("bold", 0, len(answer))
-        return Group(first, table, *waits_view(result), *(Text(f"- {remark}") for remark in _remarks(result)))
+        log, more = told_of_log(meta)
+        notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
+        return View(first, table, *waits_view(result), *notes, details=[Text(f"- {remark}") for remark in more])
 
     def figures(self, result: Result) -> dict[str, Figure]:
         return {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}
@@ -95,7 +96,7 @@ def _remarks(result: Result) -> list[str]:
     kinds = result.runs["opt_kind"].dropna().unique().tolist() if "opt_kind" in result.runs else []
     bounds = " or ".join(BOUNDS[kind] for kind in kinds)
     found = [f"welfare as a share of {bounds}, mean over seeds; the nodes of a seed are those that make the load"]
-    found += flat_remarks(rows, result.meta) + workload_remarks(result.meta)
+    found += [flat_remark(result.meta), *known_remarks(rows)]
     for row in rows:
         if row["refused"]:
             of = f"{row['refused']} of {row['refused'] + row['runs']} seeds"

@@ -11,7 +11,7 @@ from rich.text import Text
 from marketsched import results
 from marketsched.results.kinds import ResultKind
 from marketsched.results.tables import columns_of
-from marketsched.results.views import amount, flat, percent, plain_table, workload_remarks
+from marketsched.results.views import View, amount, flat, percent, plain_table, told_of_log
 from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ class MarketKind(ResultKind):
     def how_far(self, result: Result) -> str:
         return f"after round {result.summary['rounds']} of {result.summary['horizon']}"
 
-    def view(self, result: Result) -> Group:
+    def view(self, result: Result) -> View:
         found = summary_view(result.summary, result.meta.get("expected"))
-        remarks_of_log = workload_remarks(result.meta)
-        users = _users(result) if remarks_of_log else []
-        return Group(*found.renderables, *(Text(f"- {remark}") for remark in remarks_of_log), *users)
+        first, more = told_of_log(result.meta)
+        users = _users(result) if first else []
+        said, detailed = ([Text(f"- {remark}") for remark in each] for each in (first, more))
+        return View(*found.renderables, *said, *users, details=detailed)
 
     def figures(self, result: Result) -> dict[str, Figure]:
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from rich.console import Group
 from rich.text import Text
 
 from marketsched import results
@@ -22,8 +21,8 @@ from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
-from marketsched.results.views import amount, percent, plain_table, ratio_text, workload_remarks
-from marketsched.results.waits_view import waits_view
+from marketsched.results.views import View, amount, at_least_percent, filled_table, percent, ratio_text, told_of_log
+from marketsched.results.waits_view import classes_view, waits_view
 from marketsched.results.word_table import WordTable
 
 RATIO, WELFARE, REVENUE = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1]
@@ -46,23 +45,26 @@ class MechanismsKind(ResultKind):
     def how_far(self, result: Result) -> str:
         return f"after {result.meta['runs']} of {result.meta['runs_asked_for']} seeds"
 
-    def view(self, result: Result) -> Group:
+    def view(self, result: Result) -> View:
         meta, rows = result.meta, result.records()
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         about = f"{meta['scenario']}: {len(rows)} mechanisms on the same jobs, {seeds_text(result)}{state}"
         answer = answer_of(rows, meta)
         head = Text(f"{answer}\n{about}" if answer else about, style="bold" if not answer else "")
         head.stylize("bold", 0, len(answer))
-        interval = f"{meta['confidence']:.0%} interval"
-        titles = ["welfare", "behind the\nbest here", "revenue", "jobs\ndone", "E[OPT] /\nE[welfare]", interval]
-        cells = [_cells(row) for row in rows]
-        shown = [place for place in range(8) if place < 7 or any(row[place] != "-" for row in cells)]
-        table = plain_table(*[*titles, "proven\nratio"][: len(shown) - 1], room=10)
-        for row in cells:
-            table.add_row(*(row[place] for place in shown))
-        waits = waits_view(result)
-        return Group(
-            head, table, Text(""), _against_flat(rows), *waits, *(Text(f"- {remark}") for remark in _remarks(result))
+        log, more_of_log = told_of_log(meta)
+        notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
+        return View(
+            head,
+            _main_table(rows),
+            *waits_view(result),
+            *(Text(f"- {remark}") for remark in notes),
+            details=[
+                Text("\nhow far from the best", style="dim"),
+                _ratios_table(rows, meta),
+                *classes_view(result),
+                *(Text(f"- {remark}") for remark in more_notes),
+            ],
         )
 
     def figures(self, result: Result) -> dict[str, Figure]:
@@ -83,17 +85,35 @@ def seeds_text(result: Result) -> str:
     return f"seeds {seeds[0]} to {seeds[-1]}" if whole else f"{len(seeds)} of the seeds {seeds[0]} to {seeds[-1]}"
 
 
-def _against_flat(rows: list[dict[str, Any]]) -> WordTable:
-    """Show paired differences to first-come at flat prices, in shares of the bound on OPT."""
-    names = ["over_first_come", "over_best_flat"]
-    titles = ["against first-come\nat price 0, points", "against it at the\nbest flat price"]
-    if any(math.isfinite(row["over_best_flat_known"]) for row in rows):
-        names.append("over_best_flat_known")
-        titles.append("the same, knowing\nall durations")
-    table = plain_table(*titles, room=10)
-    for row in rows:
-        table.add_row(row["mechanism"], *(share_difference(row, name) for name in names))
-    return table
+def _main_table(rows: list[dict[str, Any]]) -> WordTable:
+    """Show what each mechanism is worth, and paired differences to first-come at flat prices."""
+    titles = ["welfare,\ncredits", "of best,\nat least", "jobs\ndone", "revenue,\ncredits"]
+    titles += ["over first\ncome, points", "over its best\nflat price"]
+    cells = [
+        [
+            row["mechanism"],
+            amount(row["welfare"]),
+            at_least_percent(row["welfare_share"]),
+            percent(row["completed_share"]),
+            amount(row["revenue"]),
+            *(share_difference(row, name) for name in ("over_first_come", "over_best_flat")),
+        ]
+        for row in rows
+    ]
+    return filled_table(titles, cells, room=10)
+
+
+def _ratios_table(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> WordTable:
+    """Show ratios to the best schedule, and what a theorem promises of them."""
+    interval = f"{meta['confidence']:.0%} interval"
+    titles = [
+        "behind the\nbest here",
+        "E[OPT] /\nE[welfare]",
+        interval,
+        "proven\nratio",
+        "against the best\nflat price that\nknows durations",
+    ]
+    return filled_table(titles, [_ratio_cells(row) for row in rows], room=10)
 
 
 def share_difference(row: Mapping[str, Any], name: str) -> str:
@@ -104,20 +124,23 @@ def share_difference(row: Mapping[str, Any], name: str) -> str:
     return f"{100 * row[name]:+.2f}" + (f" ± {100 * half:.2f}" if math.isfinite(half) else "")
 
 
-def flat_remarks(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> list[str]:
+def flat_remark(meta: Mapping[str, Any]) -> str:
     """Say what the differences to first-come at flat prices are."""
-    found = [
-        "against first-come: mean difference in welfare over seeds, in points (1 % of the bound on the best schedule) "
-        f"with {meta['confidence']:.0%} intervals; the best flat price is chosen in hindsight, seed by seed"
-    ]
-    if any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows):
-        found.append(
-            "durations are hidden here: first-come that knows them all is a bound of its kind and cannot be run"
-        )
-    return found
+    several = f"with {meta['confidence']:.0%} intervals over the seeds" if meta["runs"] > 1 else "of one run"
+    return (
+        f"points: differences in welfare on the same jobs, in percent of the bound on the best schedule, {several}; "
+        "first come at price 0, and at its best flat price, which is known in hindsight alone"
+    )
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def known_remarks(rows: list[dict[str, Any]]) -> list[str]:
+    """Say what first-come that knows all durations is, where it is shown."""
+    if not any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows):
+        return []
+    return ["durations are hidden here: first-come that knows them is a yardstick that cannot be run"]
+
+
+def _ratio_cells(row: Mapping[str, Any]) -> list[str]:
     behind = "-"
     if row["behind"] > 0:
         behind = percent(row["behind"])
@@ -131,18 +154,30 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         promised = f"{row['promised_ratio']:.2f}" if row["promise_holds"] else f"({row['promised_ratio']:.2f})"
     return [
         row["mechanism"],
-        amount(row["welfare"]),
         behind,
-        amount(row["revenue"]),
-        percent(row["completed_share"]),
         ratio_text(row["ratio_low"], row["ratio_high"]),
         interval,
         promised,
+        share_difference(row, "over_best_flat_known"),
     ]
 
 
 def _remarks(comparison: Result) -> list[str]:
-    """Return what a reader of the figures must be told, one sentence each."""
+    """Return what a reader of the main table must be told, one sentence each."""
+    meta, rows = comparison.meta, comparison.records()
+    found = [flat_remark(meta)]
+    if meta["runs"] == 1:
+        found.append("a single run has no interval: ask for more with --runs")
+    found += [
+        f"{row['mechanism']}: owners paid more than what was done was worth to them"
+        for row in rows
+        if row["revenue"] > row["welfare"] * (1 + 1e-9)
+    ]
+    return found
+
+
+def _ratio_remarks(comparison: Result) -> list[str]:
+    """Return what a reader of the ratios must be told, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
     kinds = Counter(comparison.runs.drop_duplicates("seed")["opt_kind"].tolist())
     told = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
@@ -150,20 +185,13 @@ def _remarks(comparison: Result) -> list[str]:
         f"the best schedule in hindsight is bounded above by {told} runs"
         + ("" if set(kinds) == {"exact"} else "; below it by the best schedule known")
     ]
-    if meta["runs"] == 1:
-        found.append("a single run has no interval: ask for more with --runs")
-    else:
+    if meta["runs"] > 1:
         found.append("ratios are ratios of means over paired runs; intervals cover both ends")
         found.append(
             f"{what_may_be_missed(meta['runs'])}: the intervals of ratios cover that such runs earn nothing; those of "
             "differences speak of what the runs show"
         )
-    found += [
-        f"{row['mechanism']}: owners paid more than what was done was worth to them"
-        for row in rows
-        if row["revenue"] > row["welfare"] * (1 + 1e-9)
-    ]
-    found += flat_remarks(rows, meta) + workload_remarks(meta)
+    found += known_remarks(rows)
     without = [row["mechanism"] for row in rows if not math.isfinite(row["promised_ratio"])]
     for row in rows:
         if row["mechanism"] not in without:

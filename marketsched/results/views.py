@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group
 from rich.text import Text
 
 from marketsched.results.word_table import ShownTable, WordTable
@@ -18,10 +19,37 @@ MOST_ROWS = 200  # of a table on the page; the file holds all
 ACROSS = 8  # columns from which on a table of few rows is turned on its side
 
 
-def workload_remarks(meta: Mapping[str, Any]) -> list[str]:
-    """Say of a market made by a rule, as those of logs are, what of its jobs was drawn, chosen or left out."""
+class View(Group):
+    """What a command prints.
+
+    Parameters
+    ----------
+    *parts : Text or Table
+        Always printed.
+    details : iterable of Text or Table
+        Printed after them with ``--details``, and on the page of a report.
+    """
+
+    def __init__(self, *parts: Any, details: Iterable[Any] = ()) -> None:
+        super().__init__(*parts)
+        self.details = tuple(details)
+
+
+FIRST_OF_LOG = ("source", "nodes", "rule", "values", "deadlines", "rows left out")  # the rest with --details
+
+
+def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Say of a market made by a rule, as those of logs are, what of its jobs was drawn, chosen or left out.
+
+    Returns
+    -------
+    first, more : list of str
+        What every reader has to know, and the rest.
+    """
     notes = meta.get("workload") or {}
-    return [f"{what}: {found}" for what, found in notes.items()] if "rule" in notes else []
+    told = notes.items() if "rule" in notes else ()
+    first = [f"{what}: {found}" for what, found in told if what.startswith(FIRST_OF_LOG)]
+    return first, [f"{what}: {found}" for what, found in told if not what.startswith(FIRST_OF_LOG)]
 
 
 def percent(x: float) -> str:
@@ -66,6 +94,25 @@ def at_least_percent(share: float) -> str:
     while 99 < exact < 100 and places < 12 and exact.quantize(Decimal(1).scaleb(-places)) >= 100:
         places += 1
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR)} %"
+
+
+def filled_table(titles: Sequence[str], rows: Sequence[Sequence[str]], **look: Any) -> WordTable:
+    """Return a table without lines of names and figures; columns that hold nothing but dashes are left out.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        Of the columns of figures.
+    rows : sequence of sequence of str
+        A name, then a figure for each title.
+    **look
+        As in `plain_table`.
+    """
+    kept = [place for place in range(len(titles)) if any(row[place + 1] not in ("-", "") for row in rows)]
+    table = plain_table(*(titles[place] for place in kept), **look)
+    for row in rows:
+        table.add_row(row[0], *(row[place + 1] for place in kept))
+    return table
 
 
 def _one_sided(x: float, digits: int, rounding: str) -> str:
@@ -204,13 +251,15 @@ def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
     return leaves
 
 
-def parts_of_view(view: Any) -> tuple[str, list[ShownTable], list[str]]:
+def parts_of_view(view: Any, details: bool = False) -> tuple[str, list[ShownTable], list[str]]:
     """Return headline, tables and remarks of what a command prints.
 
-    A page and a notebook then say what the terminal said: the same rows, the same roundings.
+    A page and a notebook then say what the terminal said: the same rows, the same roundings. A page says what
+    ``--details`` adds, too.
     """
     head, tables, notes = "", [], []
-    for part in view.renderables if view is not None else ():
+    parts = list(view.renderables) if view is not None else []
+    for part in [*parts, *(getattr(view, "details", ()) if details else ())]:
         if isinstance(part, WordTable):
             tables.append(part.shown())
         elif isinstance(part, Text) and part.plain:

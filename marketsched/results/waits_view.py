@@ -11,7 +11,7 @@ from rich.text import Text
 
 from marketsched.results.paired_statistics import spread
 from marketsched.results.result import Result
-from marketsched.results.views import amount, plain_table
+from marketsched.results.views import amount, filled_table, plain_table
 from marketsched.results.word_table import WordTable
 
 OWNERS = {"half of\nthe users": 0.5, "nine in ten\nusers": 0.9}  # wait at most so long on average
@@ -73,11 +73,22 @@ def waits_view(result: Result) -> list[Text | WordTable]:
         for load, own in summary.groupby("load"):
             parts += [Text(f"\nload {load:g}", style="dim"), _first(own, length)]
         return parts
+    users = users_view(result.tables["waits"], length, result.meta["mechanisms"][0])
+    return [Text(""), _first(summary, length), *users]
+
+
+def classes_view(result: Result) -> list[Text | WordTable]:
+    """Return the table of waits by class of job and by how many of the users; nothing where nobody waits."""
+    if "waits" not in result.tables:
+        return []
+    summary = waits_summary(result)
     classes = sorted(x.rpartition(" ")[2] for x in summary["figure"].unique() if x.startswith("wait_rounds, class"))
     titles = {f"wait_rounds, class {each}": f"wait, {CLASSES.get(each, 'class ' + each)}" for each in classes}
     titles |= {f"wait_rounds, owners {share:g}": title for title, share in OWNERS.items()}
-    users = users_view(result.tables["waits"], length, result.meta["mechanisms"][0])
-    return [Text(""), _first(summary, length), Text(""), _table(summary, titles, length), *users]
+    return [
+        Text("\nwaits by class of job, and the mean wait that so many users are within", style="dim"),
+        _table(summary, titles, round_length(result.meta)),
+    ]
 
 
 def round_length(meta: Mapping[str, Any]) -> float | None:
@@ -133,11 +144,12 @@ def _table(summary: pd.DataFrame, titles: dict[str, str], length: float | None) 
     unit, per = wait_unit(waits.max(), length)
     scales = {name: per if name.startswith("wait") else 100 if name.startswith("util") else 1 for name in titles}
     named = [f"{title},\n{unit}" if name.startswith("wait") else title for name, title in titles.items()]
-    table = plain_table(*named, room=10)
     cells = {(row.mechanism, row.figure): row for row in summary.itertuples()}
-    for name in dict.fromkeys(summary["mechanism"]):
-        table.add_row(name, *(_shown(cells.get((name, figure)), scales[figure]) for figure in titles))
-    return table
+    rows = [
+        [name, *(_shown(cells.get((name, figure)), scales[figure]) for figure in titles)]
+        for name in dict.fromkeys(summary["mechanism"])
+    ]
+    return filled_table(named, rows, room=10)
 
 
 def _shown(row: object, scale: float) -> str:

@@ -28,6 +28,7 @@ from marketsched.show.commands.tools import (
     ColumnsOption,
     DataOption,
     DaysOption,
+    DetailsOption,
     ForceOption,
     JsonOption,
     MechanismOption,
@@ -86,14 +87,14 @@ def root(
 
 @app.command(
     no_args_is_help=True,
-    cls=first_page("mechanism", "seed", "days", "columns", "out", "data", "as_json", "changes"),
+    cls=first_page("mechanism", "seed", "days", "columns", "out", "as_json", "details", "changes"),
     epilog="Try: marketsched run synthetic-pipelines -m bid-price",
 )
 def run(
     scenario: Annotated[
         str,
         typer.Argument(
-            help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log (.swf, .csv).",
+            help="A built-in scenario (see: marketsched scenarios), a YAML file, or a log (.swf, .csv, sacct -P).",
             autocompletion=known_scenarios,
         ),
     ],
@@ -106,6 +107,7 @@ def run(
     force: ForceOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
+    details: DetailsOption = False,
     changes: SetOption = None,
 ) -> None:
     """Run a scenario or a log; print its summary, write its tables and a figure."""
@@ -123,11 +125,11 @@ def run(
             result = play.running.run(chosen, seed, policies=rivals, data=data, progress=tell, keep_interrupted=True)
         if chosen.kind == "market" and not result.summary["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
-        finish(result, folder, force, as_json)
+        finish(result, folder, force, as_json, details)
 
 
 app.command(
-    cls=first_page("mechanism", "runs", "seed", "loads", "days", "columns", "out", "changes"),
+    cls=first_page("mechanism", "runs", "loads", "days", "columns", "out", "details", "changes"),
     epilog="Try: marketsched compare stochastic-mix -m bid-price,vcg,first-come --runs 3",
 )(compare)
 app.add_typer(audit_app, name="audit")

@@ -29,8 +29,8 @@ def test_one_load(difference, half, said):
 def test_several_loads_and_a_log_and_one_run():
     rows = [row("bid-price", -0.0002, 0.0001, 0.8), row("bid-price", 0.05, 0.01, 1.2)]
     assert answer_of(rows, {"workload": {"rule": "x"}, "runs": 1}) == (
-        "On this log bid-price delivers, at load 0.8 0.020 ± 0.010 points of the best possible value less than first "
-        "come, first served; at load 1.2 5.0 ± 1.0 points more, in the one run that was made (no interval)."
+        "On this log bid-price delivers at load 0.8: 0.020 ± 0.010 points of the best possible value less than first "
+        "come, first served; at load 1.2: 5.0 ± 1.0 points more, in the one run that was made (no interval)."
     )
 
 

@@ -15,6 +15,7 @@ from marketsched.show.commands.tools import (
     ColumnsOption,
     DataOption,
     DaysOption,
+    DetailsOption,
     ForceOption,
     JsonOption,
     MechanismOption,
@@ -37,6 +38,7 @@ RUNS, LOG_RUNS = 20, 3  # paired runs, where nothing is said
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
+    from marketsched.results.result import Result
     from marketsched.study.hard.adversary import HardInstance
 
 
@@ -44,7 +46,7 @@ def compare(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            help="A built-in scenario, a YAML file, or a log (.swf, .csv). With --adversary: a scenario of kind jobs.",
+            help="A built-in scenario, a YAML file, or a log (.swf, .csv, sacct -P).",
             autocompletion=known_scenarios,
         ),
     ] = None,
@@ -68,7 +70,7 @@ def compare(
     loads: Annotated[
         str | None,
         typer.Option(
-            help="Of a market: compare at each load, as in .5,.8,1,1.25,1.6,2,3; the number of nodes makes it.",
+            help="Of a market: compare at each load, as in .5,1,2; fewer nodes make it, of a log closer arrivals.",
             metavar="LOAD,LOAD,...",
             show_default=False,
         ),
@@ -97,6 +99,7 @@ def compare(
     force: ForceOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
+    details: DetailsOption = False,
     changes: SetOption = None,
 ) -> None:
     """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
@@ -130,7 +133,10 @@ def compare(
         options["executor"] = scheduler
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
-        _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, out, force, as_json, options)
+        folder = target_folder(out, f"{file_name(base.name)}-compared", force)
+        options["keep"] = folder.parent / KEPT
+        found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
+        finish(found, folder, force, as_json, details)
 
 
 def _compare(
@@ -141,22 +147,16 @@ def _compare(
     runs: int,
     seed: int,
     over: str | None,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
     options: dict[str, Any],
-) -> None:
-    folder = target_folder(out, f"{file_name(base.name)}-compared", force)
-    options["keep"] = folder.parent / KEPT
+) -> Result:
     with progress_bar() as tell:
-        if over is not None:
-            key, values = config.scenario_file.values_over(over)
-            found = get("over", base.section)(
-                content, key, values, names, runs, seed, source=source, progress=tell, **options
-            )
-        else:
-            found = comparisons.comparing.compare(base, names, runs, seed, progress=tell, **options)
-    finish(found, folder, force, as_json)
+        if over is None:
+            return comparisons.comparing.compare(base, names, runs, seed, progress=tell, **options)
+        key, values = config.scenario_file.values_over(over)
+        found: Result = get("over", base.section)(
+            content, key, values, names, runs, seed, source=source, progress=tell, **options
+        )
+        return found
 
 
 def _numbers(text: str) -> list[float]:

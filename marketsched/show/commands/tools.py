@@ -83,6 +83,9 @@ SchedulerOption = Annotated[
         show_default=False,
     ),
 ]
+DetailsOption = Annotated[
+    bool, typer.Option("--details", help="Print ratios, conditions of proofs and what was drawn, too.")
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change the scenario, as in mechanism.epsilon=0.1.", metavar="KEY=VALUE"),
@@ -179,13 +182,19 @@ def target_folder(out: Path | None, name: str, force: bool) -> Path:
     return folder
 
 
-def finish(result: Result, folder: Path, force: bool, as_json: bool) -> None:
+def finish(result: Result, folder: Path, force: bool, as_json: bool, details: bool = False) -> None:
     """Save a result, print it, and say where it is; leave with a status of its own if it was interrupted."""
     result.save(folder, force=force)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
     else:
-        print_view(result.view())
+        view = result.view()
+        print_view(view)
+        if details:
+            for part in getattr(view, "details", ()):
+                print_view(part)
+        elif getattr(view, "details", ()):
+            typer.echo("more with --details, and on the page of `marketsched report`")
     typer.echo(f"written to {folder}", err=as_json)
     if not result.complete:
         again = "; the same command goes on from there (into this folder with --force)" if result.kept else ""

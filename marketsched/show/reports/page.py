@@ -132,7 +132,7 @@ def _parts(found: Result, path: Path) -> dict[str, Any]:
     look = kind_of(found.kind)
     chapters = look.chapters(found, path)
     view = look.view(found) if chapters is None else None
-    head, tables, notes = parts_of_view(view)
+    head, tables, notes = parts_of_view(view, details=True)
     if chapters is not None:
         head, tables, notes = chapters.head, list(chapters.tables), list(chapters.notes)
     elif view is None:  # of a kind nothing is known of: what is there
@@ -158,7 +158,7 @@ def _parts(found: Result, path: Path) -> dict[str, Any]:
 def _section(title: str, folder: Path, found: Result) -> dict[str, Any]:
     """Return a chapter: what the template shows of a result in a folder of its own."""
     with _as_we_write(found, folder):
-        head, tables, notes = parts_of_view(found.view())
+        head, tables, notes = parts_of_view(found.view(), details=True)
         picture = {"title": folder.name, "uri": _picture(folder, "figure.png")}
     return {"title": title, "head": head, "figure": picture, "tables": tables, "notes": notes}
 
