@@ -75,7 +75,7 @@ dist: $(VENV)/.dev ## wheel and sdist in dist/; the wheel is installed into an e
 mesa: $(VENV)/.test ## tests of agents, and equal tables, on the newest Mesa 3.x and Python found (skipped without one)
 	$(PY) tests/support/versions.py mesa
 
-newest: $(VENV)/.core ## newest versions of everything, without constraints, on the newest Python found: what breaks?
+newest: $(VENV)/.core ## newest versions of everything, and Mesa's preview, on the newest Python found: what breaks?
 	$(PY) tests/support/versions.py newest
 
 coverage: $(VENV)/.dev ## lines and branches the fast tests reach, kernels as plain Python

@@ -57,11 +57,11 @@ COLOURS = (
     "#6baed6",
     "#9ecae1",
     "#c6dbef",
-    "#d94801",
-    "#238b45",
-    "#74c476",
+    "#d55e00",
+    "#cc79a7",
+    "#e69f00",
     "#807dba",
-    "#fdae6b",
+    "#f0e442",
     "#bdbdbd",
 )
 
@@ -144,9 +144,9 @@ def draw(bars: dict[str, dict[str, float]], out: Path) -> None:
     from marketsched.results.panels import STYLE, save_figure
 
     with matplotlib.rc_context(STYLE | {"font.size": 10}):
-        figure = Figure(figsize=(11, 4.2), facecolor="white")
+        figure = Figure(figsize=(11, 4.6), facecolor="white")
         panels = figure.subplots(2, 1)
-        figure.subplots_adjust(left=0.06, right=0.985, top=0.85, bottom=0.11, hspace=0.55)
+        figure.subplots_adjust(left=0.06, right=0.985, top=0.78, bottom=0.11, hspace=0.5)
         for axes, kind in zip(panels, ("first run", "later run"), strict=True):
             names = [name for name in bars if name.startswith(kind)][::-1]
             left = dict.fromkeys(names, 0.0)

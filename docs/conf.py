@@ -39,7 +39,7 @@ include_patterns = [
 exclude_patterns = [".*", "build", "dist", "tests", "**/.*", "examples/*/executed.ipynb", "node_modules"]
 
 extensions = [
-    "myst_nb",  # pages in Markdown, notebooks that are run when the site is built
+    "myst_nb",  # pages in Markdown, whose code is run when the site is built, and notebooks as they are stored
     "numpydoc",  # docstrings with Parameters, Returns, Raises
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -60,6 +60,7 @@ suppress_warnings = [
 
 # -- notebooks
 nb_execution_mode = "cache" if os.environ.get("MARKETSCHED_DOCS_NOTEBOOKS", "1") != "0" else "off"
+nb_execution_excludepatterns = ["examples/*/notebook.ipynb"]  # stored with their outputs, which tests hold to a run
 nb_execution_cache_path = str(ROOT / "build" / "notebooks")  # run again only if changed
 nb_execution_timeout = 600  # seconds a cell
 nb_execution_raise_on_error = True

@@ -41,6 +41,7 @@ from .play.running import run as run
 from .relaxed_lp.bounds import offline_bound as offline_bound
 from .relaxed_lp.duality import dual_bound as dual_bound
 from .relaxed_lp.hindsight import hindsight_optimum as hindsight_optimum
+from .results.panels import figure_style as figure_style
 from .results.result import Result as Result
 from .results.result import load as load
 from .show.reports.page import write_report as write_report

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from marketsched import audit, compare
+from marketsched import audit, compare, figure_style
 
 RULES = {  # what they are called here
     "armada:version=2024": "Armada 2024",
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/examples/armada.png"))
     options = parser.parse_args()
     gains, share = lies(options.plays), costs(options.runs)
+    plt.rcParams.update(figure_style())
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
     names = list(RULES.values())
     left.barh(names, gains.loc[list(RULES), "regret_lower"], color="#d55e00")

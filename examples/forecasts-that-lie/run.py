@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import t
 
-from marketsched import BidPrice, FirstCome, Market, Scenario, StatementOfWork
+from marketsched import BidPrice, FirstCome, Market, Scenario, StatementOfWork, figure_style
 from marketsched.mechanisms import Mechanism, StatementLaw
 
 LOADS = (0.85, 1.25)  # work asked for, over what the nodes can do
@@ -94,6 +94,7 @@ def main() -> None:
     quantile = t.ppf(0.975, options.seeds - 1) / np.sqrt(options.seeds)
     print(f"welfare over first come at price 0, %, mean +- 95 % interval, {options.seeds} days")
     print(f"{'forecast':30}" + "".join(f"{f'load {load}':>18}" for load in LOADS))
+    plt.rcParams.update(figure_style())
     fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for load, marker in zip(LOADS, "os", strict=True):
         rows = np.array([[day[name, load] for name in names] for day in days])

@@ -3,9 +3,11 @@
 import tempfile
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from marketsched import figure_style
 from marketsched.live.client import LiveClient
 from marketsched.live.serving import serving
 
@@ -100,16 +102,18 @@ def main():
 
 def draw(gains):
     """Draw what each liar had, and what the truth would have brought."""
-    figure = Figure(figsize=(6, 3), layout="constrained")
-    axes = figure.subplots()
-    for i, (name, (lie, left, by_truth)) in enumerate(gains.items()):
-        axes.bar(i - 0.2, by_truth, 0.4, color="tab:blue", label="truth" if i == 0 else None)
-        axes.bar(i + 0.2, left, 0.4, color="tab:red", label="lie" if i == 0 else None)
-        axes.text(i, max(left, by_truth), f"{name}: {lie}", ha="center", va="bottom")
-    axes.set(xticks=[], ylabel="value got - paid, credits")
-    axes.margins(y=0.15)
-    axes.legend(loc="lower right")
-    figure.savefig(Path(__file__).with_name("figure.png"), dpi=110)
+    with matplotlib.rc_context(figure_style()):
+        figure = Figure(figsize=(7, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for i, (name, (lie, left, by_truth)) in enumerate(gains.items()):
+            axes.bar(i - 0.2, by_truth, 0.4, color="C0", label="truth" if i == 0 else None)
+            axes.bar(i + 0.2, left, 0.4, color="C1", label="lie" if i == 0 else None)
+            axes.text(i, max(left, by_truth), f"{name} lies about its {lie}", ha="center", va="bottom")
+        axes.set(xticks=[], ylabel="value less payment, credits")
+        axes.margins(y=0.15)
+        axes.legend(loc="lower right")
+        axes.axhline(0, color="gray", linewidth=0.8)
+        figure.savefig(Path(__file__).with_name("figure.png"), dpi=110)
 
 
 if __name__ == "__main__":

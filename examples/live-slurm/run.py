@@ -6,7 +6,10 @@ import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
+from marketsched import figure_style
 from marketsched.live.client import LiveClient
 from marketsched.live.serving import serving
 from marketsched.live.slurm_actions import BridgeRules
@@ -102,23 +105,23 @@ for name in ("ann", "bob", "cat", "market"):
     balance = sum(entry["credits"] for entry in entries if entry["account"] == name)
     print(f"{name:12} {balance:8.2f} credits")
 
-figure, axes = plt.subplots(figsize=(7, 3.2))
-row = 0
-for job in jobs:
+plt.rcParams.update(figure_style())
+figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+colours = {"ann": "C0", "bob": "C1", "cat": "C2"}
+for row, job in enumerate(jobs):
     if job["start"]:
-        color = {"ann": "C0", "bob": "C1", "cat": "C2"}[job["owner"]]
-        bar = {"hatch": "//"} if job["state"] == "evicted" else {}
-        axes.barh(
-            row,
-            job["end"] - job["start"],
-            left=job["start"],
-            color=color,
-            edgecolor="white",
-            height=0.2 * job["nodes"],
-            **bar,
-        )
-    axes.text(job["submitted"] - 0.1, row, job["job"], ha="right", va="center", fontsize=7)
-    axes.plot(job["submitted"], row, "k|")
-    row -= 1
-axes.set(xlabel="hour", yticks=[], xlim=(-1.5, HOURS))
-figure.savefig("figure.png", dpi=110, bbox_inches="tight")
+        over = {"hatch": "///"} if job["outcome"] == "overrun" else {}
+        width = job["end"] - job["start"]
+        axes.barh(row, width, 0.2 * job["nodes"], job["start"], color=colours[job["owner"]], edgecolor="white", **over)
+    else:
+        axes.text(job["submitted"] + 0.3, row, "never started", va="center", fontsize=8, color="#555555")
+    axes.text(job["submitted"] - 0.2, row, job["job"], ha="right", va="center", fontsize=9)
+    axes.plot(job["submitted"], row, "k|", markersize=9)
+axes.set(xlabel="hour", yticks=[], xlim=(-2, HOURS), ylim=(len(jobs) - 0.4, -0.6))
+axes.set_xticks(range(0, HOURS + 1, 4))
+shown = [Patch(color=colour, label=owner) for owner, colour in colours.items()]
+shown += [Patch(facecolor="#999999", hatch="///", edgecolor="white", label="ended over its booking")]
+shown += [Line2D([], [], color="k", marker="|", linestyle="", label="submitted")]
+axes.set_title("runs; a bar is as thick as the job has nodes (1 to 4)", loc="left", fontsize=11)
+axes.legend(handles=shown, loc="lower left", fontsize=9, frameon=False)
+figure.savefig("figure.png", dpi=110)

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import t
 
-from marketsched import Scenario, run
+from marketsched import Scenario, figure_style, run
 
 LOADS = (0.7, 0.85, 1.0, 1.2)  # expected work over what the nodes can do
 RULES = {"all": "all active jobs (the paper)", "running": "jobs that run"}
@@ -39,6 +39,7 @@ def measure(scenario: Scenario, seeds: int) -> dict[str, tuple[float, float]]:
 
 def draw(found: dict[str, dict[float, dict[str, tuple[float, float]]]], path: Path) -> None:
     """Draw what is removed, and what is left of the best welfare, against the load."""
+    plt.rcParams.update(figure_style())
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     titles = {"cancelled": "cancelled before they began, % of jobs", "welfare": "welfare, % of the bound"}
     for axis, (what, title) in zip(axes, titles.items(), strict=True):

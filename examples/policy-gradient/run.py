@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import t
 
-from marketsched import DeadlineValue, StatementOfWork, get_mechanism
+from marketsched import DeadlineValue, StatementOfWork, figure_style, get_mechanism
 from marketsched.agents import Job, MarketSetup, value_menu
 from marketsched.env import OBSERVED, OwnerEnv
 from marketsched.mechanisms import StatementLaw
@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--markets", type=int, default=300, help="fresh markets that judge (300)")
     parser.add_argument("--out", type=Path, default=Path("build/examples/policy-gradient.png"))
     chosen = parser.parse_args()
+    plt.rcParams.update(figure_style())
     fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for mechanism in MECHANISMS:
         env = OwnerEnv(Day(mechanism), owner="learner", menu=value_menu(FACTORS))

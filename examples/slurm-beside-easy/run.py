@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from marketsched import figure_style
 from marketsched.slurm import beside_slurm
 from marketsched.worlds import LogRule, workload_of_log
 
@@ -31,6 +32,7 @@ print("mean wait, rounds:", ", ".join(f"{name} {wait:.2f}" for name, wait in wai
 if found.run.late:
     print(f"this machine was too slow: {found.run.late} rounds were late", file=sys.stderr)
 
+plt.rcParams.update(figure_style())
 figure, axes = plt.subplots(figsize=(7, 3.5))
 axes.plot(frame["easy-backfill"] - frame["arrival"], "o", mfc="none", ms=9, label="easy-backfill")
 axes.plot(frame["conservative-backfill"] - frame["arrival"], "s", mfc="none", ms=6, label="conservative-backfill")

@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-from marketsched import Comparison, Scenario, compare
+from marketsched import Comparison, Scenario, compare, figure_style
 
 MECHANISMS = ["exponential", "stochastic", "stochastic:pricing.price_end=high", "first-come"]
 SHORT = {MECHANISMS[2]: "stochastic, high end"}
@@ -52,6 +52,7 @@ def show(found: Comparison) -> None:
 
 def draw(found: Comparison, path: Path) -> None:
     """Draw welfare and revenue as shares of the bound on the best schedule."""
+    plt.rcParams.update(figure_style())
     fig, axis = plt.subplots(figsize=(8, 3.2), layout="constrained")
     rows = found.records()[::-1]
     names = [SHORT.get(each["mechanism"], each["mechanism"]) for each in rows]

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from marketsched import compare, load
+from marketsched import compare, figure_style, load
 from marketsched.results.result import Result
 
 MARKET = "stochastic-mix"
@@ -55,6 +55,7 @@ def draw(panels: dict[str, pd.DataFrame], path: Path) -> None:
     """Draw one panel for each comparison."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
+    plt.rcParams.update(figure_style())
     fig, axes = plt.subplots(rows, columns, figsize=(9.6, 0.9 + 2.7 * rows), layout="constrained", squeeze=False)
     for axis, (name, summary) in zip(axes.flat, panels.items(), strict=False):
         for line, table in lines_of(summary).items():
@@ -72,7 +73,7 @@ def draw(panels: dict[str, pd.DataFrame], path: Path) -> None:
     handles = max((axis.get_legend_handles_labels() for axis in axes.flat), key=lambda pair: len(pair[0]))
     fig.legend(*handles, loc="outside upper center", ncols=2, fontsize=9, frameon=False)
     fig.supxlabel("load: work asked for, over what the nodes can do", fontsize=10)
-    fig.supylabel("welfare, % of the bound on the best schedule", fontsize=10)
+    fig.supylabel("welfare, % of the bound", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, dpi=110)
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marketsched import compare
+from marketsched import compare, figure_style
 from marketsched.mechanisms import register
 from marketsched.mechanisms.allocation import BipartiteCluster
 
@@ -38,7 +38,10 @@ shares = found.runs.pivot(index="seed", columns="policy", values="reward").div(
 )
 for policy in policies:
     print(f"{policy}: {100 * shares[policy].mean():.1f} % of the best fixed allocation ({len(shares)} seeds)")
+plt.rcParams.update(figure_style())
 figure, axes = plt.subplots(figsize=(6.4, 3), layout="constrained")
-axes.barh(policies, 100 * shares[policies].mean(), color="#0072B2")
+axes.barh(policies, 100 * shares[policies].mean())
+axes.bar_label(axes.containers[0], fmt="%.0f", padding=3)
+axes.invert_yaxis()
 axes.set_xlabel("reward, % of the best fixed allocation")
 figure.savefig("figure.png", dpi=110)

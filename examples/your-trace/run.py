@@ -2,10 +2,11 @@
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from marketsched import compare
+from marketsched import compare, figure_style
 
 
 def made_up_log() -> str:  # five days of thirty users' jobs, as a CSV file
@@ -22,6 +23,8 @@ workload = {"kind": "csv", "path": (sys.argv[1:] or [made_up_log()])[0], "days":
 found = compare({"name": "my log", "workload": workload}, ["bid-price", "first-come"], runs=5)
 for row in found.records():
     print(f"{row['mechanism']}: {100 / row['interval_high']:.1f} to {100 / row['interval_low']:.1f} % of the best")
-bars = found.summary.plot.bar(x="mechanism", y=["welfare", "revenue"], rot=0, color=["#0072B2", "#E69F00"])
+plt.rcParams.update(figure_style())
+bars = found.summary.plot.bar(x="mechanism", y=["welfare", "revenue"], rot=0, figsize=(6.4, 3.4))
 bars.set(xlabel="", ylabel="credits, mean of 5 draws of values")
+bars.yaxis.set_major_formatter("{x:,.0f}")
 bars.figure.savefig("figure.png", dpi=110, bbox_inches="tight")

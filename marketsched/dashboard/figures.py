@@ -127,7 +127,7 @@ def _price_figure(view: MarketView) -> str:
             origin="lower",
             aspect="auto",
             interpolation="nearest",
-            cmap="viridis",
+            cmap="magma_r",
             norm=LogNorm(low, max(high, 1.01 * low)),
             extent=(0.0, float(prices.shape[0]), 0.0, float(prices.shape[1])),
         )

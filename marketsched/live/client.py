@@ -13,7 +13,12 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-import httpx
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"marketsched.live.client needs {error.name}: pip install 'marketsched[live]'", name=error.name
+    ) from None
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 

@@ -53,7 +53,8 @@ class Result:
     tables : mapping of str to DataFrame
         By name; each becomes a file.
     summary : dict or DataFrame
-        Figures of one run, or a table with one row for each thing that was compared.
+        Figures of one run, or a table with one row for each thing that was compared. ``records()`` is a list of
+        dictionaries for both, ``to_frame("summary")`` a data frame.
     meta : dict
         How it came about: ``scenario``, ``seed``, ``versions``, ``seconds``, and ``complete``, False if it
         was interrupted and holds what was finished.
@@ -116,7 +117,15 @@ class Result:
         return "" if self.complete else self._look.how_far(self)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows of a summary that is a table, one dictionary each."""
+        """Return the rows of the summary, one dictionary each; the figures of one run are one row.
+
+        Examples
+        --------
+        >>> Result("notes", summary={"welfare": 4.0}).records()
+        [{'welfare': 4.0}]
+        """
+        if isinstance(self.summary, Mapping):
+            return [dict(self.summary)]
         return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
 
     def to_frame(self, name: str | None = None) -> pd.DataFrame:
@@ -125,13 +134,18 @@ class Result:
         Parameters
         ----------
         name : str, optional
-            Of a table; None: the main one, which is the summary where that is a table.
+            Of a table; None: the main one, which is the summary where that is a table. ``summary`` is there for every
+            result: of one run it is one row, with dots between the levels of nested figures.
 
         Raises
         ------
         InvalidParameterError
             If there is none of that name.
         """
+        if name == SUMMARY and isinstance(self.summary, Mapping):
+            import pandas as pd
+
+            return pd.DataFrame([dict(results.views.flat(self.summary))])
         tables = self._all_tables()
         chosen = name or (self._look.table if self._look.table in tables else next(iter(tables), ""))
         if chosen not in tables:

@@ -13,6 +13,7 @@ FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/README.md"))
 NAMES = [folder.name for folder in FOLDERS if not (folder / "pyproject.toml").exists()]  # a package has its own test
 NOTEBOOKS = sorted(EXAMPLES.glob("*/*.ipynb"))
 MOST_BYTES = 150_000  # of a figure
+MOST_STORED = 80_000  # letters of a picture in a notebook: 60 kB
 MINUTES = ("forecasts-that-lie", "learning-to-lie", "policy-gradient")
 LONGEST = 10  # lines of a function in a notebook, beside its signature and docstring
 MEASURED = re.compile(r"(?<![\w.^(])-?(?:\d+\.\d+|\d+(?= \+- )|(?<=\+- )\d+)(?![\w.]*\w)")
@@ -34,6 +35,12 @@ def prose_of(page):
         text = PRINTED.sub("", page.read_text())
     text = re.sub(r"\*\*Source\.\*\*.*", "", text, flags=re.S)
     return re.sub(r"^    .*$|`[^`]*`", "", text, flags=re.M)
+
+
+def stored_text(notebook):
+    """Return what a notebook's stored outputs say."""
+    outputs = [each for cell in json.loads(notebook.read_text())["cells"] for each in cell.get("outputs", [])]
+    return "".join("".join(each["text"]) for each in outputs if each.get("name") == "stdout")
 
 
 def interval(ran, pattern):
@@ -62,13 +69,18 @@ def test_every_example_has_a_question_a_command_and_a_small_figure(name):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.parent.name)
-def test_notebooks_are_stored_without_output_and_read_well(notebook):
+def test_notebooks_are_stored_with_small_outputs_and_read_well(notebook):
     cells = json.loads(notebook.read_text())["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert all(cell["execution_count"] is None for cell in code)
+    assert stored_text(notebook) == printed_in_readme(notebook.parent.name)
+    pictures = [each["data"]["image/png"] for cell in code for each in cell["outputs"] if "data" in each]
+    assert pictures and max(map(len, pictures)) < MOST_STORED
     assert len({cell["id"] for cell in cells}) == len(cells)
     text = "\n".join("".join(cell["source"]) for cell in cells)
-    places = [text.find(word) for word in ("# ", "**Question.**", "**Method.**", "## Result", "**Source.**")]
+    places = [
+        text.find(word) for word in ("# ", "**Question.**", "**Method.**", "## Result", "## Exercises", "**Source.**")
+    ]
     assert places == sorted(places) and places[0] == 0
     for function in re.findall(r"^def .*(?:\n(?: .*)?$)*", "\n\n".join("".join(c["source"]) for c in code), re.M):
         lines = [line for line in function.splitlines()[1:] if line.strip() and '"""' not in line]
@@ -93,6 +105,20 @@ def why_truthful(ran):
     assert ran.number(r"posted prices: no report gains more than ([\d.]+),") == 0
     assert ran.number(r"reports \S+ of its value, gains ([\d.]+)") > 5
     assert "posted prices: truth" in ran.text and ran.text.count("a false report: nothing pays") == 1
+
+
+def bid_prices(ran):
+    first, own = (ran.number(rf"{rule}: \d+ credits, ([\d.]+) % of the best") for rule in ("first-come", "bid-price"))
+    assert own > first + 5
+    assert ran.number(r"bid-price: .* nodes busy ([\d.]+)") < ran.number(r"first-come: .* nodes busy ([\d.]+)")
+    assert 3 <= ran.number(r"price after 40 steps: ([\d.]+)") <= 6
+    told, best = (
+        ran.number(rf"bid-price: {words} ([\d.]+)") for words in ("the truth earns", ".* of the value, earns")
+    )
+    assert told == best > 0 == ran.number(r"pay-as-bid: the truth earns ([\d.]+)")
+    assert ran.number(r"nudged: .* of the value, earns ([\d.]+)") > ran.number(r"nudged: the truth earns ([\d.]+)")
+    assert set(re.findall(r"^([a-z-]+): [a-z ]+ pays for", ran.text, re.M)) == {"nudged", "pay-as-bid"}
+    assert "bid-price: all 7 lies pay for none of 15" in ran.text
 
 
 def near_saturation(ran):
@@ -262,6 +288,7 @@ def live_agents(ran):
 HEADLINES = {
     "live-agents": live_agents,
     "live-slurm": live_slurm,
+    "bid-prices": bid_prices,
     "why-truthful": why_truthful,
     "near-saturation": near_saturation,
     "reservations": reservations,

@@ -72,6 +72,10 @@ def test_a_result_is_its_tables(market):
         market.slots  # noqa: B018
     with pytest.raises(InvalidParameterError, match="table 'slots': expected one of events, jobs"):
         market.to_frame("slots")
+    (row,) = market.records()
+    frame = market.to_frame("summary")
+    assert row["welfare"] == frame["welfare"].item() == market.summary["welfare"]
+    assert frame["first_come.best_price"].item() == market.summary["first_come"]["best_price"]
     assert pickle.loads(pickle.dumps(market)).to_dict() == market.to_dict()
     assert repr(market).startswith("Result(market: small & <b>; events ")
 

@@ -1,6 +1,6 @@
 """Run an example as its README says, away from the repository, and collect what it prints and draws.
 
-    python tests/support/example_runs.py [NAME]...    # runs them, and renews figure.png and the output in README.md
+    python tests/support/example_runs.py [NAME]...    # runs them, renews figure.png, output in README.md and notebook
 
 Each folder of examples/ has a README.md with one command (the first indented block), the output it
 prints (the block marked ``text``), and the figure.
@@ -9,6 +9,7 @@ prints (the block marked ``text``), and the figure.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import re
@@ -18,6 +19,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -64,7 +68,7 @@ def run_example(name: str, work: Path, extra: str = "") -> Ran:
     if ".ipynb" in command:
         del environment["MPLBACKEND"]  # pictures belong into the notebook
     done = subprocess.run(
-        command.split(), cwd=work, env=environment, capture_output=True, text=True, timeout=280, check=False
+        command.split(), cwd=work, env=environment, capture_output=True, text=True, timeout=1500, check=False
     )
     executed = work / "examples" / name / "executed.ipynb"
     if executed.exists():
@@ -87,16 +91,55 @@ def _of_notebook(executed: Path, done: subprocess.CompletedProcess[str]) -> Ran:
     return Ran(done.returncode, text, errors + done.stderr if done.returncode else errors, figure)
 
 
+def outputs_of(notebook: Path) -> list[list[dict[str, Any]]]:
+    """Return what the code cells of a notebook put out, as it is stored: text, and pictures of few colours."""
+    cells = json.loads(notebook.read_text())["cells"]
+    return [[_stored(each) for each in cell["outputs"]] for cell in cells if cell["cell_type"] == "code"]
+
+
+def _stored(output: dict[str, Any]) -> dict[str, Any]:
+    if output["output_type"] == "stream":
+        return {
+            "name": output["name"],
+            "output_type": "stream",
+            "text": "".join(output["text"]).splitlines(keepends=True),
+        }
+    data = {kind: each for kind, each in output["data"].items() if kind in ("image/png", "text/plain")}
+    if "image/png" in data:
+        data["image/png"] = base64.b64encode(small_picture(base64.b64decode(data["image/png"]))).decode() + "\n"
+        data["text/plain"] = ["<Figure>"]
+    return {"data": data, "metadata": {}, "output_type": "display_data"}
+
+
+def small_picture(png: bytes) -> bytes:
+    """Return a picture with at most 128 colours: a third of the bytes, and no difference to the eye."""
+    shown, written = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
+    shown.quantize(128, dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
+    return min(png, written.getvalue(), key=len)
+
+
+def store(notebook: Path, cells: list[list[dict[str, Any]]]) -> None:
+    """Store the outputs of the code cells of a notebook."""
+    book = json.loads(notebook.read_text())
+    for cell, outputs in zip((each for each in book["cells"] if each["cell_type"] == "code"), cells, strict=True):
+        cell["outputs"], cell["execution_count"] = outputs, None
+    notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
+
+
 def renew(name: str) -> None:
-    """Run an example, and renew its figure and the output in its README."""
+    """Run an example, and renew its figure, the output in its README, and the outputs that its notebook stores."""
     with tempfile.TemporaryDirectory() as work:
         ran = run_example(name, Path(work))
+        executed = Path(work) / "examples" / name / "executed.ipynb"
+        cells = outputs_of(executed) if executed.exists() else []
     if ran.status != 0 or ran.errors:
         raise SystemExit(f"{name}: exit status {ran.status}\n{ran.errors}")
     page = EXAMPLES / name / "README.md"
     page.write_text(PRINTED.sub(lambda _: f"```text\n{ran.text}```", page.read_text()))
     if ran.figure is not None:
         (page.parent / "figure.png").write_bytes(ran.figure)
+    if cells:
+        store(page.parent / "notebook.ipynb", cells)
 
 
 if __name__ == "__main__":

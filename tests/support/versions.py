@@ -2,6 +2,7 @@
 
     python tests/support/versions.py mesa      # newest Mesa 3.x, newest Python found: tests of agents, equal tables
     python tests/support/versions.py newest    # newest of everything on that Python: which dependency breaks?
+    python tests/support/versions.py preview   # tests of agents on Mesa's next major version, where there is a preview
 
 ``--all`` takes every Python that is found; rooms behind ``newest`` are those whose tests are played. Environments are
 made in build/versions and stay there. Without another Python it says so, and the status is 0.
@@ -28,6 +29,7 @@ PYTHONS = ("3.13", "3.12")
 COMPARED = ("synthetic-pipelines", "stochastic-mix")  # tables that have to be equal, seed 0
 SUITE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")  # what the tests of agents need
 ROOMS = ("tests/agents", "tests/worlds", "tests/results", "tests/play")  # those of `newest`
+PREVIEW = "mesa>=4.0.0a0"
 WORKERS = ("-n", "2", "--dist", "loadfile")
 LONGEST = 900  # seconds of a step
 
@@ -115,10 +117,7 @@ def version_of(python: Path, package: str) -> str:
 
 def newest_mesa(found: dict[str, Path]) -> bool:
     """Play the tests of agents on the newest Mesa 3.x, and compare tables; return whether all is well."""
-    HOME.mkdir(parents=True, exist_ok=True)
-    others = HOME / "constraints-without-mesa.txt"
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    others.write_text("\n".join(line for line in lines if not line.lower().startswith("mesa==")) + "\n")
+    others = _without_mesa()
     own = {scenario: tables(Path(sys.executable), scenario) for scenario in COMPARED}
     well = True
     for version, python in found.items():
@@ -134,6 +133,29 @@ def newest_mesa(found: dict[str, Path]) -> bool:
             print(done.stdout[-3000:])
             well = False
     return well
+
+
+def _without_mesa() -> Path:
+    """Write the constraints of all packages but Mesa."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    others = HOME / "constraints-without-mesa.txt"
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    others.write_text("\n".join(line for line in lines if not line.lower().startswith("mesa==")) + "\n")
+    return others
+
+
+def preview_of_mesa(version: str, python: Path) -> None:
+    """Say how the tests of agents fare on the preview of Mesa's next major version; they need not pass."""
+    inside = environment(f"preview-{version}", python, "-c", str(_without_mesa()), "-e", str(ROOT), *SUITE)
+    done = run(inside, "-m", "pip", "install", "--quiet", "--upgrade", "--pre", "--no-deps", PREVIEW)
+    if done.returncode:
+        print(f"Python {version}: no preview of Mesa to be had ({PREVIEW})")
+        return
+    done = run(inside, "-m", "pytest", "-q", *WORKERS, "-m", "not slow", "-p", "no:cacheprovider", "tests/agents")
+    lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-300:] or "no output"]
+    print(f"Python {version}, Mesa {version_of(inside, 'mesa')}, a preview: {lines[-1]}", flush=True)
+    for line in [each for each in lines if each.startswith(("FAILED", "ERROR"))][:10]:
+        print(f"    {line[:200]}")
 
 
 def newest_of_all(version: str, python: Path, rooms: tuple[str, ...]) -> bool:
@@ -205,7 +227,7 @@ def _plain(name: str) -> str:
 def main() -> int:
     """Try what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("mesa", "newest"))
+    parser.add_argument("what", choices=("mesa", "newest", "preview"))
     parser.add_argument("rooms", nargs="*", default=ROOMS, help="of newest: which tests")
     parser.add_argument("--all", action="store_true", help="every Python that is found, not the newest alone")
     asked = parser.parse_args()
@@ -217,7 +239,13 @@ def main() -> int:
         found = dict([next(iter(found.items()))])
     if asked.what == "mesa":
         return int(not newest_mesa(found))
-    return int(not all([newest_of_all(version, python, tuple(asked.rooms)) for version, python in found.items()]))
+    if asked.what == "newest":
+        well = [newest_of_all(version, python, tuple(asked.rooms)) for version, python in found.items()]
+    else:
+        well = []
+    for version, python in found.items():
+        preview_of_mesa(version, python)
+    return int(not all(well))
 
 
 if __name__ == "__main__":
