@@ -9,6 +9,7 @@ one line that names the place in the file, what was seen, and what is legal.
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -330,3 +331,9 @@ class Scenario(Strict):
             round_seconds=built.round_seconds,
             notes=dict(built.notes),
         )
+
+
+# What `help(Scenario)` begins with: the keys, without their validators; the docstring says what they are.
+Scenario.__signature__ = inspect.Signature(
+    [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in Scenario.model_fields]
+)

@@ -65,7 +65,13 @@ MOST_BUCKETS = 64
 
 
 class BidPrice(ArrivalMarket):
-    """Menus at arrival at bid prices (see the module for the rules).
+    """Menus at arrival at bid prices.
+
+    A job that has arrived faces every start at which its nodes are free, each at the sum of the prices of its rounds.
+    It gets the start that leaves it most by its own report, or none, and pays the announced price when it completes.
+    Prices are what nodes are worth to those still to come: they are made anew in each round with arrivals, from
+    arrivals of earlier rounds or from public laws, and no report moves its own. Where durations are hidden, jobs wait
+    in a queue at one rate that is announced at their arrival (docs/mathematics.md, Bid prices).
 
     Parameters
     ----------
