@@ -3,8 +3,9 @@
 The market is a day of `synthetic-pipelines` at bid prices. *Bare* is `MarketRun` over the same setups: what playing
 them costs without observations, actions and rewards. In `MarketEnv` all owners decide, and tell the truth: it has to
 play what the bare loop plays. In `OwnerEnv` one owner decides, so that a step plays all rounds to its next job; eight
-of them in Gymnasium's `SyncVectorEnv` take turns in one process, each in a market of its own. Making the markets is
-left out: it is the same everywhere.
+of them in Gymnasium's `SyncVectorEnv` take turns in one process, each in a market of its own. In `OwnersVectorEnv` all
+owners of one market are a vector: a step is a turn, and each job that is reported in it is a step of one owner. Making
+the markets is left out: it is the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from harness import Row, benchmark
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
-from marketsched.env import MarketEnv, OwnerEnv
+from marketsched.env import MarketEnv, OwnerEnv, OwnersVectorEnv
 
 REPEATS, SIDE_BY_SIDE, STEPS = 1, 8, 16
 AT_MOST = 3.0  # times the bare loop
+AT_LEAST = 10.0  # steps of owners in a vector, over those of single owners
 
 
 class Prepared:
@@ -71,6 +73,19 @@ def _side_by_side(source: Prepared) -> float:
     return STEPS / (time.perf_counter() - begin - (source.seconds - made))
 
 
+def _vector(source: Prepared, seed: int) -> float:
+    """Return owners' steps a second of a day in which all owners are a vector and tell the truth."""
+    env = OwnersVectorEnv(source)
+    seen, _ = env.reset(seed=seed)
+    truth = np.full(env.num_envs, env.menu.truth)
+    begin, made, steps, over = time.perf_counter(), source.seconds, 0, False
+    while not over:
+        steps += int((seen[:, 0] == 1).sum())
+        seen, _, ended, _, _ = env.step(truth)
+        over = bool(ended.all())
+    return steps / (time.perf_counter() - begin - (source.seconds - made))
+
+
 @cache
 def _compiled() -> tuple[Prepared, MarketEnv]:
     """Return the market and its environment after each was played once: kernels are compiled."""
@@ -96,4 +111,7 @@ def environments() -> Iterator[Row]:
     yield Row("env.all_owners.steps_a_second", statistics.median(played), "/s")
     yield Row("env.all_owners.jobs_a_step", jobs / steps, "")
     yield Row("env.all_owners.over_bare", statistics.median(ratios), "", at_most=AT_MOST)
-    yield Row(f"env.one_owner.{SIDE_BY_SIDE}_side_by_side.steps_a_second", _side_by_side(source), "/s")
+    single, vector = _side_by_side(source), _vector(source, 1)
+    yield Row(f"env.one_owner.{SIDE_BY_SIDE}_side_by_side.steps_a_second", single, "/s")
+    yield Row("env.vector.owners_steps_a_second", vector, "/s")
+    yield Row("env.vector.over_single_owners", vector / single, "", at_least=AT_LEAST)

@@ -21,7 +21,7 @@ from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
-from marketsched.results.views import View, amount, at_least_percent, filled_table, percent, ratio_text, told_of_log
+from marketsched.results.views import View, amount, at_least_percent, percent, plain_table, ratio_text, told_of_log
 from marketsched.results.waits_view import classes_view, waits_view
 from marketsched.results.word_table import WordTable
 
@@ -89,18 +89,17 @@ def _main_table(rows: list[dict[str, Any]]) -> WordTable:
     """Show what each mechanism is worth, and paired differences to first-come at flat prices."""
     titles = ["welfare,\ncredits", "of best,\nat least", "jobs\ndone", "revenue,\ncredits"]
     titles += ["over first\ncome, points", "over its best\nflat price"]
-    cells = [
-        [
+    table = plain_table(*titles, room=10)
+    for row in rows:
+        table.add_row(
             row["mechanism"],
             amount(row["welfare"]),
             at_least_percent(row["welfare_share"]),
             percent(row["completed_share"]),
             amount(row["revenue"]),
             *(share_difference(row, name) for name in ("over_first_come", "over_best_flat")),
-        ]
-        for row in rows
-    ]
-    return filled_table(titles, cells, room=10)
+        )
+    return table
 
 
 def _ratios_table(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> WordTable:
@@ -113,7 +112,10 @@ def _ratios_table(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> WordTa
         "proven\nratio",
         "against the best\nflat price that\nknows durations",
     ]
-    return filled_table(titles, [_ratio_cells(row) for row in rows], room=10)
+    table = plain_table(*titles, room=10)
+    for row in rows:
+        table.add_row(*_ratio_cells(row))
+    return table
 
 
 def share_difference(row: Mapping[str, Any], name: str) -> str:

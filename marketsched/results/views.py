@@ -96,25 +96,6 @@ def at_least_percent(share: float) -> str:
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR)} %"
 
 
-def filled_table(titles: Sequence[str], rows: Sequence[Sequence[str]], **look: Any) -> WordTable:
-    """Return a table without lines of names and figures; columns that hold nothing but dashes are left out.
-
-    Parameters
-    ----------
-    titles : sequence of str
-        Of the columns of figures.
-    rows : sequence of sequence of str
-        A name, then a figure for each title.
-    **look
-        As in `plain_table`.
-    """
-    kept = [place for place in range(len(titles)) if any(row[place + 1] not in ("-", "") for row in rows)]
-    table = plain_table(*(titles[place] for place in kept), **look)
-    for row in rows:
-        table.add_row(row[0], *(row[place + 1] for place in kept))
-    return table
-
-
 def _one_sided(x: float, digits: int, rounding: str) -> str:
     """Return ``x`` with so many digits, rounded one way; digits before the point are all kept."""
     if not math.isfinite(x):
@@ -150,6 +131,8 @@ def ratio_text(low: float | None, high: float | None) -> str:
 
 def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> WordTable:
     """Return an empty table without lines: a column of names, then figures to the right.
+
+    Columns that get nothing but dashes are not shown.
 
     Parameters
     ----------

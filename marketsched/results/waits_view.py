@@ -11,7 +11,7 @@ from rich.text import Text
 
 from marketsched.results.paired_statistics import spread
 from marketsched.results.result import Result
-from marketsched.results.views import amount, filled_table, plain_table
+from marketsched.results.views import amount, plain_table
 from marketsched.results.word_table import WordTable
 
 OWNERS = {"half of\nthe users": 0.5, "nine in ten\nusers": 0.9}  # wait at most so long on average
@@ -145,11 +145,10 @@ def _table(summary: pd.DataFrame, titles: dict[str, str], length: float | None) 
     scales = {name: per if name.startswith("wait") else 100 if name.startswith("util") else 1 for name in titles}
     named = [f"{title},\n{unit}" if name.startswith("wait") else title for name, title in titles.items()]
     cells = {(row.mechanism, row.figure): row for row in summary.itertuples()}
-    rows = [
-        [name, *(_shown(cells.get((name, figure)), scales[figure]) for figure in titles)]
-        for name in dict.fromkeys(summary["mechanism"])
-    ]
-    return filled_table(named, rows, room=10)
+    table = plain_table(*named, room=10)
+    for name in dict.fromkeys(summary["mechanism"]):
+        table.add_row(name, *(_shown(cells.get((name, figure)), scales[figure]) for figure in titles))
+    return table
 
 
 def _shown(row: object, scale: float) -> str:

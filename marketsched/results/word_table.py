@@ -48,9 +48,18 @@ class WordTable:
         """Add a row below the others; cells that are left out are blank."""
         self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
 
+    def told(self) -> list[int]:
+        """Return the places of the columns that say something: those of dashes alone do not."""
+        return [
+            i for i in range(len(self.columns)) if not i or {row[i] for row in self.rows} - {"", "-"} or self._blank(i)
+        ]
+
+    def _blank(self, place: int) -> bool:
+        return not any(row[place] for row in self.rows)  # part of the layout
+
     def shown(self) -> ShownTable:
         """Return the table for a page or a notebook; columns without a word are left out."""
-        kept = [i for i in range(len(self.columns)) if any(row[i] for row in self.rows)]
+        kept = [i for i in self.told() if not self._blank(i)]
         titles = tuple(self.columns[i].title.replace("\n", " ") for i in kept)
         numeric = tuple(self.columns[i].justify == "right" for i in kept)
         return ShownTable("", titles, numeric, tuple(tuple(row[i] for i in kept) for row in self.rows))
@@ -58,7 +67,8 @@ class WordTable:
     def __rich__(self) -> Table:
         """Return the table for a terminal."""
         table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim", padding=self.padding)
-        for column in self.columns:
+        kept = self.told()
+        for column in (self.columns[i] for i in kept):
             table.add_column(
                 Text(column.title),
                 justify=column.justify,
@@ -68,5 +78,5 @@ class WordTable:
                 style=column.style,
             )
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(row[i]) for i in kept))
         return table
