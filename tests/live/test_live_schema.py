@@ -19,7 +19,8 @@ SECONDS = float(os.environ.get("MARKETSCHED_FUZZ_SECONDS", "0"))  # 0: a few cas
 @pytest.fixture(scope="module")
 def market(tmp_path_factory):
     folder = tmp_path_factory.mktemp("market")
-    with serving({**PLAIN, "requests_per_second": 1e6}, f"{folder}/m.db", operator_token_file=folder / "token") as url:
+    rules, options = {**PLAIN, "requests_per_second": 1e6}, {"snapshot_rows": 500}
+    with serving(rules, f"{folder}/m.db", operator_token_file=folder / "token", **options) as url:
         token = (folder / "token").read_text().strip()
         owner = LiveClient(url, token).create_owner("ann", deposit=5)["token"]
         yield url, {"operator": token, "owner": owner}, f"{folder}/m.db"
