@@ -40,7 +40,7 @@ from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.owner_searches import search_some
-from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse
+from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse, check_identical_nodes
 from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Screened
@@ -127,6 +127,7 @@ def audit(
     ('first-come', [])
     """
     base = Scenario.of(scenario, kind="market")
+    check_identical_nodes(base)
     entrants = named_mechanisms(base, mechanisms)
     if budget is None and plays is None:
         raise InvalidParameterError("budget and plays are both None: expected one of them")

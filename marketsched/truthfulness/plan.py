@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.searches.evaluation import Budget
 
 Progress = Callable[[str, float], None]  # what is being done, and how much of it is
@@ -15,6 +17,13 @@ Progress = Callable[[str, float], None]  # what is being done, and how much of i
 PLAYS = 2_000  # per mechanism, by default: what is found is then the same on every machine
 SECONDS = 120.0  # per mechanism, at most
 FEWEST_PLAYS = 100
+
+
+def check_identical_nodes(scenario: Scenario) -> None:
+    """Raise InvalidParameterError if the jobs of a scenario have shapes: lies about these are not searched."""
+    if scenario.workload.on_cluster:
+        legal = "jobs of identical nodes: lies about shapes are not searched"
+        raise InvalidParameterError(place="workload", value=scenario.workload.kind, legal=legal)
 
 
 @dataclass(frozen=True, slots=True)

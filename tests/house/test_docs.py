@@ -55,6 +55,13 @@ def test_the_replay_page_shows_a_log_that_runs():
     assert decisions[0]["starts"] == [[2, 2, 2], [3, 2, 3]]
 
 
+def test_the_page_on_clusters_shows_scenarios_that_load():
+    blocks = fenced("docs/resources.md", "yaml")
+    found = [Scenario.from_dict(parse_yaml(block, "docs/resources.md")) for block in blocks]
+    assert [each.workload.kind for each in found] == ["cluster-mix", "openb"]
+    assert {each.mechanism.name for each in found} == {"cluster-bid-price"}
+
+
 def test_the_page_on_learning_shows_what_comes_out():
     (block,) = fenced("docs/learning.md", "pycon")
     test = doctest.DocTestParser().get_doctest(block, {}, "docs/learning.md", None, 0)

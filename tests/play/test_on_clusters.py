@@ -65,3 +65,8 @@ def test_a_mechanism_of_identical_nodes_is_refused_and_bid_price_stands_for_the_
         marketsched.run(SCENARIO, mechanism=name).summary["welfare"] for name in ("bid-price", "cluster-bid-price")
     )
     assert short == long
+
+
+def test_an_audit_says_that_it_does_not_search_lies_about_shapes():
+    with pytest.raises(InvalidParameterError, match="jobs of identical nodes"):
+        marketsched.audit(SCENARIO, ["cluster-bid-price"])
