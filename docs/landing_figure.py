@@ -10,11 +10,13 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
+from marketsched import figure_style
+
 ROOT = Path(__file__).resolve().parent.parent
 MARKET = "synthetic-pipelines"
 LINES = {  # column of the table: label, where it stands, colour, line, marker
-    "`bid-price`": ("bid prices", (1.5, 97), "#0072B2", "-", "o"),
-    "`posted-price`": ("posted prices,\npromised at birth", (1.55, 56), "#009E73", "-", "D"),
+    "`bid-price`": ("bid prices", (1.5, 97), "C0", "-", "o"),
+    "`posted-price`": ("posted prices,\npromised at birth", (1.55, 56), "C2", "-", "D"),
     "first come at 0": ("first come,\nfirst served", (0.72, 36), "0.35", ":", None),
 }
 
@@ -34,6 +36,7 @@ def main() -> None:
     """Draw the panel."""
     table = table_of((ROOT / "docs/which-mechanism.md").read_text(), MARKET)
     loads = [load for load, _ in table["load"]]
+    plt.rcParams.update(figure_style())
     fig, axis = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
     for name, (label, place, colour, line, marker) in LINES.items():
         means, halves = zip(*table[name], strict=True)
