@@ -26,7 +26,7 @@ WRONG = {  # an import, put into a file: the contract that it breaks
     ("mechanisms/limits.py", "import pandas as pd"): "rules and markets",
     ("agents/market.py", "import cvxpy as cp"): "linear programs",
     ("marketsched/play/replaying.py", "from mesa.time import x"): "Mesa stays",
-    ("marketsched/study/fingerprint.py", "import yaml"): "YAML is read",
+    ("marketsched/play/fingerprint.py", "import yaml"): "YAML is read",
     ("marketsched/show/cli.py", "from sqlalchemy import select"): "the server's libraries",
     ("marketsched/truthfulness/audit.py", "from matplotlib import pyplot"): "figures and tables",
     ("agents/loop.py", "import typer"): "commands are",

@@ -7,4 +7,5 @@ SLICES = {  # name: its folders in the package
     "live": ("live", "slurm"),
     "papers": ("papers",),
     "dashboard": ("dashboard",),
+    "sites": ("sites",),
 }

@@ -1,0 +1,1 @@
+from .playing import run_sites as run_sites

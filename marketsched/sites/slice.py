@@ -1,0 +1,6 @@
+"""What markets side by side add to the tables of `marketsched.mechanisms.registry`."""
+
+ENTRIES = {
+    "command": {"sites": "marketsched.sites.command:sites"},
+    "result": {"sites": "marketsched.sites.sites_kind:SitesKind"},
+}
