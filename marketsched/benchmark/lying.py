@@ -23,7 +23,7 @@ from marketsched.truthfulness.conduct.conduct_gains import play_conducts
 from marketsched.worlds.workload import Workload
 
 FAMILIES = ("estimate", "value", "account", "split")
-FEWEST = 4  # owners who can play a conduct, for it to be chosen
+FEWEST = 8  # owners who can play a conduct, for it to be chosen
 LEAST_GAIN = 1e-9  # of the highest value: less is rounding
 _DRAWN = 0xBE7C  # keeps who is looked at apart from the run's own randomness
 

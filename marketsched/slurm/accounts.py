@@ -103,13 +103,27 @@ class AccountingCluster(OneHostCluster):
         data, log = self.folder / "db", self.folder / "log"
         plain = {name: value for name, value in self.environment.items() if name not in self.clock.environment}
         user = getpass.getuser()
-        install = ["mariadb-install-db", "--no-defaults", f"--user={user}", f"--datadir={data}", "--skip-test-db"]
+        own = self.folder / "tmp"  # two databases that are made at once would meet in the machine's own
+        own.mkdir(exist_ok=True)
+        install = [
+            "mariadb-install-db",
+            "--no-defaults",
+            f"--tmpdir={own}",
+            f"--user={user}",
+            f"--datadir={data}",
+            "--skip-test-db",
+        ]
         install.append("--auth-root-authentication-method=normal")
         made = subprocess.run(install, env=plain, capture_output=True, text=True, timeout=FIRST_DAY_S, check=False)
         if made.returncode:
             raise SlurmError(made.stderr[-300:], source="mariadb-install-db")
         options = [f"--user={user}", f"--datadir={data}", f"--socket={self.folder}/db.sock", f"--port={self._database}"]
-        options += ["--bind-address=127.0.0.1", f"--pid-file={self.folder}/db.pid", "--innodb-buffer-pool-size=64M"]
+        options += [
+            f"--tmpdir={own}",
+            "--bind-address=127.0.0.1",
+            f"--pid-file={self.folder}/db.pid",
+            "--innodb-buffer-pool-size=64M",
+        ]
         with open(log / "mariadbd.out", "ab") as out:
             self.daemons["mariadbd"] = subprocess.Popen(
                 ["mariadbd", "--no-defaults", *options],

@@ -17,7 +17,9 @@ What a scheduler without prices believes is played on request:
 * *estimate*: durations are announced so many times as long, or as the run will be;
 * *value*: one job is reported at so many times its value;
 * *account*: one job comes from an account of its own;
-* *accounts*: each job of an owner does.
+* *accounts*: each job of an owner does;
+* *estimates*: the durations of all jobs of an owner are announced so many times as long, which shows what one
+  announcement does to later jobs.
 
 The best of several conducts is chosen in hindsight, which no owner can do; a fixed one is a plan.
 """
@@ -32,7 +34,7 @@ import numpy as np
 
 from marketsched.agents.conduct import Attempt
 from marketsched.agents.job import Job
-from marketsched.agents.lies import ScaleValue
+from marketsched.agents.lies import ScaleDuration, ScaleValue
 from marketsched.agents.loop import NEVER, Fate, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -40,7 +42,7 @@ from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
 from marketsched.truthfulness.certificates.menus import menu_of
-from marketsched.truthfulness.conduct.conducts import FAMILIES, statements_of
+from marketsched.truthfulness.conduct.conducts import ESTIMATES, FAMILIES, statements_of
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round, worth
 
@@ -74,9 +76,9 @@ def play_conducts(
     setup : MarketSetup
         Fresh; it is used up.
     looked_at : sequence of str
-        Jobs whose own conducts are played: all families but ``past`` and ``accounts``.
+        Jobs whose own conducts are played: all families but ``past``, ``accounts`` and ``estimates``.
     past_of : sequence of str
-        Owners all of whose jobs are reported at other values, or from other accounts.
+        Owners all of whose jobs are reported at other values or durations, or from other accounts.
     delays, factors : sequences
         Rounds, and multiples of the value.
     families : sequence of str
@@ -240,7 +242,7 @@ class _Measured(TrueOwners):
             self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
     def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
-        """Play the owner's jobs at other values, or from other accounts, from its first job on."""
+        """Play the owner's jobs at other values or durations, or from other accounts, from its first job on."""
         mine = [each for each in self._setup.jobs if each.owner == job.owner]
         arriving = {each.name for each in mine if each.arrival is not None}
         kept = _copied(market)
@@ -249,6 +251,10 @@ class _Measured(TrueOwners):
             lie = ScaleValue(factor)
             reports = {each.name: lie.report(each.truth, self._public) for each in mine}
             tries.append(("past", f"values times {factor:g}", reports, {}))
+        for factor in ESTIMATES if "estimates" in self._families else ():
+            longer = ScaleDuration(factor)
+            reports = {each.name: longer.report(each.truth, self._public) for each in mine}
+            tries.append(("estimates", f"times {factor:g}", reports, {}))
         if "accounts" in self._families:
             tries.append(("accounts", "one for each job", {}, {each.name: f"{job.owner}/{each.name}" for each in mine}))
         for family, words, reports, accounts in tries:

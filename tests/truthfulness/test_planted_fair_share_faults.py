@@ -1,0 +1,32 @@
+"""Faults planted in the accounts of a fair share, looked for by the audit of conduct; one of three is found.
+
+What one job announces changes its owner's later jobs, so that lies of a single job show none of them. `AverageUsage`
+and `LeakingPenalty` (`tests/support/faulty_fair_share.py`) are not found on these seeds; with four draws in place of
+twelve none is.
+"""
+
+import pytest
+
+import faulty_fair_share  # noqa: F401 - registers them
+from marketsched.truthfulness.conduct.conduct_audit import BEST, audit_conduct
+
+MARKET = {
+    "name": "recurring jobs at a load of 1.5",
+    "workload": {
+        "kind": "synthetic-pipelines",
+        "recurring_jobs": 40,
+        "birth_rounds": 96,
+        "durations": "hidden",
+        "utilisation": 1.5,
+    },
+}
+
+
+@pytest.mark.slow
+def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not():
+    names = ["announced-usage", "kueue"]
+    found = audit_conduct(MARKET, names, owners=1, past_owners=20, runs=12, families=["estimates"], seed=100)
+    rows = found.summary[found.summary["conduct"] != BEST].set_index(["mechanism", "conduct"])
+    pays = rows[rows["gain_low"] > 0].index.tolist()
+    assert ("announced-usage", "times 0.25") in pays
+    assert {name for name, _ in pays} == {"announced-usage"}
