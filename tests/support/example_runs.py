@@ -68,7 +68,7 @@ def run_example(name: str, work: Path, extra: str = "") -> Ran:
     if ".ipynb" in command:
         del environment["MPLBACKEND"]  # pictures belong into the notebook
     done = subprocess.run(
-        command.split(), cwd=work, env=environment, capture_output=True, text=True, timeout=1500, check=False
+        command.split(), cwd=work, env=environment, capture_output=True, text=True, timeout=280, check=False
     )
     executed = work / "examples" / name / "executed.ipynb"
     if executed.exists():
