@@ -177,3 +177,4 @@ def test_bad_input_is_named():
     refused(lambda: env.step({}), "reset", error=EventError)
     env.reset(seed=0)
     refused(lambda: env.step({"owner-1": 99}), "action of owner-1", error=InvalidParameterError)
+    refused(lambda: env.step({"owner-9": 0}), "owner-9", error=InvalidParameterError)
