@@ -81,6 +81,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "google-recurring": "marketsched.worlds.learned:GoogleRecurring",
         "synthetic-pipelines": "marketsched.worlds.synthetic:SyntheticParameters",
         "jobs": "marketsched.config.job_list:JobList",
+        "cluster-jobs": "marketsched.config.cluster_jobs:ClusterJobs",
         "cluster-mix": "marketsched.config.cluster_mix:ClusterMix",
         "mixtures": "marketsched.config.mixtures:Mixtures",
         "swf": "marketsched.worlds.logs.kinds:SwfLog",

@@ -110,7 +110,7 @@ def _shape(fields: object) -> tuple[Shape, tuple[float, ...]]:
         raise InvalidReportError(value=fields, legal=f"an object with {', '.join(_KEYS)}")
     for key in fields:
         if key not in _KEYS:
-            raise InvalidReportError(f": unknown field: known here are {', '.join(_KEYS)}", place=str(key))
+            raise InvalidReportError("is unknown", place=str(key), legal=f"one of {', '.join(_KEYS)}")
     for key in ("each", "on"):
         if key not in fields:
             raise InvalidReportError("is missing", place=key, legal="what one task needs, and where it runs")

@@ -58,7 +58,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     """
     table = _table("sow", fields, ("concurrency", "value", "requirements"))
     concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
-    value = _value_from_json(table["value"])
+    value = value_from_json(table["value"])
     if value.highest > limits.max_value:
         raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
     rows = table["requirements"]
@@ -73,7 +73,7 @@ def signals_left_out(fields: Mapping[str, Any]) -> bool:
     return all("signal" not in row for row in fields["requirements"])
 
 
-def _value_from_json(fields: object) -> ValueCurve:
+def value_from_json(fields: object) -> ValueCurve:
     """Return the value curve that ``fields`` describes.
 
     Raises
@@ -114,7 +114,7 @@ def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
 
 
 def value_to_json(value: ValueCurve) -> dict[str, Any]:
-    """Return ``value`` in the form that :func:`_value_from_json` reads.
+    """Return ``value`` in the form that :func:`value_from_json` reads.
 
     A curve of another class becomes the table of its positive values.
     """

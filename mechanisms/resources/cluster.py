@@ -196,6 +196,14 @@ class Cluster:
         """
         return cls((Resource("node"),), (NodeGroup("node", "node", 1, {"node": capacity}),))
 
+    def __hash__(self) -> int:
+        """Hash by content, once."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.resources, self.groups, self.pools))
+
     @property
     def nodes(self) -> int:
         """How many there are in all."""

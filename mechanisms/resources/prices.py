@@ -23,7 +23,7 @@ from marketsched.mechanisms.resources.tasks import OptionColumns, OptionStore
 from marketsched.mechanisms.statement_law import StatementLaw
 
 EXPECTED_FIRST = 1000  # tasks of the scenarios by whose values the first steps are measured
-FINEST = 1e9  # prices of windows, per unit and round added up, are rounded to multiples of one over it
+FINEST = 1e9  # on identical nodes prices of windows are rounded to multiples of one over it, as in `dual_prices`
 
 
 class Scenarios(NamedTuple):
@@ -147,7 +147,7 @@ class ClusterPrices:
         self._size = cluster.layout.pool_size.astype(np.float64)
         self._all = self._size.sum(axis=0)
         parts = np.array([resource.parts for resource in cluster.resources], dtype=np.float64)
-        self._grain = FINEST * parts
+        self._grain = FINEST * parts if self._size.size == 1 else np.zeros(parts.size)
         self.first = 1
         self.prices = self._iterate = np.zeros((*self._size.shape, 0))
         self.prefix = np.zeros((*self._size.shape, 1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 
 MOST_SHAPES = 16  # of one statement
 MOST_TASKS = 100_000
+KEPT = 2_000  # statements whose options are remembered
 LONGEST = 2**31 - 1  # rounds, as in the law of a statement
 
 
@@ -180,6 +182,12 @@ def options_of(shapes: Iterable[Shape], cluster: Cluster) -> Options:
     >>> options.pool.tolist(), options.durations.tolist()  # two nodes of 96 hold four tasks, three of 64 three
     ([0], [[2]])
     """
+    return _options(tuple(shapes), cluster)
+
+
+@lru_cache(maxsize=KEPT)
+def _options(shapes: tuple[Shape, ...], cluster: Cluster) -> Options:
+    """Return the options; kept, since a report is checked at submission and used at arrival."""
     rows: list[tuple[int, int, int, int, NDArray[np.int64], tuple[int, ...], float]] = []
     for i, shape in enumerate(shapes):
         demand = demand_of(shape, cluster, f"shapes[{i}]")
@@ -196,7 +204,10 @@ def options_of(shapes: Iterable[Shape], cluster: Cluster) -> Options:
     rows.sort(key=lambda row: row[:2])
     columns = list(zip(*rows, strict=True))
     whole = [np.array(column, dtype=np.int64) for column in columns[:6]]
-    return Options(whole[1], whole[0], whole[2], whole[3], whole[4], whole[5], np.array(columns[6], dtype=np.float64))
+    worths = np.array(columns[6], dtype=np.float64)
+    for column in (*whole, worths):
+        column.flags.writeable = False
+    return Options(whole[1], whole[0], whole[2], whole[3], whole[4], whole[5], worths)
 
 
 def demand_of(shape: Shape, cluster: Cluster, place: str = "shape") -> NDArray[np.int64]:
