@@ -243,9 +243,8 @@ def advance(who: Principal, said: Said) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         if turn.clock.kind != "manual":
             raise EventError("rounds end on the clock of this market", legal="a market with a manual clock")
-        if turn.market.round + rounds - 1 > turn.market.config.horizon:
-            left = turn.market.config.horizon - turn.market.round + 1
-            raise EventError(place="rounds", value=rounds, legal=f"at most {left}, by the horizon")
+        if rounds > turn.market.rounds_left:
+            raise EventError(place="rounds", value=rounds, legal=f"at most {turn.market.rounds_left}, by the horizon")
         rows = [row for _ in range(rounds) for row in turn.clear_round(who.name)]
         return {"round": turn.market.round, "decisions": [each for row in rows for each in row.decisions]}
 

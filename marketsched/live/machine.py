@@ -74,6 +74,7 @@ class LiveMarket:
         self._limits: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the round that ends what they booked
         self._expected: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the last round of their arrival
         self.owed = 0  # millionths: what the open jobs may cost together
+        self._closed = False  # True: after the last round, what was left has been removed
 
     # -- what can be looked at ----------------------------------------------------------------------------
 
@@ -84,8 +85,16 @@ class LiveMarket:
 
     @property
     def over(self) -> bool:
-        """True after the last round."""
+        """True after the last round: nothing is submitted any more, and nothing arrives."""
         return self.round > self.config.horizon
+
+    @property
+    def rounds_left(self) -> int:
+        """How often the market can still be advanced: through its last round, and once more, which closes it.
+
+        In between, jobs whose work was done in the last round are reported as complete.
+        """
+        return 0 if self._closed else self.config.horizon - self.round + 2
 
     @property
     def load(self) -> int:
@@ -281,16 +290,19 @@ class LiveMarket:
 
     def _advance(self, event: Event) -> Applied:
         now = self.round
-        if self.over:
+        if self._closed:
             raise EventError(f"advance after the horizon {self.config.horizon}", legal="none: the market is over")
         decisions: list[Decision] = []
         for line in self._arrivals:
             decisions += self._replayer.take(line)
-        decisions += self._replayer.take({"round": now, "event": "end"})
+        more = {"more": True} if event.get("more") else {}
+        decisions += self._replayer.take({"round": min(now, self.config.horizon), "event": "end", **more})
+        self._closed = now > self.config.horizon or (now == self.config.horizon and not more)
         self._arrivals.clear()
         self._limits.pop(now, None)
         self._expected.pop(now, None)
-        self.short_rounds += self.usable is not None and self.usable < self.config.capacity
+        short = self.usable is not None and self.usable < self.config.capacity
+        self.short_rounds += short and now <= self.config.horizon
         return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
 
     def _complete(self, event: Event) -> Applied:

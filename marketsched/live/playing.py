@@ -224,7 +224,7 @@ def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
     """
     waiting: list[dict[str, Any]] = []
     submitted = 0  # the last round of which something has been submitted: a later complete is late
-    opened = 1
+    opened, closed = 1, False
     for row in rows:
         job = {"job": row.job}
         if row.event == "submit":
@@ -237,12 +237,14 @@ def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
             yield from waiting
             waiting.clear()
             opened = row.round + 1
-            yield {"round": row.round, "event": "end"}
+            more = {"more": True} if row.body.get("more") else {}
+            closed = opened > horizon and not more
+            yield {"round": min(row.round, horizon), "event": "end", **more}
         elif row.event == "complete":
             late = {"late": True} if submitted == row.round else {}
             yield {"round": row.round - 1, "event": "complete", **job, **late}
-    if opened <= horizon:
-        yield {"round": opened, "event": "end", "open": True}
+    if not closed:
+        yield {"round": min(opened, horizon), "event": "end", "open": True}
 
 
 def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> Iterator[str]:

@@ -142,7 +142,7 @@ class LiveService(KeptMarket):
         """Return for how many seconds nothing is to be done but what is asked for; None: for ever."""
         if self._down:
             return RETRY_SECONDS
-        overdue = None if self.market.over else self.clock.overdue(self.market.round)
+        overdue = None if not self.market.rounds_left else self.clock.overdue(self.market.round)
         walk = None if self.walk.over else 0.0
         return walk if overdue is None else max(0.0, min(-overdue, 60.0 if walk is None else walk))
 
@@ -159,7 +159,7 @@ class LiveService(KeptMarket):
     def _end_rounds(self) -> None:
         """Clear rounds whose end has passed, one by one, for a short while: requests are looked at in between."""
         batch, until = Batch(), time.monotonic() + SLICE_SECONDS
-        while not self.market.over and time.monotonic() < until:
+        while self.market.rounds_left and time.monotonic() < until:
             overdue = self.clock.overdue(self.market.round)
             if overdue is None or overdue < 0:
                 break

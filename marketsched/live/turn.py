@@ -59,8 +59,13 @@ class Turn:
         return row
 
     def clear_round(self, by: str, **more: Any) -> list[Row]:
-        """Clear the open round, and before it what its end brings with it; return the rows."""
+        """Clear the open round, and before it what its end brings with it; return the rows.
+
+        After the last round it is cleared once more, which removes what is left.
+        """
         rows = [self.record(event, by) for event in list(self.market.due())]
+        if self.market.round == self.market.config.horizon:
+            more["more"] = True  # completions of the last round are reported after it
         return [*rows, self.record({"event": "advance", **more}, by)]
 
     def job(self, name: object) -> LiveJob:

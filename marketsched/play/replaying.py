@@ -14,10 +14,11 @@ log goes on. Where the contract leaves a choice:
 * lines after ``end`` are read like any others; a blank line is skipped;
 * a round that a ``complete`` has cleared may still be closed by ``end``, once;
 * unknown fields are refused inside ``sow`` (a misspelt ``signal`` would change its meaning), and
-  ignored beside it; two are known: ``owner`` of a ``submit``, a name that is passed on to a mechanism that
+  ignored beside it; four are known: ``owner`` of a ``submit``, a name that is passed on to a mechanism that
   asks whose job it is; ``"late": true`` of a ``complete``, which says that the job ran its last round in the round
-  cleared last although lines of the next one have been read; and ``"open": true`` of a last ``end``: the log breaks
-  off while that round is open. Live markets write the last two.
+  cleared last although lines of the next one have been read; ``"open": true`` of a last ``end``: the log breaks
+  off while that round is open; and ``"more": true`` of the ``end`` of the last round: completions of that round are
+  reported after it, and jobs that are left stay until a second ``end``. Live markets write the last three.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ class Replayer:
         if t <= self._cleared and not (kind == "complete" or (kind == "end" and t > self._ended)):
             raise EventError(f"round {t} is already cleared: expected complete, or a later round")
         if kind == "end":
-            self._end(t, fields.get("open") is True)
+            self._end(t, fields.get("open") is True, fields.get("more") is True)
             return
         name = field(fields, "job")
         if not isinstance(name, str):
@@ -248,12 +249,15 @@ class Replayer:
         take = {"submit": self._submit, "arrive": self._arrive, "complete": self._complete}[kind]
         take(t, name, fields)
 
-    def _end(self, t: int, left_open: bool) -> None:
+    def _end(self, t: int, left_open: bool, more: bool) -> None:
         self._left_open = left_open
         if left_open:
             return
         self._clear(t)
-        self._mentioned = self._ended = t
+        self._mentioned = t
+        if more and t == self.config.horizon:
+            return
+        self._ended = t
         if t == self.config.horizon:
             self._close()
 

@@ -9,6 +9,7 @@ from draws import many
 from live_tools import MECHANISMS, PLAIN, Owners, config, play, random_quote, refused, replayed, sow, state
 from marketsched.live.configuration import live_config
 from marketsched.live.machine import LiveMarket
+from marketsched.live.rows import Row
 from marketsched.mechanisms import register
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.mechanism import Mechanism
@@ -193,6 +194,52 @@ def test_the_market_ends_with_its_horizon():
     assert market.over and not market.jobs and market.tally.total() == 1
     refused(EventError, market.apply, {"event": "advance"}, 6)
     refused(EventError, market.quote, market.accounts.get("ann"), "ann.2", sow(3))
+
+
+def _to_the_last_round():
+    """Return a market after its last round, 2, in which a job of one round runs and one of one or three; its journal, and how to act."""
+    market, rows = market_of({**PLAIN, "horizon": 2}), []
+
+    def act(event):
+        opened = market.round
+        applied = market.apply(event, len(rows) + 2)
+        body = {key: value for key, value in event.items() if key not in ("event", "owner", "job")}
+        rows.append(Row(len(rows) + 2, "", opened, event["event"], "x", event.get("owner"), event.get("job"), body))
+        rows[-1].decisions = applied.decisions
+        return applied
+
+    longer = sow(2, 1)
+    row = {"arrival": 2, "probability": 0.5, "signal": None}
+    longer["requirements"] = [{**row, "duration": duration} for duration in (1, 3)]
+    act(submit("ann.short", sow(2, 1)))
+    act(submit("ann.long", longer))
+    act({"event": "advance"})
+    act({"event": "arrive", "job": "ann.short", "signal": 1})
+    act({"event": "arrive", "job": "ann.long"})
+    act({"event": "advance", "more": True})
+    return market, rows, act
+
+
+def test_a_job_that_completes_in_the_last_round_is_recorded_and_paid():
+    market, rows, act = _to_the_last_round()
+    assert market.over and market.rounds_left == 1
+    assert {job.state for job in market.jobs.values()} == {"running"}
+    assert replayed(market.config, rows) == [each for row in rows for each in row.decisions]
+    applied = act({"event": "complete", "job": "ann.short"})
+    assert [(each["event"], each["completion"], each["payment"]) for each in applied.decisions] == [("complete", 3, 0.5)]
+    assert applied.postings[-1].micro == 500_000
+    applied = act({"event": "advance"})
+    assert [each["event"] for each in applied.decisions] == ["evict"] and not applied.postings
+    assert not market.rounds_left and all(job.gone for job in market.jobs.values())
+    refused(EventError, market.apply, {"event": "advance"}, 20)
+    assert replayed(market.config, rows) == [each for row in rows for each in row.decisions]
+
+
+def test_what_was_booked_up_to_the_last_round_is_paid_when_the_market_closes():
+    market, _, act = _to_the_last_round()
+    (due,) = market.due()
+    assert (due["job"], due["outcome"]) == ("ann.short", "overrun")
+    assert act(due).postings[-1].micro == 500_000
 
 
 @pytest.mark.parametrize("arrival", [100, 9_999_000])
