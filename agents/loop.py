@@ -164,6 +164,11 @@ class MarketLoop:
             self._arriving[max(fate.arrival, self.now)].append(entry)
         return plan
 
+    def restate(self, name: Any, sow: StatementOfWork) -> None:
+        """Put another report in the place of one whose job has not arrived, see `Mechanism.restate`."""
+        self.mechanism.restate(name, sow)
+        self.entries[name].sow = sow
+
     def ready(self, name: Any, fate: Happens) -> None:
         """Say what will happen to a statement that has not arrived, if it is in the market."""
         entry = self.entries.get(name)

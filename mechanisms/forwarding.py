@@ -111,6 +111,12 @@ class Forwarding(Mechanism):
     def complete(self, job: JobId) -> Event:
         return self.inner.complete(job)
 
+    def restate(self, job: JobId, sow: StatementOfWork) -> None:
+        if self._has("restate"):
+            self.inner.restate(job, sow)
+        else:
+            super().restate(job, sow)
+
     def close(self) -> list[Event]:
         return self.inner.close() if self._has("close") else super().close()
 

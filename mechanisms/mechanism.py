@@ -226,7 +226,7 @@ class Mechanism(ABC):
         For jobs whose durations are hidden.
     reads_reports : {"submission", "arrival"}
         When a report can first change anything. "arrival": until its job arrives, the state of the mechanism depends on
-        the report in nothing but the place where the report itself is kept.
+        the report in nothing but the place where the report itself is kept, and `restate` replaces it there.
     later_jobs_change_nothing : bool
         True: what becomes of a job does not depend on jobs submitted after it (Lemma 3.1).
     does_not_claim : collection of str, or mapping of str to str
@@ -297,6 +297,21 @@ class Mechanism(ABC):
     @abstractmethod
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it."""
+
+    def restate(self, job: JobId, sow: StatementOfWork) -> None:
+        """Put another report of the same birth in the place of one whose job has not arrived; no owner can call this.
+
+        A mechanism that states "arrival" by ``reads_reports`` is then as if this report had been submitted. A search
+        for lies goes on from the arrival by it, once it has seen that this holds.
+
+        Raises
+        ------
+        EventError
+            If a report cannot be replaced; by default always.
+        InvalidReportError
+            If `submit` would have refused the report.
+        """
+        raise EventError(f"restate {job!r}: {type(self).__name__} reads reports at submission")
 
     def close(self) -> list[Event]:
         """After the last round, remove every job that is left; return what happened. By default none is removed."""

@@ -51,9 +51,10 @@ class AuditKind(ResultKind):
         meta, table, notes = result.meta, plain_table(*COLUMNS, room=10), []
         for row in result.records():
             share, known = row["certified_share"], row.get("audited", True)
+            unknown = "truth fails" if row.get("truth_fails") else "not audited"
             table.add_row(
                 str(row["mechanism"]),
-                _lower_end(row) if known else "not audited",
+                _lower_end(row) if known else unknown,
                 at_most(row["regret_upper"]),
                 str(row["certified_owners"]),
                 "-" if math.isnan(share) else f">= {at_least_percent(share)}",
@@ -77,8 +78,11 @@ class AuditKind(ResultKind):
         pays = result.summary["regret_lower"] > result.meta["tolerance"]
         profitable = bool(pays.any() or any(row.get("fixed_lie") or row.get("tiny_breaks") for row in result.records()))
         undecided = [row["mechanism"] for row in result.records() if row.get("seems_to_pay")]
+        failing = [row["mechanism"] for row in result.records() if row.get("truth_fails")]
         unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
-        return {**super().data(result), "profitable": profitable, "not_audited": unknown, "seems_to_pay": undecided}
+        unknown = [name for name in unknown if name not in failing]
+        lists = {"not_audited": unknown, "truth_fails": failing, "seems_to_pay": undecided}
+        return {**super().data(result), "profitable": profitable, **lists}
 
     def details(self, result: Result) -> dict[str, Any]:
         certificates = {name: each for name, each in result.tables.items() if name.startswith("certificates-")}
@@ -93,7 +97,12 @@ def _lower_end(row: dict[str, Any]) -> str:
 def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     """Return what is to be said of one mechanism."""
     name, notes = row["mechanism"], []
-    if not row.get("audited", True):
+    if row.get("truth_fails"):
+        notes.append(
+            f"{name}: no lie could be compared: it fails under the truth of every owner that was looked at: "
+            f"{row['truth_fails']}"
+        )
+    elif not row.get("audited", True):
         notes.append(f"{name}: not audited: nothing is known of it, neither that a lie pays nor that none does")
     if row["lie"] and row["regret_lower"] > tolerance:
         what = row.get("sentence") or f"{row['worst_job']} {row['lie']}"

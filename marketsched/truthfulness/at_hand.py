@@ -18,23 +18,28 @@ SCREEN, OWN_LAW, READING = 0.45, 0.6, 1.0  # up to which share of the budget eac
 
 
 def screened_at_hand(
-    entrant: NamedMechanism, plan: Plan, purse: Purse, part: float, errors: list[str]
+    entrant: NamedMechanism, plan: Plan, purse: Purse, part: float, errors: list[str], menus: bool
 ) -> Screened | None:
     """Play single lies of many owners in the market of the audit's seed; None, with the reason: it cannot be played.
 
-    ``part`` is the share of what is left that may be spent.
+    ``part`` is the share of what is left that may be spent. ``menus``: payments are compared with menus at arrival,
+    on which certificates rest.
     """
     what = f"{entrant.label}: lies in the market at hand"
     plan.tell(what, 0.0)
     try:
         market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data)
-        _ = market.outcomes
     except MarketschedError as error:
         errors.append(f"not played at hand: {error}")
         return None
+    try:
+        _ = market.outcomes
+    except MarketschedError as error:
+        errors.append(f"not played at hand: {error}")
+        return Screened(market, truth_fails={"all jobs": str(error)})
     purse.start()
     budget = purse.budget(part)
-    screening = Screening(market, budget, lambda share: plan.tell(what, share))
+    screening = Screening(market, budget, lambda share: plan.tell(what, share), menus)
     budget.allow(SCREEN)
     try:
         screening.screen(plan.seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
@@ -84,7 +89,7 @@ def pooled_over_worlds(
 
 def joint_at_hand(entrant: NamedMechanism, screened: Screened | None, plan: Plan, errors: list[str]) -> list[JointGain]:
     """Play joint reports of owners with several jobs, with a quarter of the plays and seconds of the plan on top."""
-    if screened is None:
+    if screened is None or not screened.owners:
         return []
     plan.tell(f"{entrant.label}: joint reports of owners", 0.0)
     budget = Budget(None if plan.plays is None else plan.plays // 4, None if plan.seconds is None else plan.seconds / 4)

@@ -21,7 +21,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import Annotated, Any
 
-import numpy as np
 import pandas as pd
 
 from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
@@ -31,15 +30,15 @@ from marketsched.mechanisms.errors import InvalidParameterError, MissingDataErro
 from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.versions import versions
-from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.at_hand import joint_at_hand, pooled_over_worlds, screened_at_hand
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
-from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE, Certificate
+from marketsched.truthfulness.certificates.certificate import Certificate
 from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
-from marketsched.truthfulness.owner_searches import search_some
+from marketsched.truthfulness.contradictions import contradiction
+from marketsched.truthfulness.owner_searches import play_on_some, search_some
 from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse, check_identical_nodes
 from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.pooling import Pooled
@@ -47,7 +46,7 @@ from marketsched.truthfulness.searches.screening import Screened
 from marketsched.truthfulness.tiny_first import in_tiny_domains
 
 TINY_SECONDS = 20.0  # after which no further tiny domain is begun
-AT_HAND, SEARCHES = 0.55, 0.6  # shares of what is left that go into the market at hand, then into searches of owners
+AT_HAND, SEARCHES, UNDECIDED = 0.55, 0.6, 0.7  # shares of what is left: market at hand, searches of owners, more worlds
 
 
 @legal
@@ -189,20 +188,26 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     joint: list[JointGain] = []
     interrupted = False
     try:
-        screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors)
+        screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors, menus="rests_on" in table)
         halved = replace(plan, confidence=1 - (1 - plan.confidence) / 2)  # searches and fixed lies share it
         search_some(entrant, table, screened, halved, purse, SEARCHES, named, searched, errors)
+        if screened is None or screened.best_counted is None:
+            what = f"{entrant.label}: more worlds for what seems to pay"
+            play_on_some(searched, purse, UNDECIDED, lambda share: plan.tell(what, share))
         pooled = pooled_over_worlds(entrant, screened, halved, purse, errors)
         joint = joint_at_hand(entrant, screened, plan, errors) if plan.per_owner else []
     except KeyboardInterrupt:
         errors.append("interrupted while it was searched")
         interrupted = True
-    wrong = _contradicted(table, searched) or _crossed(table, screened)
+    wrong = contradiction(table, searched, screened)
     if wrong:
         errors.append(wrong)
         table, share = pd.DataFrame(), None
     more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario, tiny, tuple(joint))
     found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors), *more)
+    if found.truth_fails and len(table):
+        why = "no certificates: the mechanism fails under the truth of every owner that was looked at"
+        found = replace(found, certificates=pd.DataFrame(), certified_share=None, errors=(why, *errors))
     if interrupted:
         raise _Stopped(found)
     return found
@@ -241,36 +246,3 @@ def _certified(
     except Exception as error:  # a mechanism may raise anything: named, and the audit goes on
         errors.append(f"no certificates: {type(error).__name__}: {error}")
     return pd.DataFrame()
-
-
-def _contradicted(table: pd.DataFrame, searched: Sequence[Searched]) -> str:
-    """Return which certificate a lie that was played contradicts, if any: then none of them is worth anything."""
-    for one in searched if len(table) else ():
-        row = table[table["job"] == one.job]
-        upper = float(row["regret_upper"].iloc[0]) if len(row) else np.inf
-        if one.lie is not None and one.lie.gain_low > upper + NEGLIGIBLE * max(1.0, one.situation.truth.value.highest):
-            return (
-                f"no certificates: {one.job} {one.lie.words}, which gains at least {at_least(one.lie.gain_low)} "
-                f"credits; its certificate allows {at_most(upper)}: what it takes for granted does not hold"
-            )
-    return ""
-
-
-def _crossed(table: pd.DataFrame, screened: Screened | None) -> str:
-    """Return which certificate at arrival an exact gain in the market at hand contradicts, if any."""
-    if screened is None or "rests_on" not in table:
-        return ""
-    allowed = dict(zip(table["job"], table["regret_upper"], strict=True))
-    for g in screened.paying:
-        upper = allowed.get(g.owner.name)
-        if (
-            upper is not None
-            and g.owner.truth.revealed
-            and g.gain > upper + NEGLIGIBLE * max(1.0, g.owner.truth.value.highest)
-        ):
-            return (
-                f"no certificates: {g.owner.name} {g.words}, which gains exactly {exact_amount(g.gain)} credits "
-                f"in this market; its certificate allows {at_most(float(upper))}: what it takes for granted does not "
-                "hold"
-            )
-    return ""

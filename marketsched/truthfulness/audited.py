@@ -104,10 +104,22 @@ class MechanismAudit:
         return f"MechanismAudit({self.label!r}, {gains}, {owners})"
 
     @property
+    def compared(self) -> bool:
+        """Whether any lie was played against the truth."""
+        at_hand = self.at_hand is not None and len(self.at_hand.gains) > 0
+        return at_hand or any(each.compared for each in self.searched)
+
+    @property
+    def truth_fails(self) -> str:
+        """Why no lie could be compared, if the mechanism fails under the truth of every owner looked at; else empty."""
+        screen = {} if self.at_hand is None else self.at_hand.truth_fails
+        reasons = [*screen.values(), *(each.deviations.truth_fails for each in self.searched)]
+        return "" if self.compared or not reasons or "" in reasons else reasons[0]
+
+    @property
     def audited(self) -> bool:
         """Whether anything is known: an owner was certified, or a lie was played against the truth."""
-        at_hand = self.at_hand is not None and len(self.at_hand.gains) > 0
-        return at_hand or len(self.certificates) > 0 or any(each.compared for each in self.searched)
+        return self.compared or len(self.certificates) > 0
 
     @property
     def exact(self) -> Gain | None:
@@ -128,7 +140,11 @@ class MechanismAudit:
     @property
     def rests_on(self) -> str:
         """What was asked of menus at arrival before they were certified; empty for other mechanisms."""
-        return str(self.certificates["rests_on"].iloc[0]) if "rests_on" in self.certificates else ""
+        if "rests_on" not in self.certificates:
+            return ""
+        said = str(self.certificates["rests_on"].iloc[0])
+        n = 0 if self.at_hand is None else self.at_hand.payments
+        return f"{said}; so are {n:,} under lies of the search" if n else said
 
     @property
     def lies(self) -> list[Deviation]:
@@ -276,7 +292,12 @@ class Audit:
     @property
     def not_audited(self) -> list[str]:
         """Labels of the mechanisms of which nothing is known; ``errors`` of each says why."""
-        return [each.label for each in self.mechanisms if not each.audited]
+        return [each.label for each in self.mechanisms if not each.audited and not each.truth_fails]
+
+    @property
+    def truth_fails(self) -> list[str]:
+        """Labels of the mechanisms that fail under the truth of every owner that was looked at."""
+        return [each.label for each in self.mechanisms if each.truth_fails]
 
     @property
     def profitable(self) -> bool:
@@ -343,6 +364,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
     return {
         "mechanism": each.label,
         "audited": each.audited,
+        "truth_fails": each.truth_fails,
         "promise": each.promise,
         "regret_lower": each.regret_lower,
         "regret_upper": each.regret_upper,

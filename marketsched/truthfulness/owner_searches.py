@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.audited import Searched
 from marketsched.truthfulness.plan import Plan, Purse
+from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.own_lies import FixedReport
 from marketsched.truthfulness.searches.scoring import score
 from marketsched.truthfulness.searches.screening import Screened, first_of
-from marketsched.truthfulness.searches.searching import search
+from marketsched.truthfulness.searches.searching import play_on, search
 from marketsched.truthfulness.searches.shrinking import shrink
 from marketsched.truthfulness.situations.situation import Situation, situations_of
 
@@ -56,7 +58,7 @@ def search_some(
         for situation in situations:
             lie = named.get(situation.name)
             try:
-                found.append(_search(situation, entrant.label, lie, each, confidence, plan))
+                found.append(_search(situation, entrant.label, lie, each, confidence, plan, purse))
             except Exception as error:
                 troubles[f"the search failed: {type(error).__name__}: {error}"].append(situation.name)
             else:
@@ -65,6 +67,38 @@ def search_some(
     finally:  # Ctrl-C, too
         purse.note("the search of single owners", sum(one.deviations.plays for one in found))
         errors.extend(f"{', '.join(names)}: {trouble}" for trouble, names in troubles.items())
+
+
+def play_on_some(
+    found: list[Searched], purse: Purse, part: float, tell: Callable[[float], None] = lambda share: None
+) -> None:
+    """Play more worlds for owners of whom a lie seems to pay, or may, and none is confirmed, best first.
+
+    ``part`` is the share of what is left of the purse that may be spent. Owners in ``found`` are replaced.
+    """
+
+    def open_gain(one: Searched) -> float:
+        if one.lie is not None or one.deviations.scores is None:
+            return 0.0
+        scores = one.deviations.scores
+        return max((scores.deviation(c).gain_mean for c in scores.finalists if scores.open(c)), default=0.0)
+
+    purse.start()
+    budget = purse.budget(part)
+    for one in sorted((one for one in found if open_gain(one) > 0), key=open_gain, reverse=True):
+        left = Budget(
+            None if budget.most_plays is None else budget.most_plays - budget.plays,
+            None if budget.most_seconds is None else budget.most_seconds - budget.seconds,
+        )
+        if min(x for x in (left.most_plays, left.most_seconds, np.inf) if x is not None) <= 0:
+            break
+        play_on(one.deviations, left)
+        budget.plays += left.plays
+        lie = one.deviations.best(inside_model=True)
+        found[found.index(one)] = replace(one, lie=lie)
+        tell(budget.used)
+    purse.stop()
+    purse.note("more worlds for single owners", budget.plays, budget if budget.plays else None)
 
 
 def _unplayed(one: Searched, limits: Mapping[str, Any]) -> list[str]:
@@ -96,6 +130,7 @@ def _search(
     each: Mapping[str, Any],
     confidence: float,
     plan: Plan,
+    purse: Purse,
 ) -> Searched:
     """Search the lies of one owner, play the one that a certificate has named, and shrink the best of the search.
 
@@ -114,6 +149,8 @@ def _search(
         seed=plan.seed,
         progress=lambda phase, plays, share: plan.tell(what, share),
     )
+    purse.took(deviations.seconds)
+    purse.start()
     lie = deviations.best(inside_model=True)
     least = None if lie is None else shrink(situation, lie, **_part(each, after))
     smallest = None if least is lie else least
@@ -130,6 +167,7 @@ def _search(
             )
             if scored.confirmed and (lie is None or scored.gain_low > lie.gain_low):
                 lie = scored
+    purse.stop()
     return Searched(situation.name, situation, deviations, lie, smallest)
 
 

@@ -61,6 +61,10 @@ class Purse:
         """Let the seconds run; the time until a market stands is not counted."""
         self._since = time.perf_counter()
 
+    def took(self, seconds: float) -> None:
+        """Count seconds that a part has measured itself."""
+        self._used += seconds
+
     def stop(self) -> None:
         """Stop the seconds."""
         if self._since is not None:

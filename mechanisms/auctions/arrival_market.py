@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer
@@ -183,6 +183,22 @@ class ArrivalMarket(Rounds):
         """Return the plan that `submit` would return; nothing has a price before the job arrives. Errors as there."""
         self._check_submission(job, sow)
         return Offer(_nothing_planned(job, sow))
+
+    def restate(self, job: JobId, sow: StatementOfWork) -> None:
+        """Put another report in the place of one whose job has not arrived.
+
+        Raises
+        ------
+        EventError
+            If the job is not in the market, or has arrived.
+        InvalidReportError
+            If the report is outside the announced limits.
+        """
+        x = self._jobs.get(job)
+        if x is None or x.arrival != NOT_YET:
+            raise EventError(f"restate {job!r}: expected a job that was submitted and has not arrived")
+        self.limits.check_report(job, sow, x.sow.birth)
+        x.sow = sow
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; it is served when the round is cleared.

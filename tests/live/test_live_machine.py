@@ -197,7 +197,7 @@ def test_the_market_ends_with_its_horizon():
 
 
 def _to_the_last_round():
-    """Return a market after its last round, 2, in which a job of one round runs and one of one or three; its journal, and how to act."""
+    """Return a market after its last round, 2, in which two jobs have run; its journal; and how to act."""
     market, rows = market_of({**PLAIN, "horizon": 2}), []
 
     def act(event):
@@ -226,7 +226,9 @@ def test_a_job_that_completes_in_the_last_round_is_recorded_and_paid():
     assert {job.state for job in market.jobs.values()} == {"running"}
     assert replayed(market.config, rows) == [each for row in rows for each in row.decisions]
     applied = act({"event": "complete", "job": "ann.short"})
-    assert [(each["event"], each["completion"], each["payment"]) for each in applied.decisions] == [("complete", 3, 0.5)]
+    assert [(each["event"], each["completion"], each["payment"]) for each in applied.decisions] == [
+        ("complete", 3, 0.5)
+    ]
     assert applied.postings[-1].micro == 500_000
     applied = act({"event": "advance"})
     assert [each["event"] for each in applied.decisions] == ["evict"] and not applied.postings

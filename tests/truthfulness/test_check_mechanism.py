@@ -298,3 +298,32 @@ def test_quotes_that_move_the_price_are_named():
     checks = dict(mechanism_checks(build, n_markets=2))
     with pytest.raises(MechanismCheckError, match="quotes change"):
         checks["quotes change nothing"]()
+
+
+class ReadsAhead(FirstCome):
+    """Serves no job while one that has not arrived announces a high value; states what its base class does."""
+
+    def serve(self, waiting):
+        ahead = [x for x in self._jobs.values() if not x.arrival and x.sow.value.highest > 6]
+        return [0] * len(waiting) if ahead else super().serve(waiting)
+
+
+class Notes(FirstCome):
+    """Its price grows with what is announced, which `restate` does not take back."""
+
+    def submit(self, job, sow, owner=None):
+        self.price += 0.01 * sow.value.highest
+        return super().submit(job, sow, owner=owner)
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [(FirstCome, "passed"), (ReadsAhead, "failed"), (Notes, "failed")])
+def test_a_mechanism_is_held_to_when_it_reads_reports(kind, outcome):
+    report = check_mechanism(lambda *, rng, **sizes: kind(price=0.3, **sizes), n_markets=4)
+    found = report["reports count from the arrival on"]
+    assert found.outcome == outcome
+    assert found.seen > 10 if outcome == "passed" else "counts before" in found.detail
+
+
+def test_reading_at_submission_is_stated_and_not_asked_about():
+    report = check_mechanism(built("posted-price"), n_markets=1)
+    assert report["reports count from the arrival on"].outcome == "does not apply"

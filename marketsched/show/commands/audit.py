@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PROFITABLE = 3  # exit status: a lie pays
 UNDECIDED = 5  # exit status: a lie seems to pay, and is not confirmed
 NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was found of others
+TRUTH_FAILS = 6  # exit status: a mechanism fails under the truth of every owner that was looked at
 
 
 ScenarioArgument = Annotated[
@@ -93,7 +94,10 @@ def audit(
     columns: ColumnsOption = None,
     strict: StrictOption = False,
 ) -> None:
-    """Certify owners and search for lies that pay; exit status 3: one is found; 5: one seems to pay; 4: not audited."""
+    """Certify owners and search for lies that pay; exit status 3: one is found.
+
+    5: one seems to pay; 4: not audited; 6: the mechanism fails under the truth.
+    """
     with one_line_errors():
         asked = asked_mechanisms(mechanism)
         base = _read(scenario, changes, columns, strict)
@@ -135,6 +139,8 @@ def audit(
         finish(found.result(), folder, force, as_json)
     if found.not_audited:
         raise typer.Exit(NOT_AUDITED)
+    if found.truth_fails:
+        raise typer.Exit(TRUTH_FAILS)
     if found.profitable:
         raise typer.Exit(PROFITABLE)
     if found.undecided:

@@ -26,6 +26,7 @@ from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.mechanism import Event, EventKind, Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.families import default_families
+from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round
 
@@ -45,22 +46,6 @@ class MenuMoved:
     def __str__(self) -> str:
         """Return it as one would say it."""
         return f"{self.job} {self.lie}, and faces another menu: {self.difference}"
-
-
-@dataclass(frozen=True, slots=True)
-class Mischarged:
-    """A job that pays what its own menu does not say."""
-
-    job: str
-    report: str  # in words
-    start: int
-    paid: float  # credits
-    announced: float  # credits; +inf: the menu has no such entry
-
-    def __str__(self) -> str:
-        """Return it as one would say it."""
-        said = "has no such entry" if self.announced == np.inf else f"said {self.announced:g}"
-        return f"{self.job} {self.report}, starts in round {self.start} and pays {self.paid:g}; its menu {said}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,26 +332,6 @@ class _UntilItLeft(TrueOwners):
         for event in events:
             if event.job == self._name and event.kind.leaves:
                 self.last = event
-
-
-def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -> float:
-    """Return what a menu says that a run costs, credits; +inf if it is not on offer.
-
-    Parameters
-    ----------
-    menu : tuple of Menu, `ArrivalMenu` or `LockedRate`, or one that has ``prices`` as `ArrivalMenu`
-        What the job faced, at birth (of 1, 2, ... nodes) or at arrival.
-    width, start, used : int
-        Nodes declared, first round, rounds used.
-    paid : float
-        Of a menu with several ``rates``, one of which the job has chosen, the one nearest to it counts.
-    """
-    if isinstance(menu, tuple):
-        return float(np.asarray(menu[width - 1].price(start, used)))
-    if hasattr(menu, "prices"):
-        return float(menu.prices(width, used, start - menu.now + 1)[-1]) if start >= menu.now else np.inf
-    rates = getattr(menu, "rates", None) or (menu.rate,)
-    return float(min((rate * width * used for rate in rates), key=lambda cost: abs(cost - paid)))
 
 
 def menu_of(market: MarketLoop, name: Any) -> Any:

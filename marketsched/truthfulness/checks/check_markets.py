@@ -21,6 +21,9 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
 from marketsched.truthfulness.certificates.menus import menu_of
 
+TOLERANCE = 1e-9  # credits
+Factory = Callable[..., Mechanism]
+
 SIZES: dict[str, Any] = {
     "capacity": 3,
     "horizon": 12,
@@ -112,7 +115,7 @@ def contested_market(seed: int) -> CheckMarket:
 
 
 def play(
-    factory: Callable[..., Mechanism],
+    factory: Factory,
     market: CheckMarket,
     *,
     menus: bool = False,
@@ -121,14 +124,16 @@ def play(
     before_play: Callable[[Mechanism], None] | None = None,
     faced: bool = False,
     lies: Mapping[Any, StatementOfWork] | None = None,
+    restated: Mapping[Any, StatementOfWork] | None = None,
     quotes: int = 0,
 ) -> Transcript:
     """Play a market through the protocol.
 
     ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables, ``faced``
     what each job faces, at birth or at arrival; all only of mechanisms that have menus. In round ``pickle_in`` the
-    mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job. Before
-    each submission so many ``quotes`` are asked for.
+    mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job; those of
+    ``restated`` take that place in the round of the arrival, see `Mechanism.restate`. Before each submission so many
+    ``quotes`` are asked for.
     """
     with timed("the construction", 1):
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
@@ -139,7 +144,9 @@ def play(
         before_play(mechanism)
     loop = _AsReturned(mechanism)
     played = Transcript()
-    watched = _Watched(market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {}, quotes)
+    watched = _Watched(
+        market, played, menus, surfaces, pickle_in, faced and not at_arrival, lies or {}, quotes, restated or {}
+    )
     play_rounds(loop, watched, market.sizes["horizon"])
     for name, job in market.jobs.items() if at_arrival else ():
         if job.arrival is not None and job.arrival <= market.sizes["horizon"]:
@@ -168,17 +175,21 @@ class _Watched(TruthfulOwners):
         faced: bool,
         lies: Mapping[Any, StatementOfWork],
         quotes: int,
+        restated: Mapping[Any, StatementOfWork],
     ) -> None:
         super().__init__(market.jobs.values())
-        self._faced, self._lies, self._quotes = faced, lies, quotes
+        self._faced, self._lies, self._quotes, self._restated = faced, lies, quotes, restated
         self._market, self._played = market, played
         self._menus, self._surfaces, self._pickle_in = menus, surfaces, pickle_in
 
     def act(self, market: MarketLoop) -> None:
-        """Submit, after the mechanism's copy has taken its place if it is time to."""
+        """Submit, after the mechanism's copy has taken its place if it is time to; then replace reports."""
         if market.now == self._pickle_in:
             market.mechanism = pickle.loads(pickle.dumps(market.mechanism))
         super().act(market)
+        for name, report in self._restated.items():
+            if self._market.jobs[name].arrival == market.now and name in market.entries:
+                market.restate(name, report)
 
     def submit(self, job: Job, market: MarketLoop) -> None:
         """Submit one job, after looking at what is announced to it."""

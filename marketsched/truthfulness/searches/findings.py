@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.special import stdtrit
 
@@ -147,6 +148,8 @@ class Deviations(list[Deviation]):
         Stopped by Ctrl-C.
     truthful : float or None
         Mean utility of the truth over the worlds of the search, credits; None: never played.
+    truth_fails : str
+        Why the mechanism fails under the truth, so that nothing can be compared; empty: it does not.
 
     Examples
     --------
@@ -164,6 +167,8 @@ class Deviations(list[Deviation]):
         self.max_plays, self.budget_seconds = max_plays, budget_seconds
         self.exact = self.interrupted = False
         self.truthful: float | None = None
+        self.truth_fails = ""
+        self.scores: Any = None  # the `Scores` that can play on; None: there is nothing to play on with
 
     def best(self, *, inside_model: bool) -> Deviation | None:
         """Return the confirmed lie inside (or outside) the model with the largest sure gain; None: there is none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from marketsched.truthfulness.searches.evaluation import (
     TruthFails,
     prepared,
 )
-from marketsched.truthfulness.searches.findings import Deviation
+from marketsched.truthfulness.searches.findings import FEW, Deviation
 from marketsched.truthfulness.situations.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows
@@ -62,25 +63,51 @@ class Scores:
         self.confidence, self.tolerance = confidence, tolerance
         self.shared = max(1, len(self.finalists)) if shared is None else shared
         self._gains: dict[Hashable, list[float]] = {c.key: [] for c in self.finalists}
+        self._spent = 0  # plays of budgets before the one at hand
 
     def play(self, failed: Callable[[Candidate], None], told: Callable[[], None], most: int = MOST) -> None:
         """Play on until all is decided, the budget is spent, or ``most`` worlds are played.
 
         ``failed`` is called with a candidate that fails, which is then no finalist any more.
         """
-        open_ones = [] if self.evaluator.exact else list(self.finalists)
+        self._play([] if self.evaluator.exact else list(self.finalists), failed, told, most)
+
+    def go_on(self, budget: Budget) -> None:
+        """Play more worlds for what seems to pay inside the model, until it is decided or another budget is spent.
+
+        Lies that have gained in worlds too few to tell are played in `FEW` first. Intervals hold at every stopping
+        time, so that they stay what they are said to be.
+        """
+        self._spent += self.evaluator.budget.plays
+        self.evaluator.budget = budget
+        with suppress(TruthFails):
+            for most in (FEW, MOST):
+                self._play([c for c in self.finalists if self.open(c)], lambda candidate: None, lambda: None, most)
+
+    def open(self, candidate: Candidate) -> bool:
+        """Tell whether a lie inside the model seems to pay, unconfirmed, or has gained in fewer than `FEW` worlds."""
+        if self.evaluator.exact or not candidate.misreport.inside_model:
+            return False
+        known = self.deviation(candidate)
+        few = known.n_fresh < FEW and known.gain_mean > self.tolerance
+        return known.seems or (few and not known.confirmed)
+
+    def _play(
+        self, open_ones: list[Candidate], failed: Callable[[Candidate], None], told: Callable[[], None], most: int
+    ) -> None:
         try:
             for n, (place, world) in enumerate(self.evaluator.fresh(), start=1):
                 if not open_ones or n > most:
                     return
-                for candidate in list(open_ones):
+                due = [c for c in open_ones if len(self._gains[c.key]) < n]
+                for candidate in due:
                     try:
                         self._gains[candidate.key].append(self.evaluator.gain(candidate, world, place))
                     except (MechanismFault, InvalidReportError):
                         open_ones.remove(candidate)
                         self.finalists.remove(candidate)
                         failed(candidate)
-                if n >= LEAST and n % LOOK_EVERY == 0:
+                if due and n >= LEAST and n % LOOK_EVERY == 0:
                     open_ones = [c for c in open_ones if not self._decided(c)]
                 told()
         except BudgetSpent:
@@ -136,7 +163,7 @@ class Scores:
             misreport.inside_model,
             self.tolerance,
             low > self.tolerance,
-            evaluator.budget.plays,
+            self._spent + evaluator.budget.plays,
             evaluator.budget.seconds,
             float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
             if len(gains) > 1 and not evaluator.exact

@@ -18,6 +18,7 @@ from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
+from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
 
@@ -94,6 +95,8 @@ class Screened:
     failures: list[Failure] = field(default_factory=list)
     truth_fails: dict[str, str] = field(default_factory=dict)  # by job
     checked: list[Gain] = field(default_factory=list)  # gone through over the own law
+    payments: int = 0  # under lies, that were compared with the menu which the truth faces
+    mischarged: Mischarged | None = None  # the first payment that is none of that menu's
     cut: str = ""  # what the budget cut off
 
     @property
@@ -152,11 +155,15 @@ class Screening:
         What is counted; all phases share it.
     tell : function of float
         Called with the share that is done.
+    menus : bool
+        Compare what a job pays under each lie with the menu at arrival that its truth faces: one more play per owner.
     """
 
-    def __init__(self, market: MarketAtHand, budget: Budget, tell: Callable[[float], None]) -> None:
+    def __init__(
+        self, market: MarketAtHand, budget: Budget, tell: Callable[[float], None], menus: bool = False
+    ) -> None:
         self.found = Screened(market)
-        self.budget, self._tell = budget, tell
+        self.budget, self._tell, self._menus = budget, tell, menus
 
     def screen(self, seed: int, plays: int | None) -> Screened:
         """Play `SCREENED`, lie by lie, for owners that are drawn; return what is known so far."""
@@ -196,9 +203,31 @@ class Screening:
         played = self.play(owner, made.conduct, made)
         if played is None:
             return None
+        self._compare_payment(owner, made, played)
         gain = Gain(owner, made.misreport, made.conduct, settled(played, owner.truthful), played.drew)
         self.found.gains.append(gain)
         return gain
+
+    def _compare_payment(self, owner: OwnerAtHand, made: Candidate, played: Played) -> None:
+        """Compare what a lie pays with the menu that the truth faces, which no report is to move.
+
+        That menu comes from a play in which menus are kept; in the play of the lie none are, so that a mechanism
+        cannot know that it is looked at.
+        """
+        report = made.conduct.statements[0].report
+        comparable = self._menus and played.completion is not None and owner.truth.revealed
+        if not comparable or owner.job.duration is None or callable(report) or len(made.conduct.statements) > 1:
+            return
+        if "menu" not in vars(owner):
+            self.budget.take()
+        if owner.menu is None:
+            return
+        start = played.completion - owner.job.duration
+        announced = announced_price(owner.menu, report.concurrency, start, owner.job.duration, played.payment)
+        self.found.payments += 1
+        if abs(announced - played.payment) > ROUNDING * max(1.0, abs(announced)) and self.found.mischarged is None:
+            words = made.misreport.words(owner.truth)
+            self.found.mischarged = Mischarged(owner.name, words, start, played.payment, announced)
 
     def play(self, owner: OwnerAtHand, conduct: Conduct, candidate: Candidate) -> Played | None:
         """Play a conduct; None: it is refused or fails, which is counted. Raises `BudgetSpent`."""

@@ -132,6 +132,7 @@ def search(
         scores.play(hunt.failed, lambda: hunt.tell("score"))
     except TruthFails as error:
         found.failures.insert(0, Failure("reports the truth", str(error)))
+        found.truth_fails = str(error)
         scores = Scores(hunt.evaluator, [], confidence, tolerance)
     except KeyboardInterrupt:
         if not keep_interrupted:
@@ -140,7 +141,24 @@ def search(
         if not scores.finalists:
             best = hunt.finalists(hunt.ranked(hunt.candidates.values()))
             scores = Scores(hunt.evaluator, best, confidence, tolerance)
+    found.scores = scores
     return hunt.close(scores.deviations())
+
+
+def play_on(found: Deviations, budget: Budget) -> None:
+    """Play more worlds for what seems to pay in a search and is not confirmed, until it is decided or a budget ends.
+
+    Parameters
+    ----------
+    found : Deviations
+        What `search` returned; it is changed.
+    budget : Budget
+        Plays and seconds.
+    """
+    if found.scores is not None:
+        found.scores.go_on(budget)
+        found[:] = found.scores.deviations()
+        found.plays += budget.plays
 
 
 class _Hunt:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 import io
 import pickle
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +91,13 @@ class GuardedMarket(MarketLoop):
             if own and isinstance(error, InvalidReportError):
                 raise
             raise self._fault(f"submit of {name!r}", error) from error
+
+    def restate(self, name: Any, sow: StatementOfWork) -> None:
+        """Put another report in the place of one whose job has not arrived."""
+        try:
+            super().restate(name, sow)
+        except Exception as error:
+            raise self._fault(f"restate of {name!r}", error) from error
 
     def arrive(self, entry: Entry) -> None:
         """Reveal that one job became ready."""
@@ -202,35 +209,10 @@ class Snapshot:
         self._shared, self._bytes = pickler.shared, buffer.getvalue()
         self.size = len(self._bytes) + pickler.size_shared  # bytes
 
-    def copy(self, instead: Mapping[int, object] | None = None) -> GuardedMarket:
-        """Return a market that can be played on; ``instead`` says, by id, what stands in for a shared part."""
-        shared = self._shared if instead is None else [instead.get(id(part), part) for part in self._shared]
-        market: GuardedMarket = _Shared(io.BytesIO(self._bytes), shared).load()
+    def copy(self) -> GuardedMarket:
+        """Return a market that can be played on."""
+        market: GuardedMarket = _Shared(io.BytesIO(self._bytes), self._shared).load()
         return market
-
-
-class MechanismParts(NamedTuple):
-    """A mechanism as bytes, and what is never changed of it."""
-
-    state: bytes
-    shared: list[object]
-
-    def same_but_for(self, other: MechanismParts, mine: StatementOfWork, theirs: StatementOfWork) -> bool:
-        """Tell whether two mechanisms are the same, except that one holds ``mine`` where the other holds ``theirs``."""
-        known: dict[int, object] = {id(mine): theirs, id(mine.law): theirs.law}
-        return (
-            self.state == other.state
-            and len(self.shared) == len(other.shared)
-            and all(known.get(id(x), x) is y for x, y in zip(self.shared, other.shared, strict=True))
-        )
-
-
-def parts_of(mechanism: Mechanism) -> MechanismParts:
-    """Return a mechanism to be compared with another copy of it; errors as of `Snapshot`."""
-    buffer = io.BytesIO()
-    pickler = _Sharing(buffer)
-    pickler.dump(mechanism)
-    return MechanismParts(buffer.getvalue(), pickler.shared)
 
 
 def snapshot(market: GuardedMarket) -> Snapshot | None:

@@ -27,7 +27,7 @@ from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import MechanismFault
+from marketsched.mechanisms.errors import EventError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
@@ -163,6 +163,20 @@ class MarketAtHand:
         missing = Played(0.0, 0.0, None, market.drew)
         return {job.name: owners.got.get(job.name, missing) for job in self.setup.jobs}
 
+    def menu_of(self, name: str) -> object:
+        """Return the menu that a job of a true report faces at arrival, in a play of its own; None: it faces none.
+
+        Mechanisms that keep no menus at arrival have none. Errors as of `GuardedMarket`.
+        """
+        market = self.fresh()
+        if not market.mechanism.posts_menus_at_arrival:
+            return None
+        market.mechanism.keep_menus([name])
+        owners = _UntilServed(self.setup, self.born, name)
+        with no_collection():
+            play(market, owners, self.setup.horizon)
+        return owners.menu
+
     def owners(self, names: Collection[str], most_bytes: int = KEPT_BYTES) -> list[OwnerAtHand]:
         """Return the owners of these jobs at their turns, in order of birth; fewer if copies would take more bytes.
 
@@ -258,6 +272,11 @@ class OwnerAtHand:
         return Played(worth(self.job, attempt.completion, setup), attempt.payment, attempt.completion, market.drew)
 
     @cached_property
+    def menu(self) -> object:
+        """What its job faces at arrival under the truth, see `MarketAtHand.menu_of`."""
+        return self.market.menu_of(self.name)
+
+    @cached_property
     def own_law(self) -> list[Fated]:
         """All that may happen to the job by its true law, seen from its birth."""
         lottery = of_statement(self.truth)
@@ -306,6 +325,27 @@ class _Keeping(TrueOwners):
                 self._left -= 0 if kept is None else kept.size
                 self.found.append(OwnerAtHand(self._market, job, place + 1, kept))
         super().submit(job, market, place)
+
+
+class _UntilServed(TrueOwners):
+    """All report truly, until one job has faced its menu, or has left."""
+
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
+        super().__init__(setup, born)
+        self._name = name
+        self.menu: object = None
+        self._left = False
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        """True once the menu is known, or there is none to come."""
+        return self.menu is not None or self._left
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        super().hear(events, market)
+        self._left |= any(event.job == self._name and event.kind.leaves for event in events)
+        with suppress(EventError):
+            self.menu = market.mechanism.menu_at_arrival(self._name)
 
 
 class _UpTo(TrueOwners):

@@ -3,36 +3,35 @@
 A *whole* play (`Stage.play`) begins at the owner's turn and goes on until its last statement has left the market.
 A search makes thousands of them, of which most rounds are the same again and again:
 
-* **Before the arrival.** Many mechanisms look at a report only once its job has arrived. All rounds up to the arrival
-  are then played once in each world, with the truth, and a lie goes on from a copy in which it stands in the place of
-  the truth. Nobody is taken at his word for that: the statement that is submitted notes whether anything of it is
-  read, and a lie takes this way only if its submission leaves the mechanism, byte by byte, as that of the truth does.
-  Only where there is a history: all worlds then begin in the same state.
+* **Before the arrival.** Many mechanisms look at a report only once its job has arrived, and state it
+  (``reads_reports``, see `Mechanism`). All rounds up to the arrival are then played once in each world, with the truth,
+  and a lie goes on from a copy in which it stands in the place of the truth (``restate``). Before that is believed,
+  the first lies are played whole, too. Only where there is a history: all worlds then begin in the same state.
 * **After the booking.** A mechanism may say that nothing can change start and payment of a job any more (``booked``,
   see `Mechanism`). The play then ends. Before that is believed, some plays of the truth are made to their end, too.
 
-What does not hold these conditions is played whole.
+What does not hold these conditions is played whole. Whatever is confirmed is so by what was played; the market at hand
+(`MarketAtHand`) begins at the owner's turn in each play.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marketsched.agents.conduct import Attempt, Conduct, plain
-from marketsched.agents.loop import NEVER, Fate, MarketLoop, play
+from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
+from marketsched.agents.loop import Fate, MarketLoop, play
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import (
     GuardedMarket,
-    MechanismParts,
     Snapshot,
     no_collection,
-    parts_of,
     snapshot,
 )
 from marketsched.truthfulness.situations.kept_markets import FromMarket, KeptMarkets
@@ -43,43 +42,11 @@ if TYPE_CHECKING:
 
 COMPARED = 3  # worlds in which the truth is played to the end as well
 AMONG = 32  # worlds among which they are looked for
-GIVEN_UP = 3  # worlds in which the report was read before the arrival: no other is tried
-ASKED = 8  # lies that are looked at; if none of them leaves the mechanism as the truth does, no other is
-
-
-class WatchedStatement(StatementOfWork):
-    """A statement that notes what is read of it."""
-
-    __slots__ = ("read",)
-    read: list[str]
-
-    @classmethod
-    def of(cls, sow: StatementOfWork) -> WatchedStatement:
-        """Return a watched statement that says the same; its law is an object of its own."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "read", [])
-        made._store(sow.birth, sow.concurrency, sow.value, sow.law._replace())
-        return made
-
-    def __getattribute__(self, name: str) -> Any:
-        if name not in ("read", "_store"):
-            object.__getattribute__(self, "read").append(name)
-        return object.__getattribute__(self, name)
-
-
-class _WatchedAttempt(Attempt):
-    """Forgets what was read of its statement up to the end of the submission."""
-
-    def __init__(self, watched: WatchedStatement, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._watched = watched
-
-    def act(self, market: MarketLoop) -> None:
-        """Submit what is due in this round."""
-        due = any(statement.round == market.now for statement in self._to_submit)
-        super().act(market)
-        if due:
-            self._watched.read.clear()
+HELD_TO_IT: tuple[tuple[Misreport, ...], ...] = (  # lies that are played whole as well, in so many worlds
+    (ScaleValue(0.5), ScaleDuration(0.5)),
+    (ScaleValue(1.5), InflateConcurrency(1)),
+    (ScaleValue(0.75), ShiftDeadline(2)),
+)
 
 
 class _UntilBooked(Everybody):
@@ -101,7 +68,6 @@ class _Arrival(FromMarket):
     """A market in the owner's round of arrival, all submissions made; None: it cannot be played from here."""
 
     market: Snapshot | None
-    truth: tuple[int, int] = (0, 0)  # the watched statement and its law, by id; the snapshot holds them
 
 
 class ShortPlays:
@@ -117,9 +83,7 @@ class ShortPlays:
         self.situation = situation
         self._truth = plain(situation.truth, situation.truth.concurrency)
         self._arrivals: KeptMarkets[int, _Arrival] = KeptMarkets()
-        self._read_early = 0
-        self._alike: dict[Hashable, bool] = {}
-        self._any_alike = self._asked = False  # the latter: since the truth was played last
+        self._lied = False  # since the truth was played last
 
     @property
     def _stage(self) -> Stage:
@@ -149,13 +113,16 @@ class ShortPlays:
         if world.owner.arrival is None:
             return self._stage.play(conduct, world)
         with no_collection():
-            fate = self._whole_job(conduct, world)
-            arrival = self._arrival(world) if fate is not None and self._is_alike(conduct) else None
-            if fate is not None and arrival is not None and arrival.market is not None:
-                return self._from_arrival(conduct, fate, world, arrival, settling)
-            if not settling:
-                return self._stage.play(conduct, world)
-            return self._stage.play(conduct, world, lambda *given: _UntilBooked(self.situation.horizon, *given))
+            fate = self._whole_job(conduct, world) if self._worth_a_copy(conduct) and self.waits else None
+            arrival = None if fate is None else self._arrival(world)
+            if fate is None or arrival is None or arrival.market is None:
+                return self._from_turn(conduct, world, settling)
+            return self._from_arrival(conduct, fate, world, arrival, settling)
+
+    def _from_turn(self, conduct: Conduct, world: World, settling: bool) -> Played:
+        if not settling:
+            return self._stage.play(conduct, world)
+        return self._stage.play(conduct, world, lambda *given: _UntilBooked(self.situation.horizon, *given))
 
     def _whole_job(self, conduct: Conduct, world: World) -> Fate | None:
         """Return what happens to the one statement of a conduct that speaks at birth; None: of any other conduct."""
@@ -170,53 +137,53 @@ class ShortPlays:
 
     # -- before the arrival ------------------------------------------------------------------------
 
-    def _is_alike(self, conduct: Conduct) -> bool:
-        """Tell whether submitting the report leaves the mechanism as submitting the truth does, but for the report."""
-        if conduct.key == self._truth.key:  # a copy at its arrival is worth making if lies will go on from it, too
-            asked, self._asked = self._asked, False
-            return asked and self._any_alike
-        if not self._any_alike and len(self._alike) >= ASKED:
-            return False
-        if conduct.key not in self._alike:
-            mine = self._submitted(conduct)
-            report: Any = conduct.statements[0].report
-            self._alike[conduct.key] = (
-                mine is not None
-                and self._after_truth is not None
-                and mine.same_but_for(self._after_truth, report, self.situation.truth)
-            )
-            self._any_alike |= self._alike[conduct.key]
-        self._asked |= self._alike[conduct.key]
-        return self._alike[conduct.key]
+    def _worth_a_copy(self, conduct: Conduct) -> bool:
+        """Return False for a truth that no lie has followed: a copy at its arrival is made for lies to go on from."""
+        lied, self._lied = self._lied, conduct.key != self._truth.key
+        return lied or self._lied
 
     @cached_property
-    def _after_truth(self) -> MechanismParts | None:
-        return self._submitted(self._truth)
-
-    def _submitted(self, conduct: Conduct) -> MechanismParts | None:
-        """Return the mechanism after the owner's submission at its turn; None: it refuses, draws, or cannot tell."""
-        s = self.situation
-        market = self._stage.at_turn(self._stage.world(0))
+    def waits(self) -> bool:
+        """True if the mechanism states that it reads reports at arrival, and was seen to in a few plays of lies."""
+        s, stage = self.situation, self._stage
+        if s.history is None:
+            return False
         try:
-            Attempt(conduct, s.name, NEVER, s.owner).act(market)
-            return None if market.drew else parts_of(market.mechanism)
-        except Exception:  # whatever it is, the whole play meets it again
-            return None
+            worlds = [world for world in map(stage.world, range(AMONG)) if world.owner.arrival is not None]
+            if not worlds or stage.at_turn(worlds[0]).mechanism.reads_reports != "arrival":
+                return False
+            return all(self._same_both_ways(lies, world) for lies, world in zip(HELD_TO_IT, worlds, strict=False))
+        except (MechanismFault, InvalidReportError):
+            return False  # comes up again in a whole play
+
+    def _same_both_ways(self, lies: Sequence[Misreport], world: World) -> bool:
+        """Tell whether lies end the same when they are played whole and from the arrival; illegal ones are left out."""
+        s, arrival = self.situation, self._played_to_arrival(world)
+        for lie in lies if arrival.market is not None else ():
+            try:
+                report = lie.report(s.truth, s.public)
+                s.check(report)
+            except InvalidReportError:
+                continue
+            conduct = plain(report, s.truth.concurrency)
+            fate = self._whole_job(conduct, world)
+            if fate is None or report == s.truth:
+                continue
+            if self._from_arrival(conduct, fate, world, arrival, False) != self._stage.play(conduct, world):
+                return False
+        return True
 
     def _arrival(self, world: World) -> _Arrival | None:
-        if self._read_early >= GIVEN_UP:
-            return None
         if world.picks is not None:
             return None  # worlds that are enumerated are few, and have no seed
         return self._arrivals.get(world.seed) or self._arrivals.keep(world.seed, self._played_to_arrival(world))
 
     def _played_to_arrival(self, world: World) -> _Arrival:
-        s, watched = self.situation, WatchedStatement.of(self.situation.truth)
-        conduct = Conduct(plain(watched, s.truth.concurrency).statements, self._truth.key)
+        s = self.situation
         assert world.owner.arrival is not None
         if world.owner.arrival > s.horizon:
             return _Arrival(None)
-        attempt = _WatchedAttempt(watched, conduct, s.name, world.owner, s.owner)
+        attempt = Attempt(self._truth, s.name, world.owner, s.owner)
         owners = Everybody(self._stage, world, attempt, s.n_ahead)
         try:
             market = self._stage.at_turn(world)
@@ -224,16 +191,14 @@ class ShortPlays:
             owners.act(market)
         except (MechanismFault, InvalidReportError):
             return _Arrival(None)  # comes up again in a whole play
-        if watched.read or attempt.over:
-            self._read_early += bool(watched.read)
-            return _Arrival(None)
-        return _Arrival(snapshot(market), (id(watched), id(watched.law)))
+        return _Arrival(None if attempt.over else snapshot(market))
 
     def _from_arrival(self, conduct: Conduct, fate: Fate, world: World, arrival: _Arrival, settling: bool) -> Played:
         """Play on from the arrival, with what the owner reports in the place of the truth."""
         s, report = self.situation, conduct.statements[0].report
         assert isinstance(report, StatementOfWork) and arrival.market is not None
-        market = arrival.market.copy(dict(zip(arrival.truth, (report, report.law), strict=True)))
+        market = arrival.market.copy()
+        market.restate(s.name, report)
         market.entries[s.name].fate = fate
         attempt = Attempt(conduct, s.name, fate, s.owner)
         attempt.resume()

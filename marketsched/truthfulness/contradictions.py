@@ -1,0 +1,68 @@
+"""Certificates that what was played contradicts: they are worth nothing then, and the audit names both.
+
+A certificate takes something for granted, and says how much its owner gains at most. A confirmed lie of that owner that
+gains more, expected or exact, or a payment that is none of the menu that the certificate is about, shows that it does
+not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from marketsched.results.views import at_least, at_most, exact_amount
+from marketsched.truthfulness.audited import Searched
+from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE
+from marketsched.truthfulness.searches.screening import Screened
+
+
+def contradiction(table: pd.DataFrame, searched: Sequence[Searched], screened: Screened | None) -> str:
+    """Return which certificate is contradicted by what was played, and by what; empty: none is.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Certificates, as `certify_owners` returns them; it may be empty.
+    searched : sequence of Searched
+        Searches of single owners, on drawn worlds.
+    screened : Screened or None
+        What was played in the market at hand.
+    """
+    if not len(table):
+        return ""
+    allowed = dict(zip(table["job"], table["regret_upper"], strict=True))
+    found = _by_a_confirmed_lie(allowed, searched)
+    if not found and screened is not None and "rests_on" in table:
+        found = _by_an_exact_gain(allowed, screened) or _by_a_payment(screened)
+    return f"no certificates: {found}: what they take for granted does not hold" if found else ""
+
+
+def _by_a_confirmed_lie(allowed: dict[str, float], searched: Sequence[Searched]) -> str:
+    for one in searched:
+        upper, lie = float(allowed.get(one.job, np.inf)), one.lie
+        if lie is not None and lie.gain_low > upper + _rounding(one.situation.truth.value.highest):
+            gain = f"exactly {exact_amount(lie.gain_low)}" if lie.exact else f"at least {at_least(lie.gain_low)}"
+            return f"{one.job} {lie.words}, which gains {gain} credits; its certificate allows {at_most(upper)}"
+    return ""
+
+
+def _by_an_exact_gain(allowed: dict[str, float], screened: Screened) -> str:
+    """Return a gain in the market at hand above what a certificate at arrival, which is about that market, allows."""
+    for g in screened.paying:
+        upper = float(allowed.get(g.owner.name, np.inf))
+        if g.owner.truth.revealed and g.gain > upper + _rounding(g.owner.truth.value.highest):
+            return (
+                f"{g.owner.name} {g.words}, which gains exactly {exact_amount(g.gain)} credits in this market; its "
+                f"certificate allows {at_most(upper)}"
+            )
+    return ""
+
+
+def _by_a_payment(screened: Screened) -> str:
+    return "" if screened.mischarged is None else str(screened.mischarged)
+
+
+def _rounding(highest_value: float) -> float:
+    return NEGLIGIBLE * max(1.0, highest_value)

@@ -1,0 +1,44 @@
+"""What a menu says that a run costs, and a job that pays something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Mischarged:
+    """A job that pays what its own menu does not say."""
+
+    job: str
+    report: str  # in words
+    start: int
+    paid: float  # credits
+    announced: float  # credits; +inf: the menu has no such entry
+
+    def __str__(self) -> str:
+        """Return it as one would say it."""
+        said = "has no such entry" if self.announced == np.inf else f"said {self.announced:g}"
+        return f"{self.job} {self.report}, starts in round {self.start} and pays {self.paid:g}; its menu {said}"
+
+
+def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -> float:
+    """Return what a menu says that a run costs, credits; +inf if it is not on offer.
+
+    Parameters
+    ----------
+    menu : tuple of Menu, `ArrivalMenu` or `LockedRate`, or one that has ``prices`` as `ArrivalMenu`
+        What the job faced, at birth (of 1, 2, ... nodes) or at arrival.
+    width, start, used : int
+        Nodes declared, first round, rounds used.
+    paid : float
+        Of a menu with several ``rates``, one of which the job has chosen, the one nearest to it counts.
+    """
+    if isinstance(menu, tuple):
+        return float(np.asarray(menu[width - 1].price(start, used)))
+    if hasattr(menu, "prices"):
+        return float(menu.prices(width, used, start - menu.now + 1)[-1]) if start >= menu.now else np.inf
+    rates = getattr(menu, "rates", None) or (menu.rate,)
+    return float(min((rate * width * used for rate in rates), key=lambda cost: abs(cost - paid)))

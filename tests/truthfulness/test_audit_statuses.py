@@ -1,0 +1,204 @@
+"""What an audit may end with: certificates that are contradicted, truths that fail, and what stays undecided."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import marketsched.truthfulness.audit as audit_module
+from marketsched.agents.lies import ScaleValue
+from marketsched.config.scenario import Scenario
+from marketsched.config.strict_yaml import dump_yaml
+from marketsched.mechanisms import BidPrice, register
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.show.cli import app
+from marketsched.truthfulness import search, situation_of
+from marketsched.truthfulness.audit import audit
+from marketsched.truthfulness.audited import Searched
+from marketsched.truthfulness.contradictions import contradiction
+from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.screening import Screening
+from marketsched.truthfulness.searches.searching import play_on
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+
+
+def market(n=24, seed=0, **changes):
+    """Return jobs of one to three rounds on three nodes, more than there is room for, durations revealed."""
+    rng, jobs = np.random.default_rng(seed), []
+    for i in range(n):
+        birth, duration = 1 + i // 3, int(rng.integers(1, 4))
+        jobs.append(
+            {
+                "name": f"job-{i}",
+                "owner": f"owner-{i}",
+                "birth": birth,
+                "concurrency": int(rng.integers(1, 3)),
+                "value": {"kind": "deadline", "value": float(rng.uniform(2, 10)), "deadline": birth + duration + 3},
+                "requirements": [{"arrival": birth, "duration": duration, "probability": 1.0}],
+            }
+        )
+    sizes = {"capacity": 3, "horizon": 16, "max_concurrency": 2, "max_duration": 4, "max_value": 10, "max_delay": 9}
+    return {"name": "statuses", "workload": {"kind": "jobs", **sizes, "jobs": jobs}, **changes}
+
+
+class Defeats(BidPrice):
+    """Charges half of what is declared, if that is less than its menu says, unless menus are kept."""
+
+    certified_as = "its menus at arrival, which does not hold where it is not looked at"
+
+    def charge(self, x):
+        menu = super().charge(x)
+        return menu if self._menus is not None else min(menu, 0.5 * x.sow.value.highest)
+
+
+class Adds(BidPrice):
+    """Charges a little more than its menu says, unless menus are kept: no lie gains by that."""
+
+    certified_as = "its menus at arrival, which does not hold where it is not looked at"
+
+    def charge(self, x):
+        return super().charge(x) + (0.0 if self._menus is not None else 0.125)
+
+
+class FailsUnseen(BidPrice):
+    """Fails at every completion, unless menus are kept."""
+
+    certified_as = "its menus at arrival, which does not hold where it is not looked at"
+
+    def charge(self, x):
+        if self._menus is None:
+            raise ZeroDivisionError("no luck")
+        return super().charge(x)
+
+
+class DrawnShare(FirstCome):
+    """Charges a share of the declared value that it draws."""
+
+    truthful = truthful_hidden = "none"
+
+    def __init__(self, *sizes, rng, **limits):
+        super().__init__(*sizes, **limits)
+        self.rng = rng
+
+    def charge(self, x):
+        return float(self.rng.random()) * x.sow.value.highest
+
+
+def named(name, kind, *, draws=False):
+    @register(name)
+    def build(*, capacity, horizon, max_concurrency, max_duration, max_value, max_delay, rng=None, **others):
+        limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+        own = {"rng": rng} if draws else {}
+        return kind(capacity, horizon, max_value=max_value, **limits, **own)
+
+    return build
+
+
+@pytest.fixture(autouse=True)
+def no_tiny_domains(monkeypatch):
+    """They take seconds, and are not what is looked at here."""
+    monkeypatch.setattr(audit_module, "TINY_SECONDS", 0.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def names():
+    """Registered when the tests run, not when they are collected: other tests list all names."""
+    for kind in (Defeats, Adds, FailsUnseen):
+        named(f"{kind.__name__.lower()}-in-tests", kind)
+    named("drawn-share-in-tests", DrawnShare, draws=True)
+
+
+def audited(name, tmp_path, plays="400", seed="0"):
+    """Return exit status and JSON of the command."""
+    (tmp_path / "market.yaml").write_text(dump_yaml(market()))
+    call = ["audit", str(tmp_path / "market.yaml"), "-m", name, "--plays", plays, "--seed", seed, "--json"]
+    got = CliRunner().invoke(app, [*call, "--out", str(tmp_path / f"{name}-{plays}-{seed}")])
+    return got.exit_code, json.loads(got.stdout)
+
+
+# --- certificates against what was played -----------------------------------------------------------------
+
+
+def test_a_certificate_is_crossed_by_an_exact_gain_in_the_market_at_hand(tmp_path):
+    status, said = audited("defeats-in-tests", tmp_path)
+    (row,) = said["mechanisms"]
+    assert status == 3
+    assert row["certified_owners"] == 0 and np.isnan(row["regret_upper"] or np.nan)
+    assert "which gains exactly" in row["errors"] and "its certificate allows 0" in row["errors"]
+    assert row["regret_lower"] > 0
+
+
+def test_a_certificate_falls_with_a_payment_that_is_none_of_its_menu():
+    """The menu comes from a play in which it is kept, the payment from one in which the mechanism is not looked at."""
+    scenario = Scenario.of({**market(), "mechanism": {"name": "adds-in-tests"}})
+    screening = Screening(MarketAtHand.of(scenario), Budget(60, None), lambda share: None, menus=True)
+    found = screening.screen(0, 60)
+    assert found.payments > 5 and found.mischarged.paid == pytest.approx(found.mischarged.announced + 0.125)
+    found.gains.clear()
+    table = pd.DataFrame({"job": ["job-0"], "regret_upper": [0.0], "rests_on": ["menus"]})
+    assert "its menu said" in contradiction(table, [], found)
+
+
+def test_payments_under_the_lies_of_the_search_are_compared_and_counted():
+    (found,) = audit(market(), ["bid-price"], plays=400).mechanisms
+    assert len(found.certificates) > 0
+    assert found.at_hand.payments > 20 and found.at_hand.mischarged is None
+    assert f"so are {found.at_hand.payments} under lies of the search" in found.rests_on
+
+
+@pytest.mark.parametrize(("upper", "crossed"), [(0.5, True), (9.5, False)])
+def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed):
+    situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
+    found = search(situation, budget_seconds=None, max_plays=300)
+    lie = found.best(inside_model=True)
+    assert lie is not None and lie.gain_low > 0.5
+    words = contradiction(
+        pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Searched("job-18", situation, found, lie)], None
+    )
+    assert bool(words) is crossed
+    if crossed:
+        assert lie.words in words and "its certificate allows 0.5" in words
+
+
+# --- the truth fails ----------------------------------------------------------------------------------------
+
+
+def test_truths_that_all_fail_have_a_status_of_their_own_whatever_was_certified(tmp_path):
+    status, said = audited("failsunseen-in-tests", tmp_path)
+    (row,) = said["mechanisms"]
+    assert status == 6
+    assert (said["truth_fails"], said["not_audited"], said["profitable"]) == (["failsunseen-in-tests"], [], False)
+    assert not row["audited"] and "no luck" in row["truth_fails"]
+
+
+# --- what seems to pay --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "2"])
+def test_what_seems_to_pay_and_is_not_confirmed_ends_with_5(seed, tmp_path):
+    """The mechanism draws, so no gain is exact, and few plays confirm nothing."""
+    status, said = audited("drawn-share-in-tests", tmp_path, "300", seed)
+    assert (status, said["seems_to_pay"]) == (5, ["drawn-share-in-tests"])
+    assert "credits on average over" in said["mechanisms"][0]["seems_to_pay"]
+
+
+@pytest.mark.slow
+def test_with_more_plays_it_is_confirmed(tmp_path):
+    assert audited("drawn-share-in-tests", tmp_path, "4000")[0] == 3
+
+
+def test_what_seems_to_pay_gets_more_worlds_until_it_is_decided():
+    scenario = {**market(), "mechanism": {"name": "drawn-share-in-tests"}}
+    situation = situation_of(scenario, "job-1")
+    found = search(situation, budget_seconds=None, max_plays=80, families=[ScaleValue(0.5)])
+    (before,) = found
+    assert before.seems and not before.confirmed
+    play_on(found, Budget(2000, None))
+    (after,) = found
+    assert after.confirmed and after.n_fresh > before.n_fresh
+    assert after.gain_low <= after.gain_mean <= after.gain_high
+    assert found.plays == after.plays > before.plays
+    at_once = search(situation, budget_seconds=None, max_plays=4 * found.plays, families=[ScaleValue(0.5)])
+    assert at_once[0].confirmed
