@@ -162,7 +162,7 @@ def test_what_does_not_hold_is_noticed_and_played_whole(name):
 )
 def test_without_its_guard_each_of_them_would_go_wrong(name, guard, monkeypatch):
     if guard == "both ways":
-        monkeypatch.setattr("marketsched.truthfulness.situations.short_plays.HELD_TO_IT", 0)
+        monkeypatch.setattr("marketsched.truthfulness.situations.short_plays.HELD_TO_IT", ())
     else:
         monkeypatch.setattr(ShortPlays, "settles", True)
     assert any(differences(drawn(FAULTY[name], seed), worlds=3)[1] for seed in range(12))
