@@ -215,8 +215,9 @@ class Screening:
         cannot know that it is looked at.
         """
         report = made.conduct.statements[0].report
-        comparable = self._menus and played.completion is not None and owner.truth.revealed
-        if not comparable or owner.job.duration is None or callable(report) or len(made.conduct.statements) > 1:
+        if not self._menus or played.completion is None or not owner.truth.revealed:
+            return
+        if owner.job.duration is None or callable(report) or len(made.conduct.statements) > 1:
             return
         if "menu" not in vars(owner):
             self.budget.take()
