@@ -10,8 +10,8 @@ outlives what it may run) and at the horizon. Forecasts of arrivals are not used
 * *Duration hidden*: the job waits in order of arrival. Its turn is the first round in which its
   nodes are free for ``max_duration`` rounds (so that it never has to be stopped for a booking). It then gets the
   start that is expected to bring it most, by its own law given arrival and signal: this round, unless the value
-  rises (`hidden_turn`); its nodes are kept until then. Its run is stopped once completing would cost more than it is
-  worth. A wide job that does not fit may be overtaken. A job is dropped once no later start could pay.
+  rises or the horizon cuts long runs off (`hidden_turn`); its nodes are kept until then. A wide job that does not fit
+  may be overtaken. A job is dropped once no later start could pay.
 
 Which of the two it is says the signal that the platform sees, never the report.
 
@@ -52,7 +52,10 @@ class FirstCome(ArrivalMarket):
     price : float
         Credits per node and round, >= 0.
     stop_at_deadline : bool
-        Whether a run of hidden duration is stopped once no completion could be worth more than it costs.
+        Whether a run is stopped once no completion could be worth anything by its report.
+    stop_at_loss : bool
+        Whether a run of hidden duration is stopped once no completion could be worth more than it costs: then truth is
+        the best report. Runs that are stopped are free, so jobs try their luck (docs/mathematics.md).
     signals : {"durations", "labels"}
         What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden).
 
@@ -81,11 +84,17 @@ class FirstCome(ArrivalMarket):
         max_value: float,
         max_delay: int,
         stop_at_deadline: bool = True,
+        stop_at_loss: bool = False,
         signals: Signals = "durations",
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
+        super().__init__(
+            capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline or stop_at_loss
+        )
         self.price, self.signals = price, signals
+        self.stop_at_loss = stop_at_loss
+        if self.stop_at_deadline and not stop_at_loss:  # a nearer deadline has long runs stopped for nothing
+            vars(self).update(truthful_hidden="none")
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
 
@@ -119,9 +128,9 @@ class FirstCome(ArrivalMarket):
         return self._owed(x, self.round - x.start)
 
     def last_completion(self, x: WaitingJob) -> int:
-        """Return the completion time after which a run is stopped: of hidden duration, the best for its owner."""
+        """Return the completion time after which a run is stopped: with ``stop_at_loss`` the best for its owner."""
         last = super().last_completion(x)
-        if x.worth is None:
+        if x.worth is None or not self.stop_at_loss:
             return last
         return last_completion(x.sow.value, x.agreed, x.start, last, self.price * x.sow.concurrency)
 
@@ -170,7 +179,7 @@ class FirstCome(ArrivalMarket):
         x.agreed, x.mean = law, law.mean
         if not law.durations.size:
             return np.zeros(0)
-        if self.stop_at_deadline:
+        if self.stop_at_loss:
             return surplus_of_starts(x.sow.value, law, now, super().last_completion(x), cost)
         worth = self._expected(x, x.sow.law.points_of(now, signal))
         return worth - cost * charged_rounds(law, now, worth.size, self.horizon + 1)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.auctions.hidden_turn import DurationLaw
+from marketsched.mechanisms.auctions.hidden_turn import charged_rounds
 from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
@@ -145,9 +145,10 @@ class _MetJob(NamedTuple):
     width: int
     hidden: bool
     latest: int
-    law: DurationLaw
-    curve: NDArray[np.float64]
-    densities: NDArray[np.float64]
+    mean: float
+    worth: NDArray[np.float64]
+    rounds: NDArray[np.float64]
+    values: NDArray[np.float64]
 
 
 class _Looking(FirstCome):
@@ -160,23 +161,26 @@ class _Looking(FirstCome):
         x.arrival = arrival
         self.foresee(x, signal)
         hidden, last = x.worth is not None, self.limits.last_useful_completion(sow)
-        law = x.agreed if hidden else DurationLaw(np.array([x.limit]), np.ones(1))
-        curve = sow.value.table(arrival, max(1, last - arrival + 1))
-        if hidden:
-            worth = self._expected(x, sow.law.points_of(arrival, signal)) if x.mean else np.zeros(0)
-        else:
-            curve = curve if x.limit <= self.max_duration else np.zeros(1)
-            worth = curve[x.limit :]
-        densities = worth[worth > 0] / (x.mean * sow.concurrency)
-        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, last, law, curve, densities)
+        rounds = None
+        if x.worth is not None and x.worth.size:
+            rounds = charged_rounds(x.agreed, arrival, x.worth.size, self.horizon + 1)
+        if x.worth is None:
+            n_starts = last - x.limit - arrival + 1 if x.limit <= self.max_duration else 0
+            x.worth = sow.value.table(arrival + x.limit, max(0, n_starts))
+        rounds = np.full(x.worth.size, x.mean) if rounds is None else rounds
+        values = np.zeros(x.worth.size)
+        n = min(values.size, last - duration - arrival + 1) if duration <= x.limit else 0  # else it is evicted
+        if n > 0:
+            values[:n] = sow.value.table(arrival + duration, n)
+        return _MetJob(arrival, duration, x.limit, sow.concurrency, hidden, last, x.mean, x.worth, rounds, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalledJobs:
     """Jobs as first-come meets them, in order of (arrival, submission); those that never arrive are left out.
 
-    ``curves[offsets[j] + k]`` is what job ``j`` is worth if it completes at ``arrivals[j] + k``, credits. The law of
-    its duration stands from ``law_offsets[j]`` on; where the duration is revealed it holds the rounds that are booked.
+    ``worth[offsets[j] + k]`` is what job ``j`` is expected to bring if it starts in round
+    ``arrivals[j] + k``, credits; ``rounds`` is how many it is expected to pay for, ``values`` what it really brings.
     """
 
     horizon: int  # T, the last round
@@ -185,14 +189,12 @@ class SignalledJobs:
     booked: NDArray[np.int64]  # (n,), rounds its nodes are kept for it
     widths: NDArray[np.int64]  # (n,), nodes
     hidden: NDArray[np.bool_]  # (n,), whether its duration is
-    latest: NDArray[np.int64]  # (n,), the last completion worth anything
-    falls: NDArray[np.bool_]  # (n,), whether its value never rises: the first start is the best then
-    law_offsets: NDArray[np.int64]  # (n + 1,)
-    law: NDArray[np.int64]  # (law_offsets[-1],), rounds, those of a job rising
-    weights: NDArray[np.float64]  # (law_offsets[-1],), those of a job adding up to 1
+    latest: NDArray[np.int64]  # (n,), the last completion worth anything: its run is stopped then
+    means: NDArray[np.float64]  # (n,), rounds it is expected to take
     offsets: NDArray[np.int64]  # (n + 1,)
-    curves: NDArray[np.float64]  # (offsets[-1],), credits
-    densities: NDArray[np.float64]  # the least and the largest expected value per node and round above 0; or none
+    worth: NDArray[np.float64]  # (offsets[-1],), credits
+    rounds: NDArray[np.float64]  # (offsets[-1],)
+    values: NDArray[np.float64]  # (offsets[-1],), credits
 
     @classmethod
     def build(
@@ -212,10 +214,8 @@ class SignalledJobs:
         met = [job for job in jobs if job[1] is not None and job[1] <= limits.horizon]
         met.sort(key=lambda job: (job[1], job[0].birth))  # stable: equal ones stay in order of submission
         seen = [looking.at(*job) for job in met]  # type: ignore[arg-type]
-        ends = [x for each in seen if each.densities.size for x in (each.densities.min(), each.densities.max())]
-
-        def offsets(sizes: list[int]) -> NDArray[np.int64]:
-            return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        offsets = np.zeros(len(seen) + 1, dtype=np.int64)
+        np.cumsum([each.worth.size for each in seen], out=offsets[1:])
 
         def column(name: str) -> NDArray[np.int64]:
             return np.array([getattr(each, name) for each in seen], dtype=np.int64)
@@ -228,13 +228,11 @@ class SignalledJobs:
             widths=column("width"),
             hidden=column("hidden").astype(np.bool_),
             latest=column("latest"),
-            falls=np.array([bool((np.diff(each.curve) <= 0).all()) for each in seen], dtype=np.bool_),
-            law_offsets=offsets([each.law.durations.size for each in seen]),
-            law=np.concatenate([*(each.law.durations for each in seen), np.zeros(0, dtype=np.int64)]),
-            weights=np.concatenate([*(each.law.weights for each in seen), np.zeros(0)]),
-            offsets=offsets([each.curve.size for each in seen]),
-            curves=np.concatenate([*(each.curve for each in seen), np.zeros(0)]),
-            densities=np.array([min(ends), max(ends)] if ends else []),
+            means=np.array([each.mean for each in seen], dtype=np.float64),
+            offsets=offsets,
+            worth=np.concatenate([*(each.worth for each in seen), np.zeros(0)]),
+            rounds=np.concatenate([*(each.rounds for each in seen), np.zeros(0)]),
+            values=np.concatenate([*(each.values for each in seen), np.zeros(0)]),
         )
 
 
@@ -257,9 +255,8 @@ def first_come_served(jobs: SignalledJobs, capacity: Count, price: Amount) -> Fi
         Starts are those of jobs that complete, in the order of ``jobs``.
     """
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.arrivals.size, dtype=np.int64)
-    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.latest, jobs.falls)
-    told = (jobs.law_offsets, jobs.law, jobs.weights, jobs.offsets, jobs.curves)
-    found = _first_come_served_kernel(*columns, *told, price, free, starts)
+    columns = (jobs.arrivals, jobs.durations, jobs.booked, jobs.widths, jobs.hidden, jobs.latest)
+    found = _first_come_served_kernel(*columns, jobs.offsets, jobs.worth, jobs.rounds, jobs.values, price, free, starts)
     return FirstComeOutcome(price, float(found[0]), float(found[1]), starts)
 
 
@@ -268,7 +265,10 @@ def best_first_come_served(jobs: SignalledJobs, capacity: int, *, grid: int = 32
 
     The price is chosen in hindsight; durations are unknown until the market reveals them.
     """
-    return best_flat(lambda price: first_come_served(jobs, capacity, price), jobs.densities, grid, rounds)
+    node_rounds = np.repeat(jobs.means * jobs.widths, np.diff(jobs.offsets))
+    positive = (jobs.worth > 0) & (node_rounds > 0)
+    densities = jobs.worth[positive] / node_rounds[positive]
+    return best_flat(lambda price: first_come_served(jobs, capacity, price), densities, grid, rounds)
 
 
 @njit(cache=True)
@@ -308,54 +308,8 @@ def _first_come_welfare_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _surplus_kernel(curve, days, weights, arrival, start, latest, cost):  # type: ignore[no-untyped-def]
-    """Return what a start is expected to bring, and the outcome with which the best stop ends: -1, none."""
-    so_far, best, stop = 0.0, 0.0, -1
-    for q in range(days.size):
-        if start + days[q] > latest:
-            break
-        so_far += weights[q] * (curve[start + days[q] - arrival] - cost * days[q])
-        if so_far > best:
-            best, stop = so_far, q
-    return best, stop
-
-
-@njit(cache=True)
-def _last_completion_kernel(curve, days, weights, arrival, start, latest, cost):  # type: ignore[no-untyped-def]
-    """Return the completion time after which a run is stopped, as `hidden_turn.last_completion`."""
-    falls, end, last = True, latest - start + 1, start
-    for d in range(1, end):
-        k = start + d - arrival
-        falls = falls and curve[k] - cost * d <= curve[k - 1] - cost * (d - 1)
-    if not falls:
-        stop = _surplus_kernel(curve, days, weights, arrival, start, latest, cost)[1]
-        if stop < 0:
-            return start
-        if stop + 1 < days.size:
-            end = min(end, days[stop + 1])
-    for d in range(end):
-        if curve[start + d - arrival] - cost * d > 0.0:
-            last = start + d
-    return last
-
-
-@njit(cache=True)
 def _first_come_served_kernel(  # type: ignore[no-untyped-def]
-    arrivals,
-    durations,
-    booked,
-    widths,
-    hidden,
-    latest,
-    falls,
-    law_offsets,
-    law,
-    weights,
-    offsets,
-    curves,
-    price,
-    free,
-    starts,
+    arrivals, durations, booked, widths, hidden, latest, offsets, worth, rounds, values, price, free, starts
 ):
     """Go through the rounds; fill ``starts``, draw ``free`` down in place. Returns welfare and revenue."""
     welfare, revenue, n, horizon = 0.0, 0.0, arrivals.size, free.size
@@ -374,40 +328,34 @@ def _first_come_served_kernel(  # type: ignore[no-untyped-def]
         still = 0
         for i in range(n_waiting):
             j = waiting[i]
-            width, length, held_from, arrival = widths[j], booked[j], now, arrivals[j]
-            curve, cost = curves[offsets[j] : offsets[j + 1]], price * width
-            days, share = law[law_offsets[j] : law_offsets[j + 1]], weights[law_offsets[j] : law_offsets[j + 1]]
+            width, length, held_from = widths[j], booked[j], now
+            own = worth[offsets[j] : offsets[j + 1]]
             start = 0
             if not hidden[j]:
-                start = _earliest_start_kernel(free, width, now, length, curve[length:], cost * length)
+                start = _earliest_start_kernel(free, width, now, length, own, price * width * length)
                 held_from = start
             else:
+                lasts = rounds[offsets[j] : offsets[j + 1]]
                 room, most, can_pay = 0, 1e-12, False  # TOLERANCE: a kernel uses nothing outside it
-                n_starts = latest[j] - days[0] - now + 1 if days.size else 0
-                while now + room <= horizon and room < n_starts + length and free[now + room - 1] >= width:
+                while now + room <= horizon and room < own.size + length and free[now + room - 1] >= width:
                     room += 1
-                kept = n_starts if now + room > horizon else room - length + 1
-                for k in range(n_starts):
-                    if k and (falls[j] or (k >= kept and can_pay)):
-                        break
-                    surplus = _surplus_kernel(curve, days, share, arrival, now + k, latest[j], cost)[0]
+                kept = own.size if now + room > horizon else now + room - length - arrivals[j] + 1
+                for k in range(now - arrivals[j], own.size):
+                    surplus = own[k] - price * width * lasts[k]
                     can_pay = can_pay or surplus > 1e-12
                     if k < kept and surplus > most:
-                        start, most = now + k, surplus
+                        start, most = arrivals[j] + k, surplus
                 if can_pay and start == 0:
                     waiting[still] = j
                     still += 1
             if start > 0:
                 starts[j] = start
                 free[held_from - 1 : start + length - 1] -= width
-                stop = latest[j]
-                if hidden[j]:
-                    stop = _last_completion_kernel(curve, days, share, arrival, start, stop, cost)
-                stop = max(start + 1, min(start + length, stop))
+                stop = max(start + 1, min(start + length, latest[j]))
                 end = start + durations[j]
                 completes[j] = end <= min(stop, horizon + 1)
                 if completes[j]:
-                    welfare += curve[end - arrival] if end <= latest[j] else 0.0
+                    welfare += values[offsets[j] + start - arrivals[j]]
                     revenue += price * width * durations[j]
                 end = min(end, stop)
                 if end <= horizon + 1:

@@ -1,8 +1,8 @@
 r"""The turn of a job whose duration is hidden: what each start is expected to bring, and when its run is stopped.
 
-A job pays for the rounds it used, when it completes; a run that is stopped pays nothing. Where runs are stopped
-(``stop_at_deadline``) the mechanism chooses the stop that is best for the owner by its report. At a cost of k credits
-a round (rate times nodes) a run that starts in s and may take L rounds is expected to bring
+A job pays for the rounds it used, when it completes; a run that is stopped pays nothing. With ``stop_at_loss`` the
+mechanism chooses the stop that is best for the owner by its report. At a cost of k credits a round (rate times nodes)
+a run that starts in s and may take L rounds is expected to bring
 
 .. math:: u(s, L) = \sum_{d \le L} p_d (V(s + d) - k d), \quad\text{completions up to the last that is worth anything.}
 
@@ -10,9 +10,11 @@ a round (rate times nodes) a run that starts in s and may take L rounds is expec
 and a stop, and the truth gets the best of both, so no false deadline, value or law gains. Where V never rises, the best
 stop is the last completion that is worth more than it costs, whatever the law, and the best start is the first.
 
-Where runs are not stopped, a run that is not over after round T pays nothing. A start is then expected to cost
-:math:`k E[d; s + d \le T + 1]` (`charged_rounds`). If all runs counted, a job near the horizon would be kept out by
-rounds that it never pays for, and would gain by hiding its long runs.
+Without it a start is expected to cost :math:`k E[d; s + d \le T + 1]` (`charged_rounds`): a run that is not over after
+round T pays nothing. If it counted, a job near the horizon would be kept out by rounds that it never pays for, and
+would gain by hiding its long runs. Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay
+nothing either, and count all the same: a nearer deadline then has long runs stopped for nothing, and truth is not the
+best report. In exchange jobs do not try their luck with runs that are free if they fail.
 """
 
 from __future__ import annotations
@@ -121,7 +123,7 @@ def last_completion(curve: ValueCurve, law: DurationLaw, start: int, last: int, 
 
 
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:
-    """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for if no run is stopped.
+    """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for without ``stop_at_loss``.
 
     Parameters
     ----------

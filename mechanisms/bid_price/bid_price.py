@@ -11,8 +11,7 @@ Kumar 2012); here it is posted as a menu of starts. At the beginning of each rou
    (`entries`), booked for good, and pays what was quoted when it completes;
    *durations hidden*: the mean price of the coming 24 rounds is locked as the rate R of all arrivals of
    the round; jobs wait in a `queue`, at its turn one starts when its c nodes are free, and leaves when
-   no start can bring it anything; it pays R c times the rounds used, and is stopped once completing would cost
-   more than it is worth.
+   no start can bring it anything; it pays R c times the rounds used.
 
 A statement is used for nothing before its job has arrived, and menu, calendar and queue then come from
 earlier arrivals alone, so a report only selects: with revealed durations the truth gets the best entry
@@ -111,7 +110,9 @@ class BidPrice(ArrivalMarket):
     hidden_order : "strict" or "sealed"
         Of jobs whose durations are hidden: see `queue`.
     stop_at_deadline : bool
-        Whether a run of hidden duration is stopped once no completion could be worth more than it costs.
+        Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
+    stop_at_loss : bool
+        Whether it is stopped once none could be worth more than it costs, as `FirstCome`.
     signals : {"durations", "labels"}
         What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden). A
         scenario sees it from its jobs. No report decides it.
@@ -173,12 +174,18 @@ class BidPrice(ArrivalMarket):
         slack_ramp: Annotated[int, Whole(0)] = 8,
         hidden_order: Literal["strict", "sealed"] = "strict",
         stop_at_deadline: bool = True,
+        stop_at_loss: bool = False,
         signals: Signals = "durations",
         keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline)
+        super().__init__(
+            capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline or stop_at_loss
+        )
+        self.stop_at_loss = stop_at_loss
+        if self.stop_at_deadline and not stop_at_loss:  # a nearer deadline has long runs stopped for nothing
+            vars(self).update(truthful_hidden="none")
         if (laws is None) != (forecast == "history"):
             raise InvalidParameterError(
                 f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
@@ -289,9 +296,9 @@ class BidPrice(ArrivalMarket):
         return self._owed(x, self.round - x.start)
 
     def last_completion(self, x: WaitingJob) -> int:
-        """Return the completion time after which a run is stopped: of hidden duration, the best for its owner."""
+        """Return the completion time after which a run is stopped: with ``stop_at_loss`` the best for its owner."""
         last = super().last_completion(x)
-        if not isinstance(x.agreed, Queued):
+        if not isinstance(x.agreed, Queued) or not self.stop_at_loss:
             return last
         return last_completion(x.sow.value, x.agreed.law, x.start, last, x.agreed.rate * x.sow.concurrency)
 
@@ -361,7 +368,7 @@ class BidPrice(ArrivalMarket):
     def _surplus(self, x: WaitingJob) -> NDArray[np.float64]:
         """Return what starts from the arrival of a job on are expected to bring at its locked rate, credits."""
         law, cost = x.agreed.law, x.agreed.rate * x.sow.concurrency
-        if self.stop_at_deadline:
+        if self.stop_at_loss:
             return surplus_of_starts(x.sow.value, law, x.arrival, super().last_completion(x), cost)
         assert x.worth is not None
         charged = charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)

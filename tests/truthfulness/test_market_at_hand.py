@@ -110,8 +110,8 @@ def test_luck_under_hidden_durations_is_no_lie_that_pays():
     Where runs are stopped at the best time none gains in hindsight either, as no value rises.
     """
     going_on, stopped = (
-        [screened("first-come", jobs(seed, revealed=False), price=0.7, stop_at_deadline=stops) for seed in range(8)]
-        for stops in (False, True)
+        [screened("first-come", jobs(seed, revealed=False), price=0.7, **rule) for seed in range(8)]
+        for rule in ({"stop_at_deadline": False}, {"stop_at_loss": True})
     )
     assert sum(found.gainers for found in going_on) > 0 == sum(found.gainers for found in stopped)
     assert all(found.best_own_law is None for found in (*going_on, *stopped))

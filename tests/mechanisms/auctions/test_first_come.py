@@ -360,8 +360,7 @@ def test_the_kernel_of_served_jobs_agrees_with_plain_python():
         for a, d, h in rng.integers((1, 1, 0), (8, 4, 2), (20, 3))
     ]
     x = signalled(jobs)
-    columns = (x.arrivals, x.durations, x.booked, x.widths, x.hidden, x.latest, x.falls)
-    columns += (x.law_offsets, x.law, x.weights, x.offsets, x.curves)
+    columns = (x.arrivals, x.durations, x.booked, x.widths, x.hidden, x.latest, x.offsets, x.worth, x.rounds, x.values)
     results = []
     for kernel in (_first_come_served_kernel, getattr(_first_come_served_kernel, "py_func", None)):
         if kernel is not None:
@@ -375,12 +374,8 @@ def test_capacity_holds_and_only_the_contract_evicts(mixed, price):
     starts, payments, events, peak = play(open_market(2, price), mixed)
     assert peak <= 2
     evicted = {j: t for t, kind, j in events if kind is EventKind.EVICT}
-    stops = {}  # the contract, or no completion is worth what it costs
-    for j, s in starts.items():
-        sow, hidden = mixed[j][0], mixed[j][3] is None
-        ends = range(s, min(sow.value.last, sow.birth + 11, HORIZON + 1) + 1)
-        gaining = [f for f in ends if not hidden or sow.value(f) > price * sow.concurrency * (f - s)]
-        stops[j] = max(s + 1, min(s + 4, gaining[-1]))
+    latest = {j: min(mixed[j][0].value.last, mixed[j][0].birth + 11, HORIZON + 1) for j in starts}
+    stops = {j: max(s + 1, min(s + 4, latest[j])) for j, s in starts.items()}  # the contract, or worth nothing any more
     too_long = {j for j, s in starts.items() if s + mixed[j][2] > stops[j] and stops[j] <= HORIZON}
     assert evicted.keys() == too_long
     assert all(t == stops[j] for j, t in evicted.items())

@@ -78,7 +78,7 @@ def small_market(seed, hidden, order, stops=True):
         log = PastLog(tuple(past), 5, MarketLimits(CAPACITY, 10, **SIZES)) if past else None
 
     def build():
-        rules = {**SIZES, **RULES, **mode, "stop_at_deadline": stops}
+        rules = {**SIZES, **RULES, **mode, "stop_at_deadline": False, "stop_at_loss": stops}
         return BidPrice(CAPACITY, HORIZON, **rules, history=log, hidden_order=order)
 
     return build, random_jobs(rng, HORIZON, hidden, 1.2)
