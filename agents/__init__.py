@@ -1,4 +1,4 @@
-"""Who acts: the Mesa market, job owners and their strategies. The only room that imports Mesa."""
+"""Agents: the Mesa market, job owners and their strategies. The only room that imports Mesa."""
 
 import lazy_loader
 

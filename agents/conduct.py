@@ -1,4 +1,4 @@
-"""What an owner does in a market: the statements it submits, and the work that stands behind each.
+"""An owner's conduct in a market: the statements it submits, and the real work behind each.
 
 A misreport inside the model is one statement, submitted at birth, behind which stands the whole job.
 Outside the model an owner may submit later, submit several statements, or statements with no job

@@ -1,4 +1,4 @@
-"""A job as the world knows it: the owner's true statement of work, and what really happens."""
+"""A job: the owner's true statement of work, and its real arrival and duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a market while it runs: what happened, row by row, in little memory."""
+"""The log of a running market: events row by row, in little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What owners have as Mesa agents: a place in the model, and a number that is theirs in every version of Mesa."""
+"""Owners as Mesa agents: a place in the model, and an identifier in every version of Mesa."""
 
 from __future__ import annotations
 

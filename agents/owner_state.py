@@ -1,4 +1,4 @@
-"""What the owner of one job does: holds the truth, decides what to report, and counts its own utility."""
+"""The owner of one job: it holds the truth, decides its report, and counts its own utility."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an owner submits again once reality has left its prediction: the job as it is now known.
+"""Resubmission: the statement that an owner submits when the real case was not in its first report.
 
 A job that arrives outside the support of its own report has no launch in its plan and never runs.
 Its owner may submit a new statement in a later round; by then the job is ready, so its arrival is

@@ -1,4 +1,4 @@
-"""What a market run leaves behind: one log while it runs, tidy tables afterwards.
+"""The result of a market run: one log while it runs, tidy tables afterwards.
 
 The log is the single source: the tables are computed from it, up to the last finished round, so an
 interrupted run gives the tables of everything that was finished.

@@ -1,4 +1,4 @@
-"""What a market run needs, as plain data: jobs, a mechanism, limits and the owners' strategy."""
+"""The setup of a market run as plain data: jobs, a mechanism, limits and the owners' strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory can still be taken, asked before work begins that needs a lot of it.
+"""Free memory, checked before work that needs a lot of it.
 
 Call `check_memory` before allocating arrays of user-chosen size: with the bytes they need together, at their largest
 moment, and the numbers that make them so large. Work that needs more than there is is refused before it begins, with

@@ -1,4 +1,4 @@
-"""The mechanisms of the package by name, built from plain data: what a scenario or a replay says of their rules.
+"""The mechanisms of the package by name, built from the plain data of a scenario or a replay.
 
 A mechanism takes the rules that are in its signature, and no others. The parameters of `posted_price` are the
 keys of the replay contract; `exponential` and `stochastic` are the same mechanism with one kind of prices.

@@ -1,4 +1,4 @@
-r"""What really happened, as plain arrays: the input of hindsight bounds and comparisons.
+r"""Realised jobs as plain arrays: the input of hindsight bounds and comparisons.
 
 Job :math:`j` became ready in round :math:`a_j`, ran :math:`d_j` rounds on :math:`c_j` nodes, and a
 start in round :math:`s \ge a_j` was worth :math:`V_j(s + d_j)`, where V is 0 for completions at or

@@ -1,4 +1,4 @@
-"""What has a name: mechanisms, workloads, traces, and all that a slice of the package or a plug-in adds.
+"""The registry of names: mechanisms, workloads, traces, and the entries of slices and plug-ins.
 
 One table per kind is what scenarios, replays, sweeps, comparisons and the command line look names up in. Entries
 are imported on first use, so that looking at a table costs nothing. There are four ways into a table:

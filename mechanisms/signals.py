@@ -1,4 +1,4 @@
-"""What a platform sees of a job at its arrival: its duration, or a label that says nothing certain about it.
+"""Signals at arrival: the duration of a job, or a label that does not determine it.
 
 Whether signals are durations is a fact about the platform. No report of an owner may decide it: a report that could
 turn a revealed duration into a hidden one would choose the rule that it is served by.

@@ -1,4 +1,4 @@
-"""What a class or function takes: the parameters of its signature, and the range that each annotation states."""
+"""Parameters of a class or function, and the range that each annotation states."""
 
 from __future__ import annotations
 

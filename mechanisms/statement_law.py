@@ -1,4 +1,4 @@
-r"""What is known about a job before it reports: a law :math:`F_j` over statements of work.
+r"""Prior knowledge about a job: a law :math:`F_j` over statements of work.
 
 The stochastic variant (docs/mathematics.md, Section 8) knows for each job a finite mixture of
 statements, jobs independent of each other. The birth round belongs to the job, not to the draw: if

@@ -1,4 +1,4 @@
-r"""Value curves: what a completion at time ``f`` is worth to the owner, :math:`V_j(f)`.
+r"""Value curves: the owner's value :math:`V_j(f)` of a completion at time ``f``.
 
 Curves do not increase with time and are never negative; a job that never completes is worth 0
 ([BLLMSW22]_, Section 2). A job started in round ``s`` with duration ``d`` completes at

@@ -1,4 +1,4 @@
-"""The fractional problem: bounds on what any schedule could have earned. The only room that may import cvxpy."""
+"""The fractional problem: bounds on the welfare of any schedule. The only room that may import cvxpy."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-r"""Upper bounds on what schedules can be worth: (11), (12) and (23) as linear programs.
+r"""Upper bounds on the welfare of schedules: (11), (12) and (23) as linear programs.
 
 =================  =====  =========================================================================
 `offline_bound`    (11)   the best schedule in hindsight of the reported laws, in expectation

@@ -1,4 +1,4 @@
-r"""What the linear programs place: tasks, one for each case of a job, and their useful starts.
+r"""Tasks of the linear programs: one for each case of a job, with its useful starts.
 
 A job's report turns into tasks :math:`(a, d, o)` of weight :math:`P(a, d, o)` (docs/mathematics.md,
 Section 5). A task may start in any round :math:`s \ge a` in which it is still worth something:

@@ -1,4 +1,4 @@
-"""Lies about what a job needs: nodes, durations, arrivals, and how likely each case is.
+"""Lies about a job's needs: nodes, durations, arrivals and their probabilities.
 
 The signals of a report keep their labels, because they are what the platform will see: changing them would
 only make it drop the job. Points of the law are named by their place in ``StatementOfWork.requirements``.

@@ -1,4 +1,4 @@
-"""What an owner can do beyond misreporting its statement: no theorem of the mechanism speaks of it.
+"""Conduct beyond misreporting a statement, which the theorems do not cover.
 
 * Submit late (gap G2), or submit the job as two.
 * Submit jobs that never arrive: they pay nothing, and may move prices.

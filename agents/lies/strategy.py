@@ -1,4 +1,4 @@
-"""What an owner is told before it reports, and what a way to report is."""
+"""Public information before a report, and the protocol of a reporting strategy."""
 
 from __future__ import annotations
 

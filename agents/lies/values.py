@@ -1,4 +1,4 @@
-"""Lies about what a job is worth, and until when."""
+"""Lies about the value of a job and its deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison of runs on the same seeds needs of those that are compared."""
+"""The interface of contestants in a comparison on the same seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every mechanism is compared with: first-come-first-served at price 0, and at the best flat price in hindsight.
+"""The baselines of comparisons: first-come-first-served at price 0, and at the best flat price in hindsight.
 
 The best price is looked for once in each world, on jobs as the market reveals their durations; first-come
 then runs at it like the other contestants. Where durations are hidden, first-come that knows them all is noted as

@@ -1,4 +1,4 @@
-"""One line of JSON in: strict about what JSON is, and one clear reason when it is not.
+"""Strict reading of one line of JSON, with one clear reason if it is malformed.
 
 Python's own reader takes NaN for a number and lets the second of two equal fields win; both would
 change the meaning of a log silently.

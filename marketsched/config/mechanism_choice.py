@@ -1,4 +1,4 @@
-"""The mechanism of a scenario: its name and its rules, and what becomes of them under another name."""
+"""The mechanism of a scenario: its name and rules, and their change to another mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes part in a comparison: mechanisms named in a few words, and what is promised of each."""
+"""The contestants of a comparison: mechanisms named in a few words, and the guarantees of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the theorems allow the ratio of a mechanism to be in a market of given size, and whether they apply to it."""
+"""The proven competitive ratio of a mechanism in a market of given size, and whether the theorem applies."""
 
 from __future__ import annotations
 

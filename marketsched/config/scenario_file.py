@@ -1,4 +1,4 @@
-"""Scenario files: where they are, how they are read and changed, whatever they describe."""
+"""Scenario files: where they are, and how they are read and changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML without surprises, and one line for whatever is wrong with it.
+"""Strict YAML, with one line for every fault.
 
 Plain YAML 1.1 reads ``1e-3`` as a string, ``no`` as False, ``010`` as 8, ``12:30`` as 750, and lets
 the second of two equal keys win silently. Here numbers are decimal numbers, only ``true`` and

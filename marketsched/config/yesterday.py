@@ -1,4 +1,4 @@
-"""The log of yesterday that a mechanism begins with: the arrivals of a finished run, or of a workload.
+"""Yesterday's log with which a mechanism begins: the arrivals of a finished run, or of a workload.
 
 A run's folder says which scenario was played with which seed; its jobs are made again from that, and compared with
 the table that the run has left, so that a log is exactly what happened there. A workload reads a trace, or draws.

@@ -1,4 +1,4 @@
-"""Every policy of a cluster scenario in the same world, and the best there could be beside them.
+"""All policies of a cluster scenario in the same world, beside the best allocation.
 
 What a policy saw before it decided is declared by the policy, enforced by the slot loop, and stands
 in every row: policies that see the arrivals and one that does not play different games.

@@ -1,4 +1,4 @@
-r"""A bound on welfare that grows with the run: no schedule could have earned more by now.
+r"""A bound on welfare that grows with the run: no schedule exceeds it.
 
 For any prices :math:`\lambda \ge 0`, (29) of the jobs bounds every schedule in hindsight. Looking only at
 schedules that are done by the end of round t, the same weak duality gives

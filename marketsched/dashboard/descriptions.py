@@ -1,4 +1,4 @@
-"""What the dashboard says in words and figures: the numbers of a market, and why a job is where it is."""
+"""The dashboard's words and figures: the numbers of a market, and the reasons for a job's placement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard's page: what a browser sees of a player. The only file that needs the extra ``viz``.
+"""The dashboard's page: the view of a player in a browser. The only file that needs the extra ``viz``.
 
 Every visitor gets a player of their own, which ends with the visit. The page holds no market logic:
 it shows the newest `Frame`, and hands the visitor's wishes to the `Player`.

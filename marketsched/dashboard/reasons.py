@@ -1,4 +1,4 @@
-r"""Why a job was placed where it was: the menu at its submission, start by start.
+r"""The reasons for a job's placement: the menu at its submission, start by start.
 
 A mechanism wrapped in `WatchedMechanism` plays as it would alone, but what each report meets is kept:
 for the case of arrival and signal that really comes about, every start's value, price, failure

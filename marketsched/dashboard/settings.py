@@ -1,4 +1,4 @@
-"""What the dashboard's controls say: texts as they were typed, read into settings, applied to a scenario.
+"""The dashboard's controls: typed texts, read into settings and applied to a scenario.
 
 Every control holds text. What is wrong with it is said beside it, in one line, and nothing is
 started from settings that are not all legal.

@@ -1,4 +1,4 @@
-"""What the dashboard shows at one moment: plain arrays and figures, taken from a market and its log."""
+"""The view of the dashboard at one moment: plain arrays and figures from a market and its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit of a finite mechanism returns: figures, and who does what where they are worst."""
+"""The findings of the audit of a finite mechanism: figures, and their worst cases."""
 
 from __future__ import annotations
 

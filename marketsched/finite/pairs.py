@@ -1,4 +1,4 @@
-"""What two owners of a finite mechanism can gain by reporting together."""
+"""Gains of two owners of a finite mechanism from joint reports."""
 
 from __future__ import annotations
 

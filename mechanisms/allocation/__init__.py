@@ -1,4 +1,4 @@
-"""Allocation cores: who gets which resources, slot by slot, learnt from what is then seen."""
+"""Allocation cores: they allocate resources slot by slot, and learn from the outcomes."""
 
 import lazy_loader
 

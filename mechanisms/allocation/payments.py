@@ -1,4 +1,4 @@
-r"""Payments that can be put on top of the allocation cores, which have none of their own.
+r"""Payments for the allocation cores, which have none of their own.
 
 *OgaSched: capacity prices.* A step with the projection of OgaSched (12) solves, for every slot,
 

@@ -1,4 +1,4 @@
-"""How regret grows with the number of slots: the fitted exponent, with an interval over runs.
+"""Growth of regret with the number of slots: the fitted exponent, with an interval over runs.
 
 If regret grows like :math:`T^p`, the fitted slope of its logarithm is p, and regret per slot vanishes if p < 1. A
 policy whose steps depend on the horizon has to be run anew for each (`fitted_growth`); of others several horizons are

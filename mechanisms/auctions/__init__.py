@@ -1,1 +1,1 @@
-"""What a user would compare the truthful mechanism with."""
+"""Auctions and flat prices to compare the truthful mechanism with."""

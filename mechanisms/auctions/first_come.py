@@ -1,4 +1,4 @@
-"""First come, first served at a flat price: what a user would compare a mechanism with.
+"""First come, first served at a flat price: the usual baseline.
 
 A job is served when it arrives, in order of (arrival round, order of submission); no job makes
 room for a later, more valuable one, and none is ever evicted, except by the contract (a job that

@@ -1,4 +1,4 @@
-r"""The turn of a job whose duration is hidden: what each start is expected to bring, and when its run is stopped.
+r"""The turn of a job whose duration is hidden: the expected surplus of each start, and when its run is stopped.
 
 A job pays for the rounds it used, when it completes; a run that is stopped pays nothing. With ``stop_at_loss`` the
 mechanism chooses the stop that is best for the owner by its report. At a cost of k credits a round (rate times nodes)

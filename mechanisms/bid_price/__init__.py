@@ -1,1 +1,1 @@
-"""Bid prices: menus at arrival, from the dual prices of what is still to come; no job is ever evicted."""
+"""Bid prices: menus at arrival, from the dual prices of expected arrivals; no job is ever evicted."""

@@ -1,4 +1,4 @@
-"""The prices that the owners of one bucket face, and all that they come from.
+"""The prices for the owners of one bucket, and their inputs.
 
 A curve learns from arrivals that it is given, and from the calendar; it asks for nothing else. With one
 bucket it is given every arrival. With several, the curve of a bucket is given what owners of the *other* buckets

@@ -1,4 +1,4 @@
-r"""One price vector for all scenarios of what is to come: the dual that bid prices come from.
+r"""One price vector for all scenarios of future arrivals: the dual behind bid prices.
 
 Over a window of n rounds, with ``supply[t]`` nodes left in its t-th round and tasks j of weight
 :math:`w_j` (1/K in each of K scenarios), minimise over :math:`p \ge 0`::

@@ -1,4 +1,4 @@
-"""What is expected to come, as weighted tasks: past arrivals that come again, or draws of known laws.
+"""Forecasts as weighted tasks: repeated past arrivals, or draws of known laws.
 
 Nothing that was reported by a job that has not arrived in an earlier round is ever used: prices made
 from these scenarios do not depend on the report of any job that will face them.

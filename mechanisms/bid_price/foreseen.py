@@ -1,4 +1,4 @@
-"""What is known of a job at its arrival: how long it takes, and what each start from then on is worth."""
+"""The report of a job at its arrival: its duration, and the value of each later start."""
 
 from __future__ import annotations
 

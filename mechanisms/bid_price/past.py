@@ -1,4 +1,4 @@
-"""A log of yesterday: what arrived before the first round of a market, and what was reported of it.
+"""A log of yesterday: arrivals before the first round of a market, and their reports.
 
 A mechanism that takes such a log has a parameter of the range `AnyPast`: a scenario then accepts the folder of a
 finished run there, or a workload, and hands the mechanism the log that is made of it.

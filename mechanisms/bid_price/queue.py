@@ -1,4 +1,4 @@
-"""The queue of jobs whose durations are hidden: who is offered a start when, and what it does.
+"""The queue of jobs whose durations are hidden: offers of starts, and the jobs' choices.
 
 ``strict``: in order of arrival; no job passes one that waits for nodes. ``sealed``: it blocks no other, and what
 a waiting job of several nodes reported is used for nothing but its own turn (docs/mathematics.md, Bid prices,

@@ -1,4 +1,4 @@
-r"""How many nodes are kept back for what the scenarios do not show, set by what went wrong in past rounds.
+r"""Nodes held back for demand that the scenarios miss, adapted to the errors of past rounds.
 
 A share sigma of the nodes, growing from sigma/24 in the current round to all of it 24 rounds ahead, is
 not counted as supply. It grows while jobs lose surplus to a full calendar (B), and shrinks while nodes

@@ -1,4 +1,4 @@
-"""Tasks as columns: what arrived, or may arrive, and what each of its starts is worth.
+"""Tasks as columns: past or possible arrivals, and the value of each start.
 
 The dual of bid prices is asked thousands of times about the same tasks, so they are kept as flat
 arrays that compiled code reads: one row for each task, and the values of its starts one after the

@@ -1,4 +1,4 @@
-r"""A finite direct mechanism: every owner reports one of its types, a table says what happens and who pays.
+r"""A finite direct mechanism: every owner reports one of its types; a table gives outcome and payments.
 
 There are n owners; owner i has the types :math:`\Theta_i` and values outcome k at :math:`u_i(\theta_i, k)`. At the
 profile of reports :math:`\theta` the mechanism selects outcome :math:`g(\theta)`, or draws it with the probabilities

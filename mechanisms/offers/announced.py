@@ -1,4 +1,4 @@
-r"""What is announced to a job: the odds that it is completed by a time, and what an offer is worth to it.
+r"""Announcements to a job: its probability of completion by each time, and the value of an offer to it.
 
 With expected wait w the odds that a run of d rounds is completed within r rounds from now are those of one of twelve
 cells: by w = 0 or not, and by :math:`x = (r - w) / d` below 1, 1.1, 1.3, 1.7, 2.5, or above. A value curve is a

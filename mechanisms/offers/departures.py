@@ -1,4 +1,4 @@
-r"""Who leaves when a round begins, and what those who have left teach: usual durations, odds, the densities of values.
+r"""Jobs that leave at the beginning of a round, and estimates from them: usual durations, odds, densities of values.
 
 A run is stopped where completing could bring nothing any more; a waiting job leaves when it can make it no more.
 Everything that is learnt is learnt here, from jobs that are gone:

@@ -1,4 +1,4 @@
-"""What a job of hidden duration faces at its arrival, kept to be looked at."""
+"""The menu of a job of hidden duration at its arrival, kept for inspection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of hidden duration that are in the market, as columns: what the rules of the two offers see of them.
+"""The present jobs of hidden duration, as columns that the rules of the two offers read.
 
 Of a job that is present the rules use its nodes, its class, its turn, and whether and since when it runs. What else it
 reported stands here in three numbers that end its own stay (``last_start``, ``stop``, and ``in_time`` by its own

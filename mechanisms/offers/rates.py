@@ -1,4 +1,4 @@
-r"""The posted rates: what a node and round cost, from jobs that have left and from the widths of those that came.
+r"""The posted rates per node and round, computed from departed jobs and the widths of arrivals.
 
 The offered load, in nodes, is the mean over past rounds (.99 a round) of what arrived, at its usual length:
 

@@ -1,4 +1,4 @@
-r"""Who has the nodes: regular jobs first, spare jobs on what is left, and what an eviction may cost.
+r"""Allocation of nodes: regular jobs first, spare jobs on the rest, and the limit on evictions.
 
 1. A waiting regular job, in order of arrival, starts if it fits into idle nodes.
 2. One that does not fit collects spare runs, the latest arrival first, until there is room; those that turn out not

@@ -1,4 +1,4 @@
-r"""How long a job would wait: a calendar of the next 400 rounds, filled with those who are present.
+r"""The wait of a new job: a calendar of the next 400 rounds, filled with the present jobs.
 
 Nothing but nodes, class, turn and start of a present job counts; its length is the usual one :math:`\bar m` of its
 width. A run of e rounds goes on for :math:`\max(1, \bar m - e, e / 2)` rounds; a waiting job starts as soon as

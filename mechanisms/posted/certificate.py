@@ -1,4 +1,4 @@
-r"""What a run can certify about itself from reports alone: the run-time form of (22).
+r"""The certificate of a run from its reports alone: the run-time form of (22).
 
 .. math:: OPT_{rel}(J')/2 \le \sum_{j \in J'} u_j + C' \sum_t (\hat p_t - r(0))           \qquad (22)
 

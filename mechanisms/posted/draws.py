@@ -1,4 +1,4 @@
-"""What the draws of sample paths are made with: keys of their streams, and guide tables to the points of a law."""
+"""Random draws of sample paths: keys of their streams, and guide tables to the points of a law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIFO eviction: whom an overload removes (Algorithm 1, step 5, and the variant of Section 15.3).
+"""LIFO eviction: which jobs an overload removes (Algorithm 1, step 5, and the variant of Section 15.3).
 
 The rule of the paper takes the most recently submitted *active* job, started or not, arrived or
 not, until the load fits; jobs that are not part of the load can be cancelled on the way. The

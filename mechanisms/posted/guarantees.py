@@ -1,4 +1,4 @@
-r"""What the theorems promise, one small function per constant (docs/mathematics.md, sections 3 to 9).
+r"""The constants of the theorems, one small function each (docs/mathematics.md, sections 3 to 9).
 
 `guarantees` puts them together. Symbols: ``C`` nodes, ``c_max`` largest concurrency, ``D_max``
 largest duration, ``S`` largest delay, ``V_max`` largest value, ``eps`` capacity slack; values lie in

@@ -1,4 +1,4 @@
-r"""What is announced: prices, and failure probabilities after thresholding (Algorithm 2).
+r"""The announced menu: prices, and failure probabilities after thresholding (Algorithm 2).
 
 .. math:: \tilde f(s,c,d) = \min(1, \hat f(s,c,d)) \text{ if } \hat f > \theta \text{ else } 0,
    \qquad \tilde f = 1 \text{ where } s+d-1 > T

@@ -1,4 +1,4 @@
-"""The oracle of a market whose copies are played on: they share it until one of them has to change it.
+"""An oracle that copies of a market share until one of them must change it.
 
 A copy of a market is made for each lie that a search tries. What most of them ask of the oracle is one table of
 failure probabilities; that it follows the jobs from then on serves estimates that are never made. So a copy shares the

@@ -1,4 +1,4 @@
-r"""Planning on the owners' behalf: what is announced, and the plan that follows from it (Algorithm 2).
+r"""Planning on the owners' behalf: the announced menu and the resulting plan (Algorithm 2).
 
 The announce step of a submission puts together the menu of the relaxed algorithm and the oracle's
 failure estimates, zeroed up to the threshold :math:`\theta`; (3)-(4) then choose the launch plan, and

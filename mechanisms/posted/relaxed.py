@@ -1,4 +1,4 @@
-r"""What Algorithm 2 needs of an algorithm for the relaxed problem, and what a pricing is.
+r"""Interfaces of Algorithm 2: an algorithm for the relaxed problem, and a pricing.
 
 In the relaxed problem supply binds in expectation. An algorithm for it is *menu-based*: it announces
 a price for every (start, concurrency, duration) before it sees a report; and *receptive*: it records

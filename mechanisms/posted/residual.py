@@ -1,4 +1,4 @@
-r"""What is still uncertain about the earlier jobs: their conditional laws given the history.
+r"""Residual uncertainty about the earlier jobs: their conditional laws given the history.
 
 A new submission can only be hurt by jobs submitted earlier (Lemma 3.1), so the oracles follow those
 jobs alone. Each is a report whose launch plan is fixed, hence a law over outcomes "occupy ``width``

@@ -1,1 +1,1 @@
-"""The schedulers that clusters run, without prices: to be compared with, and none of them truthful."""
+"""Schedulers that clusters run, without prices, for comparison; none of them is truthful."""

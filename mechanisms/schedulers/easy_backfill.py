@@ -1,4 +1,4 @@
-"""EASY backfilling: first come, first served, and who fits may pass without delaying the first in the queue."""
+"""EASY backfilling: first come, first served; a job that fits may pass without delaying the first in the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most valuable jobs first, by what they say they are worth: an upper reference under true reports.
+"""Jobs of the highest declared value first: an upper reference under true reports.
 
 Jobs are served by declared value, if they start now and take their expected time, over nodes and expected rounds,
 highest first. Where nodes are missing, running jobs of lower density are evicted, the lowest first, if the newcomer is

@@ -1,4 +1,4 @@
-"""What schedulers with a queue share: wall times as announced, what is stopped at them, and who is hopeless.
+"""The base of schedulers with a queue: announced wall times, stops at them, and hopeless jobs.
 
 The wall time of a job is the longest duration that its report has for its arrival (the duration itself where
 signals are durations); it is taken as announced. There are no payments.

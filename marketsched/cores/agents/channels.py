@@ -1,4 +1,4 @@
-r"""ESDP with strategic owners of ports: requests, offers and utilities they report, and what they really get.
+r"""ESDP with strategic owners of ports: reported requests, offers and utilities, and true utilities.
 
 The core plans with the reported requests of the channels it is told of, and holds capacity for them. A channel
 needs its true request: with less, its job runs at the speed of the scarcest type, and the slot is worth

@@ -1,4 +1,4 @@
-"""An allocation core with owners: what a game is, whatever the core.
+"""The game of owners at an allocation core, for any core.
 
 A game is fixed: the true cluster, what arrives, how speeds fluctuate, the policy and its own draws.
 It can be played again and again under other reports, always with the same randomness, and so

@@ -1,4 +1,4 @@
-r"""OPM with strategic owners of jobs: budgets, deadlines and curves they report, and what they really get.
+r"""OPM with strategic owners of jobs: reported budgets, deadlines and curves, and true utilities.
 
 The core schedules the reported jobs. What a job is worth to its owner is its *true* curve at the work done by its
 *true* deadline; work after that is worth nothing. Arrivals are public.

@@ -1,4 +1,4 @@
-r"""OgaSched with strategic owners of ports: what they say, what the core believes, what they really get.
+r"""OgaSched with strategic owners of ports: their reports, the core's beliefs, and true utilities.
 
 *Requirements and edges.* The core is given another cluster than the true one: its requirements and
 channels are the reported ones. It allocates legally in *that* cluster. What a port gets beyond its

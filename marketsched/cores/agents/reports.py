@@ -1,4 +1,4 @@
-"""What owners tell an allocation core about themselves, and the lies they can tell.
+"""Reports of owners to an allocation core, and their lies.
 
 A lie is a map ``report = lie.report(truth, public)``: pure, the truth is never changed, and what
 it returns is legal. Reports are of three kinds, one for each core; an owner of the OPM core may have

@@ -1,1 +1,1 @@
-"""What owners gain by lying to the allocation cores: worlds, the search, and the table of what pays."""
+"""What owners gain by lying to the allocation cores: worlds, the search, and the table of gains."""

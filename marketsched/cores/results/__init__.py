@@ -1,4 +1,4 @@
-"""What results of the cores print and draw."""
+"""Views and figures of the cores' results."""
 
 import lazy_loader
 

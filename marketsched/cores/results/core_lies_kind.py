@@ -1,4 +1,4 @@
-"""What a table of lies to the allocation cores looks like when it is printed."""
+"""The printed table of lies to the allocation cores."""
 
 from __future__ import annotations
 

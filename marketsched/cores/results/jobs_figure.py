@@ -1,4 +1,4 @@
-"""Pictures of what became of single jobs, in the manner of Figs. 1 and 3 of the OPM paper."""
+"""Figures of single jobs, in the manner of Figs. 1 and 3 of the OPM paper."""
 
 from __future__ import annotations
 

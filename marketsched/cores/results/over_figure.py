@@ -1,4 +1,4 @@
-"""Pictures of sweeps, in the manner of Figs. 3, 6 and 7 of the OgaSched paper.
+"""Figures of sweeps, in the manner of Figs. 3, 6 and 7 of the OgaSched paper.
 
 Every function takes a tidy table with one row per value, seed and policy: ``value, seed, policy, slots,
 reward, reference`` (NaN where the reference is not known), and the measures that are drawn.

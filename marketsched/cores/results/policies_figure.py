@@ -1,4 +1,4 @@
-"""Pictures of runs and comparisons of policies and comparisons, in the manner of Fig. 2 of the OgaSched paper.
+"""Figures of runs and comparisons of policies, in the manner of Fig. 2 of the OgaSched paper.
 
 Policies keep their colours; the leading one is drawn on top and thicker. Whatever shows a ratio
 shows beside it what the core's reference would have reached: of OgaSched the best fixed allocation y*.

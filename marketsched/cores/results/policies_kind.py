@@ -1,4 +1,4 @@
-"""Policies in the same world: who earned what, knowing what, beside the best there could be.
+"""Results of policies in the same world: earnings, observations, and the best allocation.
 
 Three kinds: a run of every policy (``cluster``), a comparison over seeds (``policies``), and comparisons
 for several values of a key (``over``). What a core calls its goal and its best is in its labels.

@@ -1,1 +1,1 @@
-"""Scenarios of the three allocation cores as files: what each section may say, and how its world is built."""
+"""Scenarios of the three allocation cores as files: the keys of each section, and the world built from it."""

@@ -1,4 +1,4 @@
-"""What every allocation core's section of a cluster scenario can do."""
+"""The base of the sections ``cluster`` of all allocation cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a core calls things: its goal, its reference, and the figures that a reader is shown."""
+"""The labels of a core: its goal, its reference, and the figures of its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policies that a cluster scenario names: what each takes, and how one is made.
+"""The policies of a cluster scenario: their parameters, and how they are built.
 
 A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
 comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``. Its keys are the parameters of

@@ -1,4 +1,4 @@
-"""Read the section ``cluster`` of a scenario: which core it is of, and what that core takes."""
+"""Read the section ``cluster`` of a scenario with the class of its core."""
 
 from __future__ import annotations
 

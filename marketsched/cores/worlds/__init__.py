@@ -1,4 +1,4 @@
-"""What policies of the three allocation cores are played in: drawn and recorded clusters, channels and machines."""
+"""Worlds for policies of the three allocation cores: drawn and recorded clusters, channels and machines."""
 
 import lazy_loader
 

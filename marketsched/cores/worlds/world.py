@@ -1,4 +1,4 @@
-"""The world of one seed: what policies of an allocation core are played in, and what they are measured against.
+"""The world of one seed: the environment of policies of an allocation core, and their benchmark.
 
 Randomness has one stream for each purpose: the instance, what arrives, what fluctuates, the policies.
 All policies that play in one world meet the same arrivals on the same cluster.

@@ -1,4 +1,4 @@
-"""How allocations lie in memory: only the channels, instance by instance, each column contiguous over ports.
+"""Memory layout of allocations: only the channels, instance by instance, each column contiguous over ports.
 
 A *channel array* is a flat float64 array of ``n_channels * n_types`` entries. The block of instance
 ``r`` starts at ``offsets[r] * n_types`` and has shape ``(n_types, n_r)``, where ``n_r`` is the number

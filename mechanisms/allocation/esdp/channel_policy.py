@@ -1,4 +1,4 @@
-"""What all policies over channels share: the cluster they know, what is present, and what is learnt of channels.
+"""The base of policies over channels: the known cluster, present ports, and statistics of channels.
 
 A decision of slot t knows slots 1 .. t - 1 only; so do the statistics here: ESDP (8)-(10) summed up to
 the slot before.

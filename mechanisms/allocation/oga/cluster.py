@@ -1,4 +1,4 @@
-r"""A cluster as ports, instances and channels: what an allocation is worth, and which ones are legal.
+r"""A cluster as ports, instances and channels: the reward of an allocation, and the legal ones.
 
 Port :math:`l` (a job type) may use instance :math:`r` if there is a channel. An allocation
 :math:`y_{(l,r)}^k \ge 0` is legal, in :math:`\mathcal{Y}`, if no channel gets more than the job asks

@@ -1,4 +1,4 @@
-r"""Families of random cluster instances: what an experiment is run on, and what its outcome depends on.
+r"""Families of random cluster instances for experiments.
 
 ======================== ===================================================================================
 `published_instance`     capacities and requirements uniform over the ranges of the OgaSched authors' public

@@ -1,4 +1,4 @@
-"""Where the state of online gradient ascent lies: columns of one type side by side, in groups of lanes.
+"""Memory layout of online gradient ascent: columns of one type side by side, in groups of lanes.
 
 Columns are ordered by type, by gain and by number of ports, so that a group seldom mixes gains and has few
 empty rows. Groups are cut into blocks once, whichever thread runs which block; every block has sums of its own.

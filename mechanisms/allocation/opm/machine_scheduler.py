@@ -1,4 +1,4 @@
-"""What all schedulers of the OPM model have in common: jobs come in, machines are given out, work is seen."""
+"""The base of schedulers of the OPM model: jobs arrive, machines are assigned, work is observed."""
 
 from __future__ import annotations
 

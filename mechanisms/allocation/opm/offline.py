@@ -1,4 +1,4 @@
-r"""What could have been achieved with all jobs and service rates known: the benchmark of OPM (6)-(7).
+r"""The optimum with all jobs and service rates known: the benchmark of OPM (6)-(7).
 
 P1 with ``theta_i`` in place of ``theta_i(t)`` and fractional shares is a concave program. Rates do
 not change over time, so that only the time matters which machines of one kind (same price, same
