@@ -8,10 +8,10 @@ both figures; otherwise it would end in the middle, or the machine would end the
 from __future__ import annotations
 
 import math
-import os
 import re
-import sys
 from pathlib import Path
+
+import psutil
 
 from marketsched.mechanisms.errors import TooLargeError
 
@@ -66,25 +66,16 @@ def readable_size(n_bytes: float) -> str:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process can still take; infinite where that is unknown.
+    """Return the bytes that this process can still take.
 
     The smallest of what the machine has free, what its container leaves (cgroup, version 2), and what the limits of
     the process leave (``ulimit -v`` and ``-d``).
     """
-    machine = _kilobytes("/proc/meminfo", "MemAvailable")
-    return min(_all_of_it() if machine is None else machine, _left_to_container(), _left_to_process())
-
-
-def _all_of_it() -> float:
-    """Return the memory of a machine that does not say what is free."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # no such name on this system
-        return math.inf
+    return min(psutil.virtual_memory().available, _left_to_container(), _left_to_process())
 
 
 def _left_to_container() -> float:
-    """Return what a container may still take; files that are only kept in case they are read again do not count."""
+    """Return what a container may still take; cached files, which can be dropped, do not count."""
     try:
         most, taken, parts = (
             Path("/sys/fs/cgroup", name).read_text() for name in ("memory.max", "memory.current", "memory.stat")
@@ -96,23 +87,11 @@ def _left_to_container() -> float:
 
 
 def _left_to_process() -> float:
-    """Return what the limits of this process leave."""
-    if sys.platform == "win32":
-        return math.inf
-    import resource
-
-    left = math.inf
-    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
-        most = resource.getrlimit(limit)[0]
-        if most != resource.RLIM_INFINITY:
-            left = min(left, most - (_kilobytes("/proc/self/status", name) or 0.0))
+    """Return what the limits of this process leave; there are none but on Linux."""
+    process, left = psutil.Process(), math.inf
+    if hasattr(process, "rlimit"):
+        used = process.memory_info()
+        for limit, taken in ((psutil.RLIMIT_AS, used.vms), (psutil.RLIMIT_DATA, used.data)):
+            most = process.rlimit(limit)[0]
+            left = left if most == psutil.RLIM_INFINITY else min(left, most - taken)
     return left
-
-
-def _kilobytes(file: str, name: str) -> float | None:
-    """Return the bytes that a line ``name: number kB`` of a file of the system says; None: there is none."""
-    try:
-        found = re.search(rf"^{name}:\s+(\d+) kB$", Path(file).read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return None if found is None else float(found[1]) * 1024.0

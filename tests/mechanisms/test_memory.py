@@ -2,8 +2,10 @@
 
 import re
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from marketsched import Market, Scenario, learn
@@ -167,38 +169,23 @@ def test_a_menu_takes_no_more_than_was_asked_for(monkeypatch):
     assert 0.5 * asked[0] < taken <= asked[0]
 
 
-def test_limits_of_the_process_and_of_its_container_count(monkeypatch, tmp_path):
-    files = {
-        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable:   1000 kB\n",
-        "/proc/self/status": "VmSize:\t 300 kB\nVmData:\t 100 kB\n",
-        "memory.max": "max\n",
-        "memory.current": "400\n",
-        "memory.stat": "anon 3\ninactive_file 100\n",
-    }
-
-    class Files:
-        def __init__(self, *parts):
-            self.name = parts[-1]
-
-        def read_text(self):
-            if self.name not in files:
-                raise FileNotFoundError(self.name)
-            return files[self.name]
-
-    resource = pytest.importorskip("resource")
-    limits = {resource.RLIMIT_AS: resource.RLIM_INFINITY, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
-    monkeypatch.setattr(memory, "Path", Files)
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (limits[which], resource.RLIM_INFINITY))
-    assert available_memory() == 1000 * 1024
+def test_limits_of_the_process_and_of_its_container_count(monkeypatch):
+    files = {"memory.max": "max\n", "memory.current": "400\n", "memory.stat": "anon 3\ninactive_file 100\n"}
+    limits = {psutil.RLIMIT_AS: psutil.RLIM_INFINITY, psutil.RLIMIT_DATA: psutil.RLIM_INFINITY}
+    process = SimpleNamespace(
+        rlimit=lambda which: (limits[which], psutil.RLIM_INFINITY),
+        memory_info=lambda: SimpleNamespace(vms=300, data=100),
+    )
+    monkeypatch.setattr(memory, "Path", lambda *parts: SimpleNamespace(read_text=lambda: files[parts[-1]]))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=9000))
+    monkeypatch.setattr(psutil, "Process", lambda: process)
+    assert available_memory() == 9000
     files["memory.max"] = "5000\n"
     assert available_memory() == 5000 - 400 + 100
-    limits[resource.RLIMIT_AS] = 301 * 1024
-    assert available_memory() == 1024
-    limits[resource.RLIMIT_DATA] = 50 * 1024
-    assert available_memory() == -50 * 1024
-    files.clear()
-    limits.update(dict.fromkeys(limits, resource.RLIM_INFINITY))
-    assert available_memory() > 2**20  # all of the machine's
+    limits[psutil.RLIMIT_AS] = 301
+    assert available_memory() == 1
+    limits[psutil.RLIMIT_DATA] = 50
+    assert available_memory() == -50
 
 
 def test_sizes_are_readable():
