@@ -71,7 +71,8 @@ def available_memory() -> float:
     The smallest of what the machine has free, what its container leaves (cgroup, version 2), and what the limits of
     the process leave (``ulimit -v`` and ``-d``).
     """
-    return min(psutil.virtual_memory().available, _left_to_container(), _left_to_process())
+    free: float = psutil.virtual_memory().available
+    return min(free, _left_to_container(), _left_to_process())
 
 
 def _left_to_container() -> float:
