@@ -87,6 +87,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "swf": "marketsched.worlds.logs.kinds:SwfLog",
         "csv": "marketsched.worlds.logs.kinds:CsvLog",
         "sacct": "marketsched.worlds.logs.kinds:SacctLog",
+        "sacct-shapes": "marketsched.config.cluster_sacct:SacctShapes",
         "philly": "marketsched.worlds.logs.kinds:PhillyLog",
         "google-jobs": "marketsched.worlds.logs.kinds:GoogleJobsLog",
         "google-demand": "marketsched.worlds.logs.kinds:GoogleDemandLog",
