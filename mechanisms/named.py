@@ -144,6 +144,7 @@ def first_come(
     price: Amount | None = None,
     pricing: Annotated[Any, PriceKinds("posted")] = None,
     stop_at_deadline: bool = True,
+    stop_at_loss: bool = False,
     signals: Signals = "durations",
 ) -> FirstCome:
     """Build first-come-first-served at a flat price.
@@ -156,7 +157,7 @@ def first_come(
         Credits per node and round; 0 if neither this nor ``pricing`` says otherwise.
     pricing : mapping, optional
         ``{"kind": "posted", "prices": [p]}`` is the same as ``price=p``.
-    stop_at_deadline : bool
+    stop_at_deadline, stop_at_loss : bool
         As for `FirstCome`.
     signals : {"durations", "labels"}
         As for `FirstCome`; a scenario sees it from its jobs.
@@ -177,6 +178,7 @@ def first_come(
         max_value=max_value,
         max_delay=max_delay,
         stop_at_deadline=stop_at_deadline,
+        stop_at_loss=stop_at_loss,
         signals=signals,
     )
 
