@@ -88,7 +88,7 @@ def changed(scenario, path, value):
 
 def test_listed_jobs_run_in_the_shape_that_is_worth_most():
     result = run(LISTED, seed=1)
-    jobs = result.jobs.set_index("job") if "job" in result.jobs else result.jobs.set_index("name")
+    jobs = result.jobs.set_index("name")
     assert jobs.loc["train-1", "value"] == 120 and jobs.loc["train-1", "completion"] == 5 + 24
     assert jobs.loc["notebook", "completion"] in (10, 16)  # started at once on a100
     assert result.summary["bounds"]["dual"] >= result.summary["welfare"] - 1e-9
@@ -138,7 +138,7 @@ JOB = ("workload", "jobs", 0, "shapes", 0)
         (("workload", "jobs", 0, "shapes"), [], "shapes"),
         (("workload", "cluster", "groups", 0, "each"), {"disk": 1}, "groups[0].each.disk"),
         (("workload", "cluster", "pools"), [["a"], ["v"]], "pools"),
-        (("mechanism", "name"), "vcg", "cluster-bid-price"),
+        (("mechanism",), {"name": "vcg"}, "cluster-bid-price"),
         (("mechanism", "parameters"), {"placement": "tetris"}, "placement = 'tetris'"),
     ],
 )
