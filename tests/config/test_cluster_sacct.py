@@ -3,6 +3,7 @@
 import pytest
 
 from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.worlds.logs.tres import tres_table
 
 HEADER = "JobIDRaw|User|Partition|Submit|Start|End|State|ReqTRES|Constraints"
@@ -53,3 +54,16 @@ def test_kinds_come_from_type_constraints_and_partition(path):
     assert built.notes["jobs left out: no nodes of a kind they accept hold them"] == 1  # there is no h100
     assert [job.duration for job in built.jobs] == [12, 3, 6]
     assert {name for name in built.notes if "made up" in str(name)} == {"values (made up)", "deadlines (made up)"}
+
+
+def test_what_is_missing_is_named(path, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("JobIDRaw|Submit|Elapsed\n1|2026-03-01T10:00:00|00:10:00\n")
+    with pytest.raises(TraceError, match="no field reqtres"):
+        tres_table(other)
+    tiny = {**CLUSTER, "groups": [{"name": "t", "kind": "t4", "nodes": 1, "each": {"cpu": 1, "memory": 1}}]}
+    scenario = Scenario.from_dict(
+        {"name": "x", "workload": {"kind": "sacct-shapes", "path": str(path), "cluster": tiny}}
+    )
+    with pytest.raises(InvalidParameterError, match="no job of the file fits"):
+        scenario.workload_of(0)
