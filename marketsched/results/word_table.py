@@ -21,7 +21,7 @@ class ShownTable:
 
 
 @dataclass(slots=True)
-class Column:
+class WordColumn:
     """A column: its title, and how a terminal lays it out (the options of `rich.table.Column`)."""
 
     title: str
@@ -36,13 +36,13 @@ class Column:
 class WordTable:
     """Columns and rows of words, without lines. Words are shown as they are: brackets are no markup."""
 
-    columns: list[Column] = field(default_factory=list)
+    columns: list[WordColumn] = field(default_factory=list)
     rows: list[tuple[str, ...]] = field(default_factory=list)
     padding: tuple[int, int, int, int] = (0, 1, 0, 1)
 
     def add_column(self, title: str, **look: Any) -> None:
-        """Add a column behind the others; ``look`` as the fields of `Column`."""
-        self.columns.append(Column(title, **look))
+        """Add a column behind the others; ``look`` as the fields of `WordColumn`."""
+        self.columns.append(WordColumn(title, **look))
 
     def add_row(self, *cells: str) -> None:
         """Add a row below the others; cells that are left out are blank."""
