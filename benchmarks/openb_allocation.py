@@ -28,10 +28,10 @@ ARTIFACT = {"best": (92.9, 93.1), "fgd": (95.2, 95.4)}  # per cent
 def whole_cluster() -> Cluster:
     """Return all nodes of the file as one pool: pods of the first file accept any model."""
     table = TRACES["openb-nodes"].read()
-    rows = table.groupby(["gpu", "cpu_milli", "memory_mib"], sort=True).size()
+    rows = table.groupby(["gpu", "cpu_milli", "memory_mib"], sort=True).size().reset_index(name="nodes")
     groups = [
         NodeGroup(f"g{i}", "node", int(n), {"cpu": milli / 1000, "memory": mib / 1024, "gpu": int(gpu)})
-        for i, ((gpu, milli, mib), n) in enumerate(rows.items())
+        for i, (gpu, milli, mib, n) in enumerate(rows.itertuples(index=False, name=None))
     ]
     return Cluster(RESOURCES, tuple(groups))
 

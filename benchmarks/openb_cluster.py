@@ -97,7 +97,7 @@ def _viewed(workload: Workload, rng: np.random.Generator | None, slots_of: Calla
             truth = StatementOfWork.of_shapes(birth, job.truth.value, birth, shapes)
             d = int(truth.requirements[0].duration)
             jobs.append(Job(job.name, job.owner, truth, birth, d, d, job.tags))
-    return replace(workload, jobs=tuple(jobs), cluster=Cluster((Resource("slot"),), groups))
+    return replace(workload, jobs=tuple(jobs), cluster=Cluster((Resource("slot"),), tuple(groups)))
 
 
 def bound_of(workload: Workload) -> float:
