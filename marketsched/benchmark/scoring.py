@@ -122,7 +122,9 @@ def scored(
     about = {"benchmark": PUBLIC, "tasks": [task.name for task in tasks], "runs": runs, "owners": owners}
     texts = {f"{file_name(each['contestant'])}.json": _json({**about, **each}) for each in records}
     texts["table.md"] = table_of(records, about)
-    return Result("benchmark", {"cells": cells}, summary_of(records), {**about, "complete": True}, texts)
+    return Result(
+        "benchmark", {"cells": cells}, summary_of(records), {**about, "versions": versions(), "complete": True}, texts
+    )
 
 
 def _worlds(task: Task, number: int, data: str | PathLike[str] | None, tell: Callable[[str], None]) -> Iterator[World]:

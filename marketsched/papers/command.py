@@ -39,7 +39,7 @@ def reproduce(
         int | None, typer.Option(help="Slots of cluster runs, in place of each one's own.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes, with --all.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes, with --all.")] = 1,
     scheduler: SchedulerOption = None,
     out: Annotated[
         Path | None,

@@ -130,25 +130,15 @@ def added_up(prices: NDArray[np.float64], tail: int) -> NDArray[np.float64]:
 
 @njit(cache=True)
 def _best_option_kernel(  # type: ignore[no-untyped-def]
-    prefix, lowest, highest, n, reach, place, begin, end, shortest, values, pools, durations, totals, worths, grain
+    prefix, n, reach, place, begin, end, shortest, values, pools, durations, totals, worths, grain
 ):
-    """Return option and start of largest surplus, the option named first among equals, then the earliest; -1: none.
-
-    ``lowest`` and ``highest`` are the ends of the prices of each pool and resource. What they rule out is passed over:
-    options that would not pay at the lowest ones, and starts that come too soon for the price to have fallen enough.
-    """
+    """Return option and start of largest surplus, the option named first among equals, then the earliest; -1: none."""
     n_resources = prefix.shape[2]
     best, found, start = 0.0, -1, -1
     for o in range(begin, end):
         g, d, worth = pools[o], durations[o], worths[o]
         i = d - shortest
         s = place
-        least, fall = 0.0, 0.0
-        for k in range(n_resources):
-            least += totals[o, k] * lowest[g, k]
-            fall += totals[o, k] * highest[g, k]
-        if i >= values.size or worth * values[i] - d * least * 0.999999 < best:
-            continue
         while s < n and s + d <= reach and i < values.size:
             value = worth * values[i]
             if value <= best:
@@ -165,11 +155,8 @@ def _best_option_kernel(  # type: ignore[no-untyped-def]
                 best, found, start = surplus, o, s
                 if cost <= 0.0:  # nothing is cheaper, and no later start is worth more
                     break
-            further = 1
-            if fall > 0.0:  # each round that a start is later takes at most the highest price off
-                further = max(1, int(min((best - surplus) / fall * 0.999999, 1e6)))
-            s += further
-            i += further
+            s += 1
+            i += 1
     return found, start
 
 
@@ -182,7 +169,6 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
     """Fill ``mean``; ``prices`` ends at the last iterate. Prices added up have the resource last: read together."""
     n_pools, n_resources, n = prices.shape
     prefix, change = np.zeros((n_pools, n + tail + 1, n_resources)), np.zeros((n_pools, n_resources, n + 1))
-    lowest, highest = np.zeros((n_pools, n_resources)), np.zeros((n_pools, n_resources))
     counted = 0
     for i in range(steps):
         before = 0.0
@@ -191,7 +177,6 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                 for t in range(n):
                     prefix[g, t + 1, k] = prefix[g, t, k] + prices[g, k, t]
                 before = max(before, prefix[g, n, k])
-                lowest[g, k], highest[g, k] = prices[g, k].min(), prices[g, k].max()
                 if tail > 0:
                     level = (prefix[g, n, k] - prefix[g, n - tail_of, k]) / tail_of
                     for t in range(n, n + tail):
@@ -200,15 +185,15 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
         for q in range(rows.size):
             j, place = rows[q], places[q]
             o, s = _best_option_kernel(
-                prefix, lowest, highest, n, n + tail, place, begins[j], begins[j + 1], shortest[j],
-                values[offsets[j] : offsets[j + 1]], pools, durations, totals, worths, grain,
+                prefix, n, n + tail, place, begins[j], begins[j + 1], shortest[j], values[offsets[j] : offsets[j + 1]],
+                pools, durations, totals, worths, grain,
             )  # fmt: skip
             if o >= 0:
                 g, e = pools[o], min(n, s + durations[o])
                 for k in range(n_resources):
                     change[g, k, s] += totals[o, k] * weights[q]
                     change[g, k, e] -= totals[o, k] * weights[q]
-        top = 0.0
+        highest = 0.0
         for g in range(n_pools):
             for k in range(n_resources):
                 if size[g, k] <= 0.0:
@@ -217,8 +202,8 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                 for t in range(n):
                     demand += change[g, k, t]
                     prices[g, k, t] = max(0.0, prices[g, k, t] - length * (supply[g, k, t] - demand) / size[g, k])
-                    top = max(top, prices[g, k, t])
-        if top == 0.0 and before == 0.0:  # no step leads away from here: the demand stays below the supply
+                    highest = max(highest, prices[g, k, t])
+        if highest == 0.0 and before == 0.0:  # no step leads away from here: the demand stays below the supply
             counted += max(1, steps - max(i, steps // 2))
             break
         if i >= steps // 2:

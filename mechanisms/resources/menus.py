@@ -51,6 +51,15 @@ class ClusterMenu:
         pairs = ((self.prefix, other.prefix), (self.free, other.free), (self.devices, other.devices))
         return self.now == other.now and all(np.array_equal(x, y) for x, y in pairs)
 
+    def prices(self, width: int, used: int, n_starts: int) -> NDArray[np.float64]:
+        """Return what ``used`` rounds on ``width`` nodes cost, of each start from the current round on, credits.
+
+        Of a market of identical nodes: one pool, and the node as its only resource.
+        """
+        starts, last = np.arange(n_starts), self.prefix.shape[2] - 1
+        total = np.array([width], dtype=np.int64)
+        return np.array([quoted(self.prefix, 0, total, int(start), used)[-1] for start in np.minimum(starts, last)])
+
 
 def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: float) -> Entries:
     """Return what a job could want at these prices, best first.

@@ -36,6 +36,10 @@ from refusals import refused
 BUILT_IN = [
     "armada",
     "bid-price",
+    "cluster-bid-price",
+    "cluster-exponential",
+    "cluster-first-come",
+    "cluster-queue",
     "conservative-backfill",
     "easy-backfill",
     "exponential",
@@ -117,9 +121,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
 def test_unknown_name_lists_the_known_ones(name):
-    with pytest.raises(
-        UnknownNameError, match="expected one of armada, bid-price, conservative-backfill, easy-backfill, exponential"
-    ):
+    with pytest.raises(UnknownNameError, match="expected one of armada, bid-price, cluster-bid-price, "):
         get_mechanism(name)
     with pytest.raises(KeyError):
         get_mechanism(name)

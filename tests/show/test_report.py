@@ -19,6 +19,7 @@ from marketsched.results.result import Result, load
 from marketsched.results.sweep_kind import groups_of, labels_of, sweep_table
 from marketsched.show.cli import app
 from marketsched.show.reports.page import report_page, write_report
+from marketsched.sites import run_sites
 from marketsched.study.sweeps.table import arrow_table
 from report_page_reader import Page
 from written_reproduction import write_reproduction
@@ -118,6 +119,8 @@ def folders(tmp_path_factory):
         "learning": ["learn", "--owners", 3, "--nodes", 2, "--days", 4, "--seeds", 2, "--jobs", 1],
         "hard": ["compare", "--adversary", "--mechanisms", "first-come", "--steps", 2],
     }
+    run_sites({"name": "two halls", "sites": {"north": MARKET, "south": MARKET}}, base / "halls")
+    shutil.copytree(base / "halls" / "all", base / "sites")
     for kind, command in commands.items():
         done = call(*command, "--out", base / kind)
         assert (base / kind / "meta.json").is_file(), done.output
@@ -129,6 +132,10 @@ def folders(tmp_path_factory):
     lie |= {f"{what}_{part}": 1.0 for what in ("gain", "others") for part in ("percent", "low", "high")}
     about = {"scenario": "small", "seed": 0, "fresh_worlds": 9, "confidence": 0.95, "versions": VERSIONS}
     Result("core-lies", {}, pd.DataFrame([lie]), about).save(base / "core-lies")
+    row = {"contestant": "first-come", "refused": None, "lie": "value x 0.5", "lie_in": "mix"}
+    row |= dict.fromkeys(("welfare_mean", "welfare_low", "lying_gain", "lying_low", "lying_high"), 0.5)
+    about = {"benchmark": "a public string", "tasks": ["mix"], "runs": 2, "owners": 8, "versions": VERSIONS}
+    Result("benchmark", {"cells": pd.DataFrame([row])}, pd.DataFrame([row]), about).save(base / "benchmark")
     (base / "results").mkdir()
     shutil.copy(base / "policies" / "summary.parquet", base / "results" / "figures.parquet")
     (base / "results" / "notes.md").write_text("why <it> differs\n")
@@ -248,7 +255,8 @@ def test_a_manifest_that_says_incomplete_is_enough(copy):
 
 
 def cells(shown):
-    return {str(column.header): [str(cell) for cell in column.cells] for column in shown[0].columns}
+    table = shown[0].shown()
+    return {title: [row[i] for row in table.rows] for i, title in enumerate(table.columns)}
 
 
 def test_means_of_a_sweep_have_t_intervals_and_paired_differences(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from marketsched import Scenario, run
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.promised_ratio import promised_ratio
+from marketsched.mechanisms.limits import SIZES
 from marketsched.study.hard.birth_sequences import (
     InstanceLimits,
     JobSketch,
@@ -59,7 +60,7 @@ def test_a_trial_is_a_run(mechanism):
                 "name": "a run",
                 "workload": {
                     "kind": "jobs",
-                    **{name: getattr(limits, name) for name in limits.__slots__},
+                    **{name: getattr(limits, name) for name in SIZES},
                     "jobs": entries(sequence),
                 },
                 "mechanism": choice.model_dump(exclude_none=True),

@@ -30,7 +30,7 @@ OVERBOOKED = {
 
 def jobs_scenario(jobs, mechanism=None, **limits):
     """A scenario of kind jobs with the default limits."""
-    sizes = {name: getattr(LIMITS, name) for name in LIMITS.__slots__} | limits
+    sizes = {name: getattr(LIMITS, name) for name in SIZES} | limits
     return {"name": "start", "workload": {"kind": "jobs", **sizes, "jobs": jobs}, "mechanism": mechanism or {}}
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from marketsched.comparisons.comparing import _play_one, compare
+from marketsched.comparisons.comparing import compare
 from marketsched.comparisons.flat_prices import paired_differences
 from marketsched.comparisons.loads import LoadContest, load_table
 from marketsched.config.scenario import Scenario
@@ -79,7 +79,7 @@ def test_where_durations_are_hidden_the_price_that_knows_them_stands_apart():
     # A price between 2 and 3.2 keeps out four rounds worth 8 only if it is known that they are four.
     prices = found.runs[["best_flat_price", "best_flat_known_price"]][long_lasts]
     assert (prices["best_flat_price"] >= 3.2).all() and (prices["best_flat_known_price"] < 3.2).all()
-    assert any("cannot be run" in remark for remark in parts_of_view(found.view())[2])
+    assert any("cannot be run" in remark for remark in parts_of_view(found.view(), details=True)[2])
 
 
 def test_differences_are_paired_and_have_students_interval():
@@ -144,7 +144,7 @@ def test_the_summary_is_tidy_and_paired(by_load):
 
 def test_a_contest_goes_to_another_process_and_plays_the_same():
     contest = LoadContest(Scenario.from_dict(PERHAPS), ["bid-price", "first-come"], [1, 2], None, 0.0)
-    here, there = (_play_one(task) for task in ((contest, 3), pickle.loads(pickle.dumps((contest, 3)))))
+    here, there = (each.play(3, lambda what: None) for each in (contest, pickle.loads(pickle.dumps(contest))))
     for row in [*here["runs"], *there["runs"]]:
         row.pop("seconds")
     pd.testing.assert_frame_equal(pd.DataFrame(here["runs"]), pd.DataFrame(there["runs"]))
@@ -185,7 +185,10 @@ def test_a_mechanism_that_does_not_take_so_few_nodes_is_named_and_the_others_go_
     found = compare(PERHAPS, ["exponential", "first-come"], runs=2, loads=[0.5, 6])  # Algorithm 3 wants two at least
     rows = found.summary.set_index(["load", "mechanism"])
     assert rows.loc[(6.0, "exponential"), "runs"] == 0 and rows.loc[(6.0, "first-come"), "runs"] == 2
-    assert any("exponential at load 6" in note and "expected C'" in note for note in parts_of_view(found.view())[2])
+    assert any(
+        "exponential at load 6" in note and "expected C'" in note
+        for note in parts_of_view(found.view(), details=True)[2]
+    )
     found.plot()
 
 
