@@ -35,7 +35,10 @@ def whole_run(jobs: int, load: float, ahead: int, forecast: str, seed: int) -> N
     small = OpenbCluster(jobs=300, load=load, rounds=60)
     for each in (small, parameters):
         workload = each.build(np.random.default_rng(seed), None)
-        more = {"forecast": "laws", "laws": each.statement_laws(workload, np.random.default_rng(seed), None)}
+        more: dict[str, Any] = {
+            "forecast": "laws",
+            "laws": each.statement_laws(workload, np.random.default_rng(seed), None),
+        }
         market = ClusterBidPrice(**sizes_of(workload), ahead=ahead, **(more if forecast == "laws" else {}), rng=seed)
         prices, place = 0.0, market._prices.announce
 

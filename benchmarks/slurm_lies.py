@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,7 +80,7 @@ def waited(starts: dict[str, int]) -> int:
 
 def on_the_port(jobs: Sequence[Job], rule: str) -> dict[str, int]:
     """Return the round in which each job starts under the mechanism ``fair-share``."""
-    sizes = {"max_concurrency": NODES, "max_duration": HORIZON, "max_value": 1.0, "max_delay": HORIZON}
+    sizes: dict[str, Any] = {"max_concurrency": NODES, "max_duration": HORIZON, "max_value": 1.0, "max_delay": HORIZON}
     shares = {"root": 1, **dict.fromkeys(ACCOUNTS, 1)}  # the user root has a share of its own
     market = FairShare(
         NODES, HORIZON, rule=rule, shares=shares, round_seconds=float(ROUND_S), drop_hopeless=False, **sizes

@@ -55,7 +55,7 @@ def pooled_jobs(
     >>> shape = Shape({"gpu": 2}, {"a100": 1, "v100": 2})
     >>> sow = StatementOfWork.of_shapes(1, DeadlineValue(3.0, 3), 1, [shape])
     >>> jobs = pooled_jobs([(sow, 1, 1)] * 9, cluster, horizon=2, max_delay=9)  # four on a100, two on v100
-    >>> round(pooled_bound(jobs, cluster.layout.pool_size, 2).value, 3)
+    >>> round(pooled_bound(jobs, cluster.layout.pool_size, 2).value, 2)
     18.0
     """
     known: dict[tuple[Shape, ...], Options] = {}  # many jobs ask for the same

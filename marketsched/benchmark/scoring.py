@@ -40,7 +40,13 @@ World = tuple[Task, float, int, Workload, float]  # load, seed, jobs at that loa
 
 
 def contestants() -> tuple[str, ...]:
-    """Return who takes part where nobody is named: every mechanism that has a name, plug-ins among them."""
+    """Return who takes part where none is named: every mechanism that has a name, plug-ins among them.
+
+    Examples
+    --------
+    >>> {"bid-price", "first-come"} <= set(contestants())
+    True
+    """
     return tuple(name for name in mechanism_names() if name not in LEFT_OUT and not name.startswith(ON_CLUSTERS))
 
 

@@ -44,6 +44,11 @@ class Task:
         At which it is played; nodes make them, of a log the gaps between arrivals.
     is_log : bool
         Whether the machine is given.
+
+    Examples
+    --------
+    >>> own_tasks()[0].loads == LOADS, own_tasks()[0].is_log
+    (True, False)
     """
 
     name: str
@@ -64,7 +69,13 @@ class Task:
 
 
 def own_tasks() -> tuple[Task, ...]:
-    """Return the tasks that ship: recurring jobs, the same with hidden durations, and jobs drawn from mixtures."""
+    """Return the tasks that ship: recurring jobs, the same with hidden durations, and jobs drawn from mixtures.
+
+    Examples
+    --------
+    >>> [task.name for task in own_tasks()]
+    ['recurring', 'recurring-hidden', 'mixture']
+    """
     hidden = _RECURRING | {"durations": "hidden"}
     made: dict[str, Any] = {
         "recurring": {"workload": _RECURRING, "mechanism": _PRICES},
@@ -82,6 +93,11 @@ def log_tasks(paths: Sequence[str | PathLike[str]]) -> tuple[Task, ...]:
     ------
     MarketschedError
         If a log is not there or cannot be read.
+
+    Examples
+    --------
+    >>> log_tasks([])
+    ()
     """
     tasks = []
     for path in paths:

@@ -75,6 +75,15 @@ def run_sites(
         If a scenario, the seed or the folder is at fault: before anything is run.
     OSError
         If the disk does not take the tables.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> halls = {"name": "two halls", "sites": {"north": "stochastic-mix", "south": "stochastic-mix"}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = run_sites(halls, folder, changes=["mechanism.oracle.samples=20"])
+    >>> found.summary["site"].tolist(), found.summary["seed"].nunique()
+    (['north', 'south'], 2)
     """
     described, beside = _described(sites)
     scenarios = described.scenarios(beside, list(changes))

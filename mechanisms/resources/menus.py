@@ -51,14 +51,14 @@ class ClusterMenu:
         pairs = ((self.prefix, other.prefix), (self.free, other.free), (self.devices, other.devices))
         return self.now == other.now and all(np.array_equal(x, y) for x, y in pairs)
 
-    def prices(self, width: int, used: int, n_starts: int) -> NDArray[np.float64]:
-        """Return what ``used`` rounds on ``width`` nodes cost, of each start from the current round on, credits.
+    def cost(self, width: int, start: int, used: int) -> float:
+        """Return what ``used`` rounds on ``width`` nodes from round ``start`` on cost, credits.
 
         Of a market of identical nodes: one pool, and the node as its only resource.
         """
-        starts, last = np.arange(n_starts), self.prefix.shape[2] - 1
         total = np.array([width], dtype=np.int64)
-        return np.array([quoted(self.prefix, 0, total, int(start), used)[-1] for start in np.minimum(starts, last)])
+        begin = min(start - self.now, self.prefix.shape[2] - 1)
+        return float(quoted(self.prefix, 0, total, begin, used)[-1])
 
 
 def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: float) -> Entries:

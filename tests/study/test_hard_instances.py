@@ -12,6 +12,7 @@ from marketsched import Scenario, run
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.mechanisms import InvalidParameterError, UnknownNameError, registry
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.limits import SIZES
 from marketsched.study.hard.adversary import search_hard_instance
 from marketsched.study.hard.birth_sequences import InstanceLimits
 from marketsched.study.hard.instance_trial import TrialMeans

@@ -29,7 +29,7 @@ def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -
 
     Parameters
     ----------
-    menu : tuple of Menu, `ArrivalMenu` or `LockedRate`, or one that has ``prices`` as `ArrivalMenu`
+    menu : tuple of Menu, `ArrivalMenu`, `ClusterMenu` or `LockedRate`, or one that has ``prices`` as `ArrivalMenu`
         What the job faced, at birth (of 1, 2, ... nodes) or at arrival.
     width, start, used : int
         Nodes declared, first round, rounds used.
@@ -40,5 +40,7 @@ def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -
         return float(np.asarray(menu[width - 1].price(start, used)))
     if hasattr(menu, "prices"):
         return float(menu.prices(width, used, start - menu.now + 1)[-1]) if start >= menu.now else np.inf
+    if hasattr(menu, "cost"):
+        return float(menu.cost(width, start, used)) if start >= menu.now else np.inf
     rates = getattr(menu, "rates", None) or (menu.rate,)
     return float(min((rate * width * used for rate in rates), key=lambda cost: abs(cost - paid)))

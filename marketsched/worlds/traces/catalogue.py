@@ -287,7 +287,13 @@ def get_trace(name: str) -> Trace:
 
 
 def known_traces() -> list[Trace]:
-    """Return the traces of the package, and those of users and plug-ins."""
+    """Return the traces of the package, and those of users and plug-ins.
+
+    Examples
+    --------
+    >>> "hpc2n" in [trace.name for trace in known_traces()]
+    True
+    """
     return [get_trace(name) for name in names("trace")]
 
 
