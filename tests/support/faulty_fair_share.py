@@ -6,7 +6,7 @@ from marketsched.mechanisms import register
 from marketsched.mechanisms.schedulers.kueue import Kueue, Ledger
 
 
-@register("announced-usage")
+@register("usage-announced")
 class AnnouncedUsage(Kueue):
     """Charges what a job announces when it starts, and never what it takes."""
 
@@ -46,7 +46,7 @@ class LeakingPenalty(RunUsage):
         return 0.0
 
 
-@register("average-usage")
+@register("usage-average")
 class AverageUsage(RunUsage):
     """Orders owners by usage over the number of their jobs so far: a small job more lowers it."""
 

@@ -92,15 +92,16 @@ def test_an_audit_names_the_call_and_goes_on(call):
     stuck, fine = found.mechanisms
     assert not stuck.audited and f"{call} in round" in " ".join(stuck.errors)
     assert "did not end within 0.04 s" in " ".join(stuck.errors)  # in the search: the certificates waited first
-    assert fine.audited and fine.regret_lower > 0 and found.not_audited == [f"endless-{call}"]
+    assert fine.audited and fine.regret_lower > 0 and fine.truth_fails == ""
+    assert [*found.not_audited, *found.truth_fails] == [f"endless-{call}"]
 
 
-def test_the_command_says_so_and_exits_with_4(tmp_path):
+def test_the_command_says_so_and_exits_with_6(tmp_path):
     (tmp_path / "market.yaml").write_text(dump_yaml(market()))
     asked = ["--mechanism", "endless-advance", "--mechanism", "first-come", "--plays", "200", "--call-seconds", "0.4"]
     done = CliRunner().invoke(app, ["audit", str(tmp_path / "market.yaml"), *asked, "--out", str(tmp_path / "o")])
-    assert done.exit_code == 4
-    assert "endless-advance: not audited" in done.output and "did not end within" in done.output
+    assert done.exit_code == 6  # the truth fails of every owner that was searched
+    assert "endless-advance: no lie could be compared" in done.output and "did not end within" in done.output
     stuck, fine = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert (stuck["audited"], stuck["regret_lower"], fine["audited"]) == (False, None, True)
     refused(lambda: audit(market(), ["vcg"], call_seconds=0), place="call_seconds", seen=0, error=InvalidParameterError)

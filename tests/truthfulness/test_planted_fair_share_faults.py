@@ -24,9 +24,9 @@ MARKET = {
 
 @pytest.mark.slow
 def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not():
-    names = ["announced-usage", "kueue"]
+    names = ["usage-announced", "kueue"]
     found = audit_conduct(MARKET, names, owners=1, past_owners=20, runs=12, families=["estimates"], seed=100)
     rows = found.summary[found.summary["conduct"] != BEST].set_index(["mechanism", "conduct"])
     pays = rows[rows["gain_low"] > 0].index.tolist()
-    assert ("announced-usage", "times 0.25") in pays
-    assert {name for name, _ in pays} == {"announced-usage"}
+    assert ("usage-announced", "times 0.25") in pays
+    assert {name for name, _ in pays} == {"usage-announced"}
