@@ -19,6 +19,7 @@ COMMANDS = {
     "live": {"live"},
     "papers": {"reproduce"},
     "dashboard": {"dashboard"},
+    "sites": {"sites"},
 }
 SMALL = {
     "name": "small",
