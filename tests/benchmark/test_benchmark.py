@@ -59,7 +59,7 @@ def test_one_json_a_contestant_and_the_same_bytes_alone_or_among_others(found, t
 
 @pytest.mark.slow
 def test_a_lie_that_is_there_is_named():
-    found = scored(["pay-as-bid"], [tiny()], 2, 4)
+    found = scored(["pay-as-bid"], [tiny()], 2, OWNERS)
     assert found.summary["lie"].tolist() == ["value: times 0.5"]
     assert "| `pay-as-bid` |" in found.texts["table.md"]
 
