@@ -145,7 +145,7 @@ def single_job_growth(
         for s in range(runs):
             draws, speeds = streams[h * runs + s].spawn(2)
             ops = Ops(
-                price, horizon, budget, utility, confidence, strict_budget=False, rng=draws, slack=0.0,
+                price, horizon, budget, utility, confidence=confidence, strict_budget=False, rng=draws, slack=0.0,
                 known_rates=theta if known_rates else None,
             )  # fmt: skip
             regrets[s, h] = regret(job, best, [_work_of(ops, theta, horizon, speeds)])
