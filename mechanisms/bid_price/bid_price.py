@@ -40,16 +40,16 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.auctions.hidden_turn import charged_rounds, last_completion, surplus_of_starts
 from marketsched.mechanisms.bid_price.curve import Curve
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
 from marketsched.mechanisms.bid_price.foreseen import foreseen
-from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
+from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.slack import Slack
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
@@ -59,11 +59,10 @@ from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 LONGEST_WINDOW = 10_000  # rounds ahead: the tables of a step grow with it
 RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
-
 MOST_BUCKETS = 64
 
 
-class BidPrice(ArrivalMarket):
+class BidPrice(KeptMenus):
     """Menus at arrival at bid prices.
 
     A job that has arrived faces every start at which its nodes are free, each at the sum of the prices of its rounds.
@@ -180,18 +179,12 @@ class BidPrice(ArrivalMarket):
         rng: np.random.Generator | int | None = None,
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        super().__init__(
-            capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stop_at_deadline or stop_at_loss
-        )
+        stops = stop_at_deadline or stop_at_loss
+        super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stops)
         self.stop_at_loss = stop_at_loss
         if self.stop_at_deadline and not stop_at_loss:  # a nearer deadline has long runs stopped for nothing
             vars(self).update(truthful_hidden="none")
-        if (laws is None) != (forecast == "history"):
-            raise InvalidParameterError(
-                f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
-                "with forecast 'laws', and none with 'history'"
-            )
-        self._check_history(history, forecast)
+        check_sources(forecast, laws, history, self.limits)
         source: Forecast
         if laws is None:
             in_rounds = lags_in_rounds(lags, lag_hours, round_seconds)
@@ -213,8 +206,8 @@ class BidPrice(ArrivalMarket):
         self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
-        self._menus: dict[JobId, Any] | None = {} if keep_menus else None  # what subclasses offer, too
-        self._looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
+        if keep_menus:
+            self.keep_menus()
         if history is not None:
             self._learn_history(history)
 
@@ -230,26 +223,6 @@ class BidPrice(ArrivalMarket):
         """
         found: NDArray[np.float64] = np.mean([curve.slot_prices(first, count) for curve in self._curves], axis=0)
         return found
-
-    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
-        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces."""
-        self._menus = {} if self._menus is None else self._menus
-        self._looked_at = None if jobs is None else frozenset(jobs)
-
-    def menu_at_arrival(self, job: JobId) -> Any:
-        """Return what ``job`` faced when it arrived, if menus were kept: a `LockedRate` if its duration is hidden.
-
-        Raises
-        ------
-        EventError
-            If nothing was kept for the job.
-        """
-        if self._menus is None or job not in self._menus:
-            raise EventError(f"menu of {job!r}: expected a job that has been served, and keep_menus before")
-        return self._menus[job]
-
-    def _kept(self, job: JobId) -> bool:
-        return self._menus is not None and (self._looked_at is None or job in self._looked_at)
 
     def statistics(self) -> dict[str, float]:
         """Return the share of nodes that is kept back by now; with buckets, the mean of theirs."""
@@ -415,17 +388,6 @@ class BidPrice(ArrivalMarket):
             if isinstance(x.agreed, Queued) and starts[x.job] != NOT_YET:
                 for _, curve in self._listeners(x.owner):
                     curve.left_queue(x, self.round - x.arrival)
-
-    def _check_history(self, history: object, forecast: str) -> None:
-        if history is not None and forecast != "history":
-            raise InvalidParameterError(place="history", value=history, legal="none with forecast 'laws'")
-        if history is not None and not isinstance(history, PastLog):
-            raise InvalidParameterError(
-                place="history", value=history, legal="a PastLog; a scenario makes one of a folder"
-            )
-        if isinstance(history, PastLog):
-            with placed("history"):
-                history.check(self.limits)
 
     def _learn_history(self, history: PastLog) -> None:
         """Take yesterday's arrivals into the past, its last round as round 0."""

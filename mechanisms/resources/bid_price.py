@@ -22,12 +22,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import LONGEST_WINDOW
 from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_rounds
-from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
+from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
 from marketsched.mechanisms.bid_price.slack import Slack
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, placed
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
@@ -45,7 +45,7 @@ from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 GAIN_OF_ONE_POOL = 0.003  # of the slack rule, which does not suit several pools: some favourite is always taken
 
 
-class ClusterBidPrice(ArrivalMarket):
+class ClusterBidPrice(KeptMenus):
     """Menus at arrival on a cluster, at bid prices (see the module for the rules).
 
     Parameters
@@ -141,12 +141,8 @@ class ClusterBidPrice(ArrivalMarket):
         super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)  # type: ignore[arg-type]
         self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)  # type: ignore[arg-type]
         self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
-        if (laws is None) != (forecast == "history"):
-            raise InvalidParameterError(
-                f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
-                "with forecast 'laws', and none with 'history'"
-            )
-        past = _checked_history(history, forecast, self.limits)
+        check_sources(forecast, laws, history, self.limits)
+        past: PastLog | None = history
         source: ShapesForecast
         if laws is None:
             in_rounds = lags_in_rounds(lags, lag_hours, round_seconds)
@@ -166,8 +162,8 @@ class ClusterBidPrice(ArrivalMarket):
         self._reach = max(max_delay + max_duration, ahead) + 1
         self._calendars = Calendars(self.cluster, self._reach)
         self._known: dict[JobId, Known] = {}  # of this round's arrivals
-        self._menus: dict[JobId, ClusterMenu] | None = {} if keep_menus else None
-        self._looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
+        if keep_menus:
+            self.keep_menus()
         self._in_use = 0
         if past is not None:
             self._learn_history(past)
@@ -203,23 +199,6 @@ class ClusterBidPrice(ArrivalMarket):
         sold = self.cluster.layout.pool_size[:, :, None] * self.pool_prices(first, count)
         average: NDArray[np.float64] = sold.sum(axis=(0, 1)) / self.cluster.nodes
         return average
-
-    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
-        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces."""
-        self._menus = {} if self._menus is None else self._menus
-        self._looked_at = None if jobs is None else frozenset(jobs)
-
-    def menu_at_arrival(self, job: JobId) -> ClusterMenu:
-        """Return what ``job`` faced when it arrived, if menus were kept.
-
-        Raises
-        ------
-        EventError
-            If nothing was kept for the job.
-        """
-        if self._menus is None or job not in self._menus:
-            raise EventError(f"menu of {job!r}: expected a job that has been served, and keep_menus before")
-        return self._menus[job]
 
     def statistics(self) -> dict[str, float]:
         """Return the share of every pool that is kept back by now."""
@@ -273,7 +252,7 @@ class ClusterBidPrice(ArrivalMarket):
     def _serve_one(self, x: WaitingJob, known: Known) -> float:
         """Book the favourite entry of one arrival; return what it lost since the cluster is not empty, credits."""
         now, options, prefix = self.round, known.options, self._prices.prefix
-        if self._menus is not None and (self._looked_at is None or x.job in self._looked_at):
+        if self._menus is not None and self._kept(x.job):
             self._menus[x.job] = ClusterMenu(now, prefix, *self._calendars.state(now, self._reach))
         wanted = entries(known, prefix, self.horizon - now + 1, self._phi)
         if not wanted.surplus.size:
@@ -301,15 +280,3 @@ class ClusterBidPrice(ArrivalMarket):
         for each in sorted((a for a in past.arrivals if a.arrival <= past.rounds), key=lambda a: a.arrival):
             known = known_at_arrival(each.sow, self.cluster, each.arrival, each.signal, past.limits, self._signals)
             self._prices.learn(each.arrival - past.rounds, known)
-
-
-def _checked_history(history: object, forecast: str, limits: MarketLimits) -> PastLog | None:
-    if history is None:
-        return None
-    if forecast != "history":
-        raise InvalidParameterError(place="history", value=history, legal="none with forecast 'laws'")
-    if not isinstance(history, PastLog):
-        raise InvalidParameterError(place="history", value=history, legal="a PastLog; a scenario makes one of a folder")
-    with placed("history"):
-        history.check(limits)
-    return history

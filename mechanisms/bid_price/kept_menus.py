@@ -1,0 +1,37 @@
+"""Menus at arrival that are kept, so that a check can compare them with those after another report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
+from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.mechanism import JobId
+
+
+class KeptMenus(ArrivalMarket):
+    """A market at arrival that keeps what jobs face; a subclass puts it into ``_menus`` where `_kept` is true."""
+
+    _menus: dict[JobId, Any] | None = None
+    _looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
+
+    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
+        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces."""
+        self._menus = {} if self._menus is None else self._menus
+        self._looked_at = None if jobs is None else frozenset(jobs)
+
+    def menu_at_arrival(self, job: JobId) -> Any:
+        """Return what ``job`` faced when it arrived, if menus were kept.
+
+        Raises
+        ------
+        EventError
+            If nothing was kept for the job.
+        """
+        if self._menus is None or job not in self._menus:
+            raise EventError(f"menu of {job!r}: expected a job that has been served, and keep_menus before")
+        return self._menus[job]
+
+    def _kept(self, job: JobId) -> bool:
+        return self._menus is not None and (self._looked_at is None or job in self._looked_at)
