@@ -98,7 +98,10 @@ class Law(NamedTuple):
 
     def group_of(self, arrival: int, signal: Signal) -> int | None:
         """Return the index of the case (arrival, signal), or None if the report excludes it."""
-        low, high = self.group_arrivals.searchsorted((arrival, arrival + 1))
+        if len(self.group_signals) == 1:  # by far the most frequent
+            low, high = (0, 1) if self.group_arrivals[0] == arrival else (0, 0)
+        else:
+            low, high = self.group_arrivals.searchsorted((arrival, arrival + 1))
         for g in range(low, high):
             if self.group_signals[g] == signal and isinstance(self.group_signals[g], bool) == isinstance(signal, bool):
                 return int(g)

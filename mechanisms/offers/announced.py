@@ -36,6 +36,7 @@ class Report(NamedTuple):
     width: int
     durations: NDArray[np.int64]  # (n,), rising
     weights: NDArray[np.float64]  # (n,), adding up to 1
+    shortest: int  # of the durations
     mean: float  # rounds
     stairs: Stairs
     last: int  # the last completion worth anything
@@ -54,6 +55,8 @@ def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:
 
 def last_worth(stairs: Stairs, cost: float) -> int:
     """Return the last completion worth more than ``cost``; 0: there is none."""
+    if stairs.worth.size == 1:
+        return int(stairs.until[0]) if stairs.worth[0] > cost else 0
     good = np.flatnonzero(stairs.worth > cost)
     return int(stairs.until[good[-1]]) if good.size else 0
 
@@ -77,8 +80,8 @@ def announced_values(
         t, the round of its arrival.
     """
     columns = (report.width, report.durations, report.weights, report.stairs.until, report.stairs.worth)
-    found = [_announced_kernel(odds[k], waits[k], rates[k], *columns, now) for k in (0, 1)]
-    return (found[0][0], found[1][0]), (found[0][1], found[1][1])
+    found = _both_kernel(odds, *waits, *rates, *columns, now)
+    return found[:2], found[2:]
 
 
 def cell_of(wait: int, room: int, length: int) -> int:
@@ -91,6 +94,15 @@ def _cell_kernel(wait, room, length):  # type: ignore[no-untyped-def]
     x = (room - wait) / length
     column = 0 if x < 1.0 else 1 if x < 1.1 else 2 if x < 1.3 else 3 if x < 1.7 else 4 if x < 2.5 else 5
     return column if wait == 0 else column + 6
+
+
+@njit(cache=True)
+def _both_kernel(  # type: ignore[no-untyped-def]
+    odds, wait, regular_wait, rate, regular_rate, width, durations, weights, until, worth, now
+):
+    spare = _announced_kernel(odds[0], wait, rate, width, durations, weights, until, worth, now)
+    regular = _announced_kernel(odds[1], regular_wait, regular_rate, width, durations, weights, until, worth, now)
+    return spare[0], regular[0], spare[1], regular[1]
 
 
 @njit(cache=True)

@@ -64,22 +64,17 @@ class Learnt:
             Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now, and else what it was.
         """
         gone = np.empty(present.n, dtype=np.int64)
-        columns = (self.odds, self._announced, self._kappa, self._densities, self._works)
+        columns = (self.odds, self._announced, self.usual_rounds, self._kappa, self._densities, self._works)
         present.n, n_gone = _departed_kernel(
             present.jobs, present.turn, present.n, now, *columns, self.departures, gone
         )
-        if n_gone:
-            self.departures += n_gone
-            jobs = self._announced[:, 1]
-            overall = self._announced[:, 0].sum() / jobs.sum()
-            known = jobs > 0.5
-            self.usual_rounds = np.where(known, self._announced[:, 0] / np.where(known, jobs, 1.0), overall)
+        self.departures += n_gone
         return gone[:n_gone]
 
 
 @njit(cache=True)
 def _departed_kernel(  # type: ignore[no-untyped-def]
-    jobs, turn, n, now, odds, announced, kappa, densities, works, departures, gone
+    jobs, turn, n, now, odds, announced, usual_rounds, kappa, densities, works, departures, gone
 ):
     """Keep in ``turn`` who stays, write into ``gone`` who does not. Returns how many of each."""
     start, stop, last_start, state = jobs["start"], jobs["stop"], jobs["last_start"], jobs["state"]
@@ -108,4 +103,8 @@ def _departed_kernel(  # type: ignore[no-untyped-def]
         works[place] = width[j] * (used[j] if done else mean[j] * kappa[0] / kappa[1])
         gone[n_gone] = j
         n_gone += 1
+    if n_gone:
+        overall = announced[:, 0].sum() / announced[:, 1].sum()
+        for b in range(usual_rounds.size):
+            usual_rounds[b] = announced[b, 0] / announced[b, 1] if announced[b, 1] > 0.5 else overall
     return stay, n_gone

@@ -7,6 +7,8 @@ curve) and in three that teach once it has left (``mean``, ``density``, ``cell``
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,7 +43,7 @@ def band_of(width: int, capacity: int) -> int:
     >>> [band_of(width, 100) for width in (1, 2, 3, 15, 36)]
     [0, 0, 1, 2, 4]
     """
-    return int(np.searchsorted(BANDS, width / capacity))
+    return bisect_left(BANDS, width / capacity)
 
 
 class Present:
@@ -69,7 +71,10 @@ class Present:
             self.turn = np.concatenate([self.turn, np.zeros(size, dtype=np.int64)])
             self._free = list(range(2 * size - 1, size - 1, -1))
         row = self._free.pop()
-        self.jobs[row] = tuple(columns.get(name, 0) for name in JOB.names or ())
+        job = self.jobs[row]
+        job["start"] = job["ran"] = job["state"] = 0
+        for name, value in columns.items():
+            job[name] = value
         self.turn[self.n] = row
         self.n += 1
         return row

@@ -254,7 +254,7 @@ class TwoOffers(BidPrice):
         offer = self._preferred(x, values)
         if offer is None:
             return False
-        rate, shortest = self._rates.posted[offer], int(report.durations.min())
+        rate, shortest = self._rates.posted[offer], report.shortest
         room, length = report.last - now, max(1, int(report.mean + 0.5))
         row = self._present.add(
             offer=offer, width=width, band=band, mean=report.mean, cell=cell_of(waits[offer], room, length),
@@ -280,7 +280,7 @@ class TwoOffers(BidPrice):
             return None
         weights = weights / mass
         stairs = stairs_of(sow, now + shortest, last)
-        return Report(sow.concurrency, durations, weights, float(weights @ durations), stairs, last)
+        return Report(sow.concurrency, durations, weights, shortest, float(weights @ durations), stairs, last)
 
     def _preferred(self, x: WaitingJob, values: tuple[float, float]) -> int | None:
         """Return the offer of larger announced value, spare of equal ones; None: neither is worth taking."""
@@ -293,6 +293,8 @@ class TwoOffers(BidPrice):
         free = room
         if self._books:
             free, room = int(self._free[now - 1]), int(self._free[now - 1 : now - 1 + self.max_duration].min())
+        if not self._present.n:
+            return []
         orders = {"requeue": self._requeue, "passing": self._passing}
         taken, started = serve(self._present, now, free - self._held[SPARE], room, self._learnt.usual_rounds, **orders)
         events = []
@@ -318,13 +320,11 @@ class TwoOffers(BidPrice):
         taken: Taken = x.agreed
         end = x.start + self.max_duration
         cost = taken.rate * x.sow.concurrency
-        affordable = np.minimum(taken.stairs.worth / cost, float(self.max_duration)) if cost > 0 else None
-        by = (
-            taken.stairs.until
-            if affordable is None
-            else np.minimum(taken.stairs.until, x.start + affordable.astype(int))
-        )
-        return max(x.start + 1, min(end, int(by.max())))
+        by = [
+            min(until, x.start + int(min(worth / cost, self.max_duration))) if cost > 0 else until
+            for until, worth in zip(taken.stairs.until.tolist(), taken.stairs.worth.tolist(), strict=True)
+        ]
+        return max(x.start + 1, min(end, max(by)))
 
     def _end_run(self, x: WaitingJob, now: int) -> None:
         """Note that a run has ended before round ``now``."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from draws import many
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork, get_mechanism
-from marketsched.mechanisms.offers.rates import _quantile
+from marketsched.mechanisms.offers.rates import _threshold_kernel
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
 from offers_markets import LAWS, Chosen, curve_of, left_in, played, random_jobs, sizes_of
 
@@ -272,6 +272,17 @@ def test_the_registry_knows_it():
                       max_delay=9, hidden_order="strict")  # fmt: skip
 
 
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=40), st.sampled_from([0.0, 0.2, 0.45, 1.0]))
-def test_quantiles_are_those_of_numpy(numbers, share):
-    assert _quantile(sorted(numbers), share) == np.quantile(numbers, share)
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6) | st.just(3.0), st.floats(0.1, 99)), min_size=1, max_size=40),
+    st.floats(0, 1.2),
+    st.randoms(use_true_random=False),
+)
+def test_thresholds_are_those_of_sorting_anew(remembered, share, random):
+    densities, works = np.array(remembered).T.copy()
+    order = list(range(densities.size))
+    random.shuffle(order)
+    found = _threshold_kernel(densities, works, np.array(order), share * works.sum(), 0.2, 0.45)
+    by_density = np.argsort(-densities, kind="stable")
+    above = np.flatnonzero(np.cumsum(works[by_density]) > share * works.sum())
+    expected = densities[by_density[above[0] if above.size else -1]]
+    assert found == (expected, np.quantile(densities, 0.2), np.quantile(densities, 0.45))
