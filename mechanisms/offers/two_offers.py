@@ -320,7 +320,7 @@ class TwoOffers(BidPrice):
         taken: Taken = x.agreed
         end = x.start + self.max_duration
         cost = taken.rate * x.sow.concurrency
-        by = [
+        by: list[int] = [
             min(until, x.start + int(min(worth / cost, self.max_duration))) if cost > 0 else until
             for until, worth in zip(taken.stairs.until.tolist(), taken.stairs.worth.tolist(), strict=True)
         ]
