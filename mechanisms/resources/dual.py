@@ -13,6 +13,12 @@ by projected subgradient steps: with the demand that p leaves,
 and the mean of the second half of the iterates is the price. Behind the window of n rounds the price goes on at the
 mean of its last 24 rounds where there is a tail: else a long job that begins late would have its end for nothing. A
 pool with one resource is (30) of docs/mathematics.md.
+
+Nearly all of the time goes into the favourites. Every step looks first at the favourite of the step before, which is
+often the favourite still; what could beat it is then looked for among starts whose least cost allows it. Least costs
+come from tables: for 1 to 8, 10, 12, 14, 16, 20, ... rounds the lowest price of so many that begin within 8, or within
+32, rounds. Rounding is monotone, so a bound that is made of the same operations as the cost is never above
+it, and no favourite is missed: prices do not depend on the tables by a bit.
 """
 
 from __future__ import annotations
@@ -22,10 +28,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, Natural, legal
+from marketsched.mechanisms.legal import Amount, Count, Natural, legal
 from marketsched.mechanisms.resources.tasks import OptionColumns
 
 TAIL_OF = 24  # rounds whose mean price is that of the rounds behind the window
+LANES = 4  # resources are laid out in groups of so many, which one instruction can read
+ROWS_PER_TABLE = 4  # tables cost as much as the favourites of so many rows that are looked for without them
 
 
 @legal
@@ -41,7 +49,7 @@ def joint_dual_prices(
     steps: Count,
     step: NDArray[np.float64],
     tail: Natural = 0,
-    grain: NDArray[np.float64],
+    grain: Amount = 0.0,
 ) -> NDArray[np.float64]:
     """Make ``steps`` subgradient steps on ``prices``, in place; return the mean of the last half of the iterates.
 
@@ -67,9 +75,9 @@ def joint_dual_prices(
         Length of the first one, credits per part and round.
     tail : int
         Rounds behind the window at the mean price of its last 24; 0: jobs have to end inside it.
-    grain : array of float, shape (n_resources,)
-        Prices of windows are rounded to whole multiples of one over it, so that equal windows are equal; 0: they
-        are not rounded.
+    grain : float
+        Where there is one resource, prices of windows are rounded to whole multiples of one over it, so that equal
+        windows are equal; 0: they are not rounded.
 
     Returns
     -------
@@ -80,22 +88,17 @@ def joint_dual_prices(
             f"prices {prices.shape}, supply {supply.shape}, rows {rows.shape}, places {places.shape}, "
             f"weights {weights.shape}: expected equal shapes of the first two, and of the last three"
         )
-    mean = np.zeros_like(prices)
+    n_pools, n_resources, n = prices.shape
+    mean, width = np.zeros_like(prices), -(-n_resources // LANES) * LANES
+    padded = np.zeros((tasks.totals.shape[0], width))
+    padded[:, :n_resources] = tasks.totals
+    lengths, of_length = _lengths(min(int(tasks.durations.max(initial=1)), n + tail))
+    if rows.size < ROWS_PER_TABLE * n_pools * lengths.size or grain > 0:
+        lengths = lengths[:0]
     _descend_kernel(
-        prices,
-        supply,
-        size,
-        rows,
-        places,
-        weights,
-        *tasks,
-        steps,
-        step,
-        tail,
-        min(TAIL_OF, prices.shape[2]),
-        grain,
-        mean,
-    )
+        prices, supply, size, rows, places, weights, *tasks, padded.ravel(),
+        steps, step, tail, min(TAIL_OF, n), grain, lengths, of_length, mean,
+    )  # fmt: skip
     return mean
 
 
@@ -128,47 +131,141 @@ def added_up(prices: NDArray[np.float64], tail: int) -> NDArray[np.float64]:
     return prefix
 
 
+def _lengths(longest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lengths that have tables, and for 0, 1, ..., ``longest`` rounds the index of the last not above it."""
+    lengths = list(range(1, 9))
+    while lengths[-1] < longest:
+        lengths += [lengths[-1] * (8 + i) // 8 for i in (2, 4, 6, 8)]  # 8, 10, 12, 14, 16, 20, ...
+    found = np.array([d for d in lengths if d <= longest], dtype=np.int64)
+    return found, np.searchsorted(found, np.arange(longest + 1), side="right") - 1
+
+
+@njit(cache=True, inline="always")
+def _lowest_kernel(cost, totals, a, low, b):  # type: ignore[no-untyped-def]
+    """Add what four resources cost at the least; no index is negative, which need not be asked again."""
+    a1, a2, a3 = a + np.uint64(1), a + np.uint64(2), a + np.uint64(3)
+    b1, b2, b3 = b + np.uint64(1), b + np.uint64(2), b + np.uint64(3)
+    return cost + totals[a] * low[b] + totals[a1] * low[b1] + totals[a2] * low[b2] + totals[a3] * low[b3]
+
+
+@njit(cache=True, inline="always")
+def _price_kernel(cost, totals, a, added, b, e):  # type: ignore[no-untyped-def]
+    """Add what four resources cost from ``b`` to ``e`` of prices added up, in the same order."""
+    a1, a2, a3 = a + np.uint64(1), a + np.uint64(2), a + np.uint64(3)
+    b1, b2, b3 = b + np.uint64(1), b + np.uint64(2), b + np.uint64(3)
+    e1, e2, e3 = e + np.uint64(1), e + np.uint64(2), e + np.uint64(3)
+    cost = cost + totals[a] * (added[e] - added[b]) + totals[a1] * (added[e1] - added[b1])
+    return cost + totals[a2] * (added[e2] - added[b2]) + totals[a3] * (added[e3] - added[b3])
+
+
 @njit(cache=True)
 def _best_option_kernel(  # type: ignore[no-untyped-def]
-    prefix, n, reach, place, begin, end, shortest, values, pools, durations, totals, worths, grain
-):
-    """Return option and start of largest surplus, the option named first among equals, then the earliest; -1: none."""
-    n_resources = prefix.shape[2]
+    prefix, span, n, reach, place, begin, end, shortest, values, first_value, end_of_values, pools, durations, worths,
+    totals, width, grain, near, far, of_length, n_pools, guess, guessed_start,
+):  # fmt: skip
+    """Return option and start of largest surplus, the option named first among equals, then the earliest; -1: none.
+
+    ``later`` tells that a start comes after the best so far in that order: then it has to be better, not as good.
+    """
     best, found, start = 0.0, -1, -1
+    if guess >= 0:
+        d, at, a = durations[guess], (pools[guess] * span + guessed_start) * width, np.uint64(guess * width)
+        cost = _price_kernel(0.0, totals, a, prefix, np.uint64(at), np.uint64(at + d * width))
+        for k in range(4, width, 4):
+            b = np.uint64(at + k)
+            cost = _price_kernel(cost, totals, a + np.uint64(k), prefix, b, b + np.uint64(d * width))
+        if grain > 0.0:
+            window = prefix[at + d * width] - prefix[at]
+            cost = totals[a] * (np.rint(window * grain) * (1.0 / grain))
+        surplus = worths[guess] * values[first_value + d - shortest + guessed_start - place] - cost
+        if surplus > best:
+            best, found, start = surplus, guess, guessed_start
     for o in range(begin, end):
-        g, d, worth = pools[o], durations[o], worths[o]
-        i = d - shortest
-        s = place
-        while s < n and s + d <= reach and i < values.size:
-            value = worth * values[i]
-            if value <= best:
+        d, g, worth, later = durations[o], pools[o], worths[o], o > found
+        s, i, a = place, first_value + d - shortest, np.uint64(o * width)
+        last = min(n - 1, reach - d, place + end_of_values - 1 - i)
+        while s <= last:
+            value = worth * values[np.uint64(i)]  # no later start is worth more
+            if value <= 0.0 or value < best or (later and value == best):
                 break
-            cost = 0.0
-            for k in range(n_resources):
-                if totals[o, k] > 0.0:
-                    window = prefix[g, s + d, k] - prefix[g, s, k]
-                    if grain[k] > 0.0:
-                        window = np.rint(window * grain[k]) * (1.0 / grain[k])
-                    cost += totals[o, k] * window
-            surplus = value - cost
-            if surplus > best:
-                best, found, start = surplus, o, s
-                if cost <= 0.0:  # nothing is cheaper, and no later start is worth more
-                    break
-            s += 1
-            i += 1
+            if o == found and s == start:
+                later, s, i = True, s + 1, i + 1
+                continue
+            if near.size > 0 and s + 2 <= last:
+                at = ((of_length[d] * n_pools + g) * n + s) * width
+                if s + 8 <= last:
+                    cost = _lowest_kernel(0.0, totals, a, far, np.uint64(at))
+                    for k in range(4, width, 4):
+                        cost = _lowest_kernel(cost, totals, a + np.uint64(k), far, np.uint64(at + k))
+                    surplus = value - cost
+                    if surplus <= 0.0 or surplus < best or (later and surplus == best):
+                        s, i = s + 32, i + 32
+                        continue
+                cost = _lowest_kernel(0.0, totals, a, near, np.uint64(at))
+                for k in range(4, width, 4):
+                    cost = _lowest_kernel(cost, totals, a + np.uint64(k), near, np.uint64(at + k))
+                surplus = value - cost
+                if surplus <= 0.0 or surplus < best or (later and surplus == best):
+                    s, i = s + 8, i + 8
+                    continue
+            end_of_block, at = min(last, s + 7), (g * span + s) * width
+            while s <= end_of_block:
+                cost = _price_kernel(0.0, totals, a, prefix, np.uint64(at), np.uint64(at + d * width))
+                for k in range(4, width, 4):
+                    b = np.uint64(at + k)
+                    cost = _price_kernel(cost, totals, a + np.uint64(k), prefix, b, b + np.uint64(d * width))
+                if grain > 0.0:
+                    window = prefix[at + d * width] - prefix[at]
+                    cost = totals[a] * (np.rint(window * grain) * (1.0 / grain))
+                surplus = worth * values[np.uint64(i)] - cost
+                if surplus > best or (surplus == best > 0.0 and (o < found or (o == found and s < start))):
+                    best, found, start, later = surplus, o, s, True
+                s, i, at = s + 1, i + 1, at + width
     return found, start
+
+
+@njit(cache=True)
+def _lower_kernel(low, ahead, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` with the lower of each entry of ``low`` and the one that stands ``ahead`` entries behind it."""
+    n = max(0, low.size - ahead)
+    first, second, lower = low[:n], low[low.size - n :], out[:n]
+    for i in range(n):
+        lower[i] = second[i] if second[i] < first[i] else first[i]
+    out[n:] = low[n:]
+
+
+@njit(cache=True)
+def _tabulate_kernel(prefix, span, n, width, n_pools, lengths, near, far):  # type: ignore[no-untyped-def]
+    """Fill the lowest prices of so many rounds that begin within 8, and within 32, rounds of each round."""
+    low, other = np.empty(n * width), np.empty(n * width)
+    for i in range(lengths.size * n_pools):
+        g, ahead = i % n_pools, lengths[i // n_pools] * width
+        added = prefix[g * span * width : (g + 1) * span * width]
+        inside = max(0, min(low.size, added.size - ahead))
+        until, since, price = added[ahead : ahead + inside], added[:inside], low[:inside]
+        for t in range(inside):
+            price[t] = until[t] - since[t]
+        low[inside:] = np.inf  # beyond the last round with a price nothing begins
+        _lower_kernel(low, width, other)
+        _lower_kernel(other, 2 * width, low)
+        _lower_kernel(low, 4 * width, near[i * low.size : (i + 1) * low.size])
+        _lower_kernel(near[i * low.size : (i + 1) * low.size], 8 * width, other)
+        _lower_kernel(other, 16 * width, far[i * low.size : (i + 1) * low.size])
 
 
 @njit(cache=True)
 def _descend_kernel(  # type: ignore[no-untyped-def]
     prices, supply, size, rows, places, weights,
-    begins, offsets, shortest, pools, durations, totals, worths, values,
-    steps, step, tail, tail_of, grain, mean,
+    begins, offsets, shortest, pools, durations, totals, worths, values, padded,
+    steps, step, tail, tail_of, grain, lengths, of_length, mean,
 ):  # fmt: skip
     """Fill ``mean``; ``prices`` ends at the last iterate. Prices added up have the resource last: read together."""
     n_pools, n_resources, n = prices.shape
-    prefix, change = np.zeros((n_pools, n + tail + 1, n_resources)), np.zeros((n_pools, n_resources, n + 1))
+    span, width = n + tail + 1, padded.size // max(1, pools.size)
+    flat, change = np.zeros(n_pools * span * width), np.zeros((n_pools, n_resources, n + 1))
+    prefix = flat.reshape((n_pools, span, width))
+    near, far = np.empty(lengths.size * n_pools * n * width), np.empty(lengths.size * n_pools * n * width)
+    options, starts = np.full(rows.size, -1), np.zeros(rows.size, np.int64)  # the favourites of the step before
     counted = 0
     for i in range(steps):
         before = 0.0
@@ -181,13 +278,16 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                     level = (prefix[g, n, k] - prefix[g, n - tail_of, k]) / tail_of
                     for t in range(n, n + tail):
                         prefix[g, t + 1, k] = prefix[g, t, k] + level
+        _tabulate_kernel(flat, span, n, width, n_pools, lengths, near, far)
         change[:] = 0.0
         for q in range(rows.size):
-            j, place = rows[q], places[q]
+            j = rows[q]
             o, s = _best_option_kernel(
-                prefix, n, n + tail, place, begins[j], begins[j + 1], shortest[j], values[offsets[j] : offsets[j + 1]],
-                pools, durations, totals, worths, grain,
+                flat, span, n, n + tail, places[q], begins[j], begins[j + 1], shortest[j], values, offsets[j],
+                offsets[j + 1], pools, durations, worths, padded, width, grain, near, far, of_length, n_pools,
+                options[q], starts[q],
             )  # fmt: skip
+            options[q], starts[q] = o, s
             if o >= 0:
                 g, e = pools[o], min(n, s + durations[o])
                 for k in range(n_resources):

@@ -38,6 +38,8 @@ class Scenarios(NamedTuple):
 class ShapesForecast(Protocol):
     """Scenarios of rounds to come."""
 
+    reach: int  # rounds back from the current one whose arrivals may be looked at
+
     def scenarios(self, now: int, last: int, past: OptionStore) -> Scenarios | None:
         """Return what may arrive in rounds ``now .. last``; None: nothing is known yet."""
         ...
@@ -47,7 +49,7 @@ class ShapesOfThePast:
     """Scenario k repeats what arrived ``lags[k]`` rounds ago, as `FromHistory`."""
 
     def __init__(self, history: FromHistory) -> None:
-        self._history = history
+        self._history, self.reach = history, history.reach
 
     def scenarios(self, now: int, last: int, past: OptionStore) -> Scenarios | None:
         """Return the arrivals of the past as if they came again."""
@@ -69,6 +71,8 @@ class ShapesOfLaws:
     rng : Generator
         For each law in turn: one number for the statement, one for its arrival and case.
     """
+
+    reach = 0
 
     def __init__(
         self,
@@ -126,7 +130,7 @@ class ClusterPrices:
     prefix : ndarray of float, shape (n_pools, n_resources, n + tail + 1)
         The same added up, from 0.
     past : OptionStore
-        The arrivals it has learnt from.
+        The arrivals it has learnt from, as far back as scenarios reach.
     """
 
     def __init__(
@@ -146,8 +150,7 @@ class ClusterPrices:
         self._step, self._steps = step, steps
         self._size = cluster.layout.pool_size.astype(np.float64)
         self._all = self._size.sum(axis=0)
-        parts = np.array([resource.parts for resource in cluster.resources], dtype=np.float64)
-        self._grain = FINEST * parts if self._size.size == 1 else np.zeros(parts.size)
+        self._grain = FINEST * cluster.resources[0].parts if self._size.size == 1 else 0.0
         self.first = 1
         self.prices = self._iterate = np.zeros((*self._size.shape, 0))
         self.prefix = np.zeros((*self._size.shape, 1))
@@ -161,6 +164,7 @@ class ClusterPrices:
         kept = self._iterate[:, :, now - self.first :][:, :, :n]
         iterate[:, :, : kept.shape[2]] = kept
         prices = np.zeros_like(iterate)
+        self.past.forget(now - self._forecast.reach)
         expected = self._forecast.scenarios(now, last, self.past)
         if expected is not None:
             supply = calendars.pool_free(now, n) - self._size[:, :, None] * self.slack.of_window(n)

@@ -6,7 +6,7 @@ pool, duration, what is taken of each resource. Values stand once for each task,
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,22 @@ class OptionStore(Arrivals):
         self._begins[n + 1], self._offsets[n + 1] = end, last
         self.n = n + 1
 
+    def forget(self, earliest: int) -> None:
+        """Let go of tasks that arrived before round ``earliest``, once they are most of all; others get new rows."""
+        gone = int(np.searchsorted(self.arrivals, earliest))
+        if 2 * gone <= max(self.n, 64):
+            return
+        options, values, n = int(self._begins[gone]), int(self._offsets[gone]), self.n
+        end, last = int(self._begins[n]), int(self._offsets[n])
+        for name in ("_arrivals", "_shortest"):
+            setattr(self, name, _without(getattr(self, name), gone, n, 64))
+        for name in ("_pools", "_durations", "_worths", "_totals"):
+            setattr(self, name, _without(getattr(self, name), options, end, 64))
+        self._values = _without(self._values, values, last, 1024)
+        self._begins = _without(self._begins, gone, n + 1, 65) - options
+        self._offsets = _without(self._offsets, gone, n + 1, 65) - values
+        self.n = n - gone
+
     @property
     def columns(self) -> OptionColumns:
         """Views of the arrays, valid until the next `add`."""
@@ -78,3 +94,10 @@ class OptionStore(Arrivals):
             self._begins, self._offsets, self._shortest, self._pools, self._durations, self._totals, self._worths,
             self._values,
         )  # fmt: skip
+
+
+def _without(array: NDArray[Any], begin: int, end: int, least: int) -> NDArray[Any]:
+    """Return the entries ``begin .. end - 1`` of an array, with zeros behind them for as many again."""
+    kept = np.zeros((max(least, 2 * (end - begin)), *array.shape[1:]), dtype=array.dtype)
+    kept[: end - begin] = array[begin:end]
+    return kept
