@@ -50,6 +50,10 @@ class AccountingCluster(OneHostCluster):
     accounts : mapping of str to int
         Shares by place, in the form of `marketsched.mechanisms.schedulers.share_tree`, accounts alone:
         ``{"physics/": 2, "physics/optics/": 1}``. The user who runs the cluster has one share in each.
+    cpus : int
+        Of a node.
+    qos : mapping, optional
+        Priority and usage factor by the name of a QOS, besides ``normal``; jobs of every account may ask for each.
     rate : float
         How fast the clock runs, above 1.
     settings : mapping, optional
@@ -72,7 +76,9 @@ class AccountingCluster(OneHostCluster):
         folder: Path,
         nodes: int = 4,
         *,
+        cpus: int = 1,
         accounts: Mapping[str, int],
+        qos: Mapping[str, tuple[float, float]] | None = None,
         rate: float = 60.0,
         settings: Mapping[str, str] | None = None,
     ) -> None:
@@ -82,8 +88,8 @@ class AccountingCluster(OneHostCluster):
             raise SlurmError(place="rate", value=rate, legal="a number > 1")
         self._database, self._dbd = _free_ports(2)
         merged = {**FAIR_SHARE, "AccountingStoragePort": str(self._dbd), **(settings or {})}
-        super().__init__(folder, nodes, rate=rate, settings=merged)
-        self.accounts = dict(accounts)
+        super().__init__(folder, nodes, cpus=cpus, rate=rate, settings=merged)
+        self.accounts, self.qos = dict(accounts), dict(qos or {})
 
     def start_controller(self, *options: str) -> None:
         """Start slurmctld, and at first what keeps its accounts."""
@@ -164,6 +170,9 @@ class AccountingCluster(OneHostCluster):
         self._patiently("slurmdbd", ["sacctmgr", "-i", "-n", "show", "cluster"], self.environment)
         manage = ["sacctmgr", "-i", "-Q"]
         self.slurm.run(*manage, "add", "cluster", "market")
+        for name, (priority, factor) in self.qos.items():
+            self.slurm.run(*manage, "add", "qos", name, f"priority={priority:.0f}", f"usagefactor={factor:.6f}")
+        allowed = [f"qos={','.join(['normal', *self.qos])}", "defaultqos=normal"] if self.qos else []
         for place, share in self.accounts.items():
             *above, name = place.rstrip("/").split("/")
             parent = above[-1] if above else "root"
@@ -172,7 +181,7 @@ class AccountingCluster(OneHostCluster):
         for place in self.accounts:
             name = place.rstrip("/").split("/")[-1]
             if not any(other != place and other.startswith(place) for other in self.accounts):
-                self.slurm.run(*manage, "add", "user", user, f"account={name}", "fairshare=1")
+                self.slurm.run(*manage, "add", "user", user, f"account={name}", "fairshare=1", *allowed)
 
     def _patiently(self, what: str, command: list[str], environment: Mapping[str, str]) -> None:
         """Run a command again and again until it works."""

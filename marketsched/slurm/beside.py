@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import pandas as pd
 
-from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.mechanisms.legal import Positive, legal
-from marketsched.mechanisms.mechanism import EventKind
 from marketsched.mechanisms.schedulers.conservative_backfill import ConservativeBackfill
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 from marketsched.mechanisms.schedulers.queue_scheduler import backfilled
 from marketsched.slurm.cluster import OneHostCluster
 from marketsched.slurm.gate import SlurmRun, play_in_slurm, wall_time
+from marketsched.slurm.port import played
 from marketsched.worlds.workload import Workload
 
 SCHEDULERS = {"easy-backfill": EasyBackfill, "conservative-backfill": ConservativeBackfill}
@@ -122,7 +119,7 @@ def beside_slurm(
     with tempfile.TemporaryDirectory(prefix="slurm-") as own:
         place = Path(own) if folder is None else folder
         with OneHostCluster(place, workload.capacity + 2 * licenses, rate=rate, settings=settings) as cluster:
-            run = play_in_slurm(workload.jobs, cluster, licenses=licenses)
+            run = play_in_slurm(workload.jobs, cluster, counting=counting)
     for name in SCHEDULERS:
         run.frame[name] = run.frame["job"].map(starts_of(name, workload))
     return Beside(run, workload.capacity)
@@ -143,17 +140,4 @@ def starts_of(scheduler: str, workload: Workload) -> dict[str, int]:
         drop_hopeless=False,
         stop_at_deadline=False,
     )
-    events = play(MarketLoop(market), _Once(jobs), last)
-    return {str(event.job): event.round for event in events if event.kind is EventKind.START}
-
-
-class _Once(TruthfulOwners):
-    """Owners of these jobs; the market is over once all of them have left it."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        super().__init__(jobs)
-        self._last = max(job.arrival or 0 for job in jobs)
-
-    def hear(self, events: Sequence[object], market: MarketLoop) -> None:
-        """See whether a job is left."""
-        self.over = market.now > self._last and not market.entries
+    return {name: start for name, (start, _) in played(market, jobs).items()}

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pandas as pd
 
@@ -35,6 +36,10 @@ BEHIND_S = 60  # of Slurm's clock: further behind, rounds move
 LATE_S = 240  # a start so long after the beginning of its round could have been decided by seconds
 SETTLED = 3  # looks at the queue without a change, after which Slurm has decided
 LOOK_S = 0.05
+
+
+class TooSlow(SlurmError):
+    """Rounds that a machine is too slow for: it does not keep up with the clock."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,41 @@ class SlurmRun:
     late: int
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a submission asks for besides nodes and wall time.
+
+    Parameters
+    ----------
+    qos : str
+        ``--qos``; empty: the account's own.
+    least : int
+        ``--time-min`` in rounds: Slurm may shorten the wall time to it; 0: it may not.
+    ahead : int
+        It is submitted so many rounds before its arrival, with ``--begin``.
+    """
+
+    qos: str = ""
+    least: int = 0
+    ahead: int = 0
+
+
+PLAIN = Asked()
+
+
 def wall_time(job: Job) -> int:
     """Return the longest duration that its owner announces, rounds."""
     return int(job.truth.law.durations.max())
 
 
 def play_in_slurm(
-    jobs: Sequence[Job], cluster: OneHostCluster, *, licenses: bool = False, accounts: bool = False
+    jobs: Sequence[Job],
+    cluster: OneHostCluster,
+    *,
+    counting: Literal["nodes", "processors", "licenses"] = "nodes",
+    accounts: bool = False,
+    asked: Mapping[str, Asked] | None = None,
+    until: Collection[str] = (),
 ) -> SlurmRun:
     """Play jobs through a cluster, until all of them are over.
 
@@ -80,10 +113,15 @@ def play_in_slurm(
         Those that never arrive are left out.
     cluster : OneHostCluster
         With as many nodes as the market, and nothing else to do.
-    licenses : bool
-        Jobs take licenses ``node`` of the cluster, which are counted, on one node each; else nodes, which have names.
+    counting : "nodes", "processors" or "licenses"
+        What a node of the market is: a node of the cluster, which has a name; a processor of its one node; or a license
+        ``node``, which is counted, each job being on one node.
     accounts : bool
         Jobs are charged to the account that has their owner's name (`marketsched.slurm.accounts`).
+    asked : mapping of str to Asked, optional
+        By name of the job, what else is asked for it.
+    until : collection of str
+        Names of jobs: the play ends once all of these have started. Jobs without a start are then left out.
 
     Raises
     ------
@@ -98,26 +136,37 @@ def play_in_slurm(
     ...     run = play_in_slurm(workload.jobs, cluster)
     >>> run.frame[["job", "arrival", "start"]]  # doctest: +SKIP
     """
+    most = cluster.cpus if counting == "processors" else cluster.nodes
     for job in jobs:
-        if job.truth.concurrency > cluster.nodes:
+        if job.truth.concurrency > most:
             raise InvalidParameterError(
-                place=f"job {job.name!r}: nodes", value=job.truth.concurrency, legal=f"at most {cluster.nodes}"
+                place=f"job {job.name!r}: nodes", value=job.truth.concurrency, legal=f"at most {most}"
             )
-    return _Gate(jobs, cluster, licenses, accounts).play()
+    return _Gate(jobs, cluster, counting, accounts, asked or {}, until).play()
 
 
 class _Gate:
     """The rounds of one run."""
 
-    def __init__(self, jobs: Sequence[Job], cluster: OneHostCluster, licenses: bool, accounts: bool) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        cluster: OneHostCluster,
+        counting: str,
+        accounts: bool,
+        asked: Mapping[str, Asked],
+        until: Collection[str],
+    ) -> None:
         arriving = [job for job in jobs if job.arrival is not None]
         if not arriving:
             raise InvalidParameterError(place="jobs", value=len(jobs), legal="at least one that arrives")
-        self.jobs = sorted(arriving, key=lambda job: (job.arrival, job.truth.birth))  # stable: then as submitted
+        self.asked, self.until = asked, set(until)
+        self.jobs = sorted(arriving, key=lambda job: (self._due(job), job.truth.birth))  # stable: then as submitted
         self.cluster, self.slurm, self.clock = cluster, cluster.slurm, cluster.clock
-        self.licenses, self.accounts = licenses, accounts
+        self.counting, self.accounts = counting, accounts
         self.numbers: dict[int, Job] = {}  # by Slurm's number of the job
         self.starts: dict[int, tuple[int, int]] = {}  # round, seconds after its beginning
+        self.granted: dict[int, int] = {}  # wall time of what has started, rounds
         self.begins, self.moved, self.late = 0, 0, set[int]()
         self.folder = cluster.folder / "ends"  # a pipe for each job: it ends when it reads from there
         self.folder.mkdir(exist_ok=True)
@@ -129,7 +178,7 @@ class _Gate:
         while True:
             now += 1
             if not running and not waiting:  # no job is there: on to the next
-                now = max(now, self.jobs[len(self.numbers)].arrival or 0)
+                now = max(now, self._due(self.jobs[len(self.numbers)]))
             self.begins += ROUND_S
             self.clock.wait_until(self.begins)
             running = self._end(running, now)
@@ -140,7 +189,10 @@ class _Gate:
             self._turn("DOWN")
             running = [each for each in found if each.state == "RUNNING"]
             waiting = any(each.state == "PENDING" for each in found)
-            if len(self.numbers) == len(self.jobs) and all(each.over for each in found):
+            started = {self.numbers[number].name for number in self.starts}
+            if (self.until and self.until <= started) or (
+                len(self.numbers) == len(self.jobs) and all(each.over for each in found)
+            ):
                 return SlurmRun(self._table(found), now, self.moved, len(self.late))
 
     def _turn(self, state: str) -> None:
@@ -170,25 +222,45 @@ class _Gate:
             os.close(pipe)
             return
 
+    def _asked(self, job: Job) -> Asked:
+        return self.asked.get(job.name, PLAIN)
+
+    def _due(self, job: Job) -> int:
+        """Return the round in which a job is submitted."""
+        assert job.arrival is not None
+        return job.arrival - self._asked(job).ahead
+
     def _rounds(self, each: SlurmJob) -> int:
-        job = self.numbers[each.id]
-        return min(job.duration, wall_time(job))
+        return min(self.numbers[each.id].duration, self.granted[each.id])
 
     def _submit(self, now: int) -> None:
         while len(self.numbers) < len(self.jobs):
             job = self.jobs[len(self.numbers)]
-            assert job.arrival is not None
-            if job.arrival > now:
+            if self._due(job) > now:
                 return
-            minutes, nodes = wall_time(job) * ROUND_S // 60, job.truth.concurrency
-            what = [f"--licenses=node:{nodes}", "--nodes=1"] if self.licenses else [f"--nodes={nodes}"]
-            what += [f"--account={job.owner}"] if self.accounts else []
             number = self.slurm.submit(
-                f'#!/bin/sh\nread line < "{self.folder}/$SLURM_JOB_ID"\n', *what, "--output=/dev/null", "--chdir=/",
-                f"--job-name={job.name}", f"--time={minutes - LESS}", f"--time-min={minutes - LEAST}",
+                f'#!/bin/sh\nread line < "{self.folder}/$SLURM_JOB_ID"\n', *self._options(job),
+                "--output=/dev/null", "--chdir=/", f"--job-name={job.name}",
             )  # fmt: skip
             os.mkfifo(self.folder / str(number))
             self.numbers[number] = job
+
+    def _options(self, job: Job) -> list[str]:
+        """Return what a submission asks for, as options of sbatch."""
+        nodes, asked, limit = job.truth.concurrency, self._asked(job), wall_time(job)
+        sizes = {
+            "nodes": [f"--nodes={nodes}"],
+            "processors": ["--nodes=1", f"--ntasks={nodes}"],
+            "licenses": [f"--licenses=node:{nodes}", "--nodes=1"],
+        }
+        found = [*sizes[self.counting], f"--time={limit * ROUND_S // 60 - LESS}"]
+        found.append(f"--time-min={(asked.least or limit) * ROUND_S // 60 - LEAST}")
+        found += [f"--account={job.owner}"] if self.accounts else []
+        found += [f"--qos={asked.qos}"] if asked.qos else []
+        if asked.ahead:
+            begins = time.localtime(self.begins + asked.ahead * ROUND_S)
+            found.append(f"--begin={time.strftime('%Y-%m-%dT%H:%M:%S', begins)}")
+        return found
 
     def _catch_up(self, running: Sequence[SlurmJob]) -> None:
         """Where this machine is behind, move the round, and the limits of what runs, by whole minutes."""
@@ -221,10 +293,11 @@ class _Gate:
             self.starts[each.id] = (now, offset)
             if offset > LATE_S:
                 self.late.add(now)
-            minutes = wall_time(self.numbers[each.id]) * ROUND_S // 60
+            self.granted[each.id] = (each.limit + LEAST) * 60 // ROUND_S
+            minutes = self.granted[each.id] * ROUND_S // 60
             limit = max(minutes - LESS - round(offset / 60), minutes - LEAST)
             if each.over:
-                raise SlurmError(
+                raise TooSlow(
                     f"job {self.numbers[each.id].name} was over ({each.state}) before its limit could be set",
                     legal="a machine that keeps up with the clock: a lower rate",
                 )
@@ -255,5 +328,6 @@ class _Gate:
                 "state": each.state,
             }
             for each in found
+            if each.id in self.starts
             for job in (self.numbers[each.id],)
         )

@@ -54,6 +54,7 @@ class FairShare(EasyBackfill):
         The account of owners that ``shares`` does not name, as in ``"guests/"``; empty: the top.
     qos : mapping, optional
         By owner, the QOS of its jobs: ``{"ann": {"priority": 10, "usage_factor": 2}}``; 0 and 1 where nothing is given.
+        The name of a job stands for that job alone.
     weight_age, weight_fair_share, weight_size, weight_qos : float
         w_a, w_f, w_s, w_q, >= 0.
     favor_small : bool
@@ -127,8 +128,12 @@ class FairShare(EasyBackfill):
 
     def _count(self, x: WaitingJob) -> None:
         """Count the nodes that a job uses in this round."""
-        _, usage_factor = self._qos.get(str(x.owner), (0.0, 1.0))
+        _, usage_factor = self._quality_of(x)
         self.tree.use(x.owner, self._today * usage_factor * x.sow.concurrency)
+
+    def _quality_of(self, x: WaitingJob) -> tuple[float, float]:
+        """Return priority and usage factor of a job's QOS."""
+        return self._qos.get(str(x.job)) or self._qos.get(str(x.owner), (0.0, 1.0))
 
     def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs, highest priority first."""
@@ -140,7 +145,7 @@ class FairShare(EasyBackfill):
 
     def factors(self, x: WaitingJob) -> tuple[float, float, float, float]:
         """Return the factors of age, fair share, size and QOS of a waiting job in this round, each in [0, 1]."""
-        priority, _ = self._qos.get(str(x.owner), (0.0, 1.0))
+        priority, _ = self._quality_of(x)
         return (
             age_factor((self.round - x.arrival) * self.round_s, self.max_age_s),
             self._factors[x.owner],

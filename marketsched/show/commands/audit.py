@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marketsched import config
-from marketsched.mechanisms.registry import get
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.registry import get, names
 from marketsched.show.commands.pages import first_page, group_with
 from marketsched.show.commands.tools import (
     ColumnsOption,
@@ -79,6 +80,10 @@ def audit(
     per_owner: Annotated[
         bool, typer.Option("--per-owner", help="Also: joint reports of owners with several jobs.")
     ] = False,
+    repetitions: Annotated[
+        int, typer.Option(help="Of slurm: plays of a lie that pays, and of the truth, on a real slurmctld.", min=0)
+    ] = 3,
+    clock: Annotated[float, typer.Option(help="Of slurm: how fast its clock runs at first.", min=30.0)] = 200.0,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -101,6 +106,22 @@ def audit(
     with one_line_errors():
         asked = asked_mechanisms(mechanism)
         base = _read(scenario, changes, columns, strict)
+        outside = _outside(asked)
+        if outside is not None:
+            folder = target_folder(out, f"{file_name(base.name)}-{outside}", force)
+            with progress_bar() as tell:
+                told = get("outside", outside)(
+                    base,
+                    (asked or [outside])[0],
+                    owners=owners,
+                    repetitions=repetitions,
+                    rate=clock,
+                    seed=seed,
+                    data=data,
+                    progress=lambda what, share: tell(share, 1.0, what),
+                )
+            finish(told, folder, force, as_json)
+            raise typer.Exit(PROFITABLE if told.summary["confirmed"].any() else 0)
         if base.kind != "market":
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
@@ -194,6 +215,20 @@ def conduct(
                 progress=lambda what, share: tell(share, 1.0, what),
             )
         finish(found, folder, force, as_json)
+
+
+def _outside(asked: list[str] | None) -> str | None:
+    """Return the scheduler outside the package that is asked for; None: there is none.
+
+    Raises
+    ------
+    InvalidParameterError
+        If other mechanisms are asked for beside it.
+    """
+    found = [name for text in asked or () if (name := text.partition(":")[0]) in names("outside")]
+    if found and asked is not None and len(asked) > 1:
+        raise InvalidParameterError(place="--mechanism", value=",".join(asked), legal=f"{found[0]} alone")
+    return found[0] if found else None
 
 
 def _read(scenario: str, changes: list[str] | None, columns: str | None, strict: bool) -> config.scenario.Scenario:

@@ -1,0 +1,186 @@
+"""An audit of Slurm: lies as they are submitted, situations of a log, the screen on the port, one lie on slurmctld."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from marketsched.config.scenario import Scenario
+from marketsched.show.cli import app
+from marketsched.slurm import auditing
+from marketsched.slurm.accounts import missing_accounting
+from marketsched.slurm.fair_share import FairShareCluster, Situation
+from marketsched.slurm.gate import Asked, wall_time
+from marketsched.slurm.lies import FRESH, LIES, LOOKED, done, parts_of, told
+from marketsched.slurm.port import simple_job
+from marketsched.slurm.shown import script
+from marketsched.slurm.situations import LONGEST_WAIT, PlayedLog
+from refusals import refused
+from slurm_trials import WITH_FAST_SLURM
+
+NODES, ROUND_S = 4, 3600
+SCENARIO = {"name": "small", "workload": {"kind": "swf", "path": "", "capacity": NODES}}
+
+
+def line(job, submit, run_s, width, requested, user):
+    return f"{job} {submit} -1 {run_s} {width} -1 -1 -1 {requested} -1 1 {user} 1 -1 -1 -1 -1 -1\n"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """Two days of three users who ask for more than they need, on four nodes; the first one uses most."""
+    rng = np.random.default_rng(5)
+    lines, submit = ["; MaxNodes: 4\n; MaxProcs: 4\n"], 0
+    for number in range(1, 61):
+        submit += int(rng.integers(600, 4200))
+        rounds, user = int(rng.integers(1, 4)), int(rng.choice([1, 1, 2, 3]))
+        lines.append(line(number, submit, rounds * ROUND_S - 60, int(rng.integers(1, 4)), 2 * rounds * ROUND_S, user))
+    path = tmp_path_factory.mktemp("log") / "small.swf"
+    path.write_text("".join(lines))
+    return path
+
+
+def scenario(log):
+    return SCENARIO | {"workload": SCENARIO["workload"] | {"path": str(log)}}
+
+
+@pytest.fixture
+def no_slurm(monkeypatch):
+    monkeypatch.setattr(auditing, "missing_programs", lambda **_: ["slurmctld"])
+    monkeypatch.setattr(auditing, "missing_accounting", lambda: ["slurmdbd"])
+
+
+def before(nodes=3, rounds=2, limit=5):
+    return Situation(
+        (simple_job("other", "bob", 1, 2, 3), simple_job(LOOKED, "ann", 2, nodes, rounds, limit)),
+        {"other": Asked(qos="past")},
+    )
+
+
+def of_ann(situation):
+    return [(job.owner, job.truth.concurrency, job.duration, wall_time(job)) for job in situation.jobs[1:]]
+
+
+def test_lies_change_the_job_that_is_looked_at_and_no_other():
+    submitted = {
+        "wall time": [("ann", 3, 2, 2)],
+        "time-min": [("ann", 3, 2, 5)],
+        "account": [(FRESH, 3, 2, 5)],
+        "split": [("ann", 1, 2, 5), ("ann", 2, 2, 5)],
+        "half width": None,
+        "twice width": [("ann", 6, 2, 5)],
+        "begin": [("ann", 3, 2, 5)],
+        "qos": [("ann", 3, 2, 5)],
+    }
+    asked = {"time-min": Asked(least=2), "begin": Asked(ahead=3), "qos": Asked(qos="high")}
+    assert set(submitted) == set(LIES)
+    for lie, expected in submitted.items():
+        found = told(before(), lie, 8)
+        if expected is None:
+            assert found is None
+            continue
+        assert of_ann(found) == expected and found.jobs[0] == before().jobs[0]
+        assert found.asked == {"other": Asked(qos="past")} | ({LOOKED: asked[lie]} if lie in asked else {})
+    assert of_ann(told(before(nodes=4), "half width", 8)) == [("ann", 2, 4, 10)]
+
+
+def test_what_is_no_lie_is_left_out():
+    assert told(before(limit=2), "wall time", 8) is None and told(before(limit=2), "time-min", 8) is None
+    assert told(before(nodes=1), "split", 8) is None
+    assert told(before(), "twice width", 5) is None
+
+
+def test_work_in_parts_is_done_with_the_last_one():
+    found = told(before(), "split", 8)
+    assert done(found, {"other": 1, "looked0": 4, "looked1": 9}) == 11
+    assert parts_of(found) == ("looked0", "looked1")
+
+
+def test_usage_and_qos_decide_on_the_port():
+    """Of two that wait, the one whose account has used less goes first, until the other asks for a QOS that counts."""
+    jobs = [simple_job(f"used-{name}", name, 1, 1, 1) for name in ("ann", "bob")]
+    jobs += [simple_job("full", "eve", 2, 2, 2), simple_job("a", "ann", 3, 2, 1), simple_job("b", "bob", 3, 2, 1)]
+    used = {"used-ann": Asked(qos="much"), "used-bob": Asked(qos="little")}
+    quality = {"much": (0.0, 90.0), "little": (0.0, 9.0), "high": (1.0, 1.0)}
+    shares = {"ann": 1, "bob": 1, "eve": 1}
+    for rule in ("fair-tree", "classic"):
+        for weight, first in ((0.0, "b"), (20_000.0, "a")):
+            cluster = FairShareCluster(2, shares, rule=rule, weight_qos=weight, qos=quality)
+            starts = cluster.starts_on_port(Situation(tuple(jobs), used | {"a": Asked(qos="high")}))
+            assert (starts["used-ann"], starts["full"]) == (1, 2)
+            assert min(("a", "b"), key=starts.__getitem__) == first
+
+
+def test_situations_hold_what_the_log_has(log, no_slurm):
+    """History is over in its rounds, what ran runs at once, and most jobs wait as in the log, though ages are new."""
+    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), auditing.DEFAULTS)
+    waiting = played.waiting()
+    assert len(waiting) > 10
+    equal = 0
+    for job in waiting:
+        found = played.situation(job)
+        starts = found.cluster.starts_on_port(found.truth, parts_of(found.truth))
+        names = [each for each in found.truth.jobs if each.name.startswith("used-")]
+        assert all(starts[each.name] == each.arrival == 1 for each in names)
+        first = 2 if names else 1
+        assert all(starts[each.name] == first for each in found.truth.jobs if each.arrival == first)
+        (looked,) = [each for each in found.truth.jobs if each.name == LOOKED]
+        assert 1 <= found.wait <= LONGEST_WAIT
+        equal += starts[LOOKED] - looked.arrival == found.wait
+    assert equal > 0.8 * len(waiting)
+
+
+def test_without_slurm_the_screen_says_what_is_missing(log, no_slurm, tmp_path):
+    done_ = CliRunner().invoke(
+        app, ["audit", str(log), "-m", "slurm:rule=classic", "--owners", "8", "--out", str(tmp_path / "o")]
+    )
+    assert done_.exit_code == 0, done_.output
+    assert "on the port pay" in done_.output and "account" in done_.output
+    assert "not confirmed: slurmctld, slurmdbd not found; expected Debian's" in done_.output
+    assert "rule classic" in done_.output
+
+
+def test_the_same_seed_gives_the_same_screen(log, no_slurm):
+    one, two = (auditing.audit_slurm(scenario(log), owners=6, seed=3) for _ in range(2))
+    assert one.tables["screened"].equals(two.tables["screened"])
+    fresh = one.summary.set_index("lie").loc["account"]
+    assert fresh["gain"] >= 0 and not fresh["confirmed"]
+
+
+def test_scripts_are_shell_scripts(log, no_slurm):
+    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), auditing.DEFAULTS)
+    found = played.situation(played.waiting()[0])
+    for lie in LIES:
+        lying = told(found.truth, lie, NODES)
+        if lying is None:
+            continue
+        text = script(found, lie, lying, "22.05.8", [{"gain": 2}, {"gain": 3}])
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+        assert "done 2 or 3 rounds of ten minutes earlier" in text and "Slurm 22.05.8" in text
+        for job in (*found.truth.jobs, *lying.jobs):
+            assert f"ask {job.name} " in text
+
+
+def test_bad_input(log, tmp_path):
+    wide = scenario(log) | {"workload": SCENARIO["workload"] | {"path": str(log), "capacity": 99}}
+    refused(lambda: auditing.audit_slurm(scenario(log), "slurm:colour=red"), "colour", legal="one of rule, weight_age")
+    refused(lambda: auditing.audit_slurm("synthetic-pipelines"), legal="a log of jobs")
+    refused(lambda: auditing.audit_slurm(wide), "no job of this log waits", legal="a smaller workload.capacity")
+    found = CliRunner().invoke(app, ["audit", str(log), "-m", "slurm,first-come", "--out", str(tmp_path / "o")])
+    assert found.exit_code == 2 and "expected slurm alone" in " ".join(found.stderr.split())
+
+
+@pytest.mark.slow
+@WITH_FAST_SLURM
+@pytest.mark.skipif(bool(missing_accounting()), reason="needs Debian's slurmdbd and mariadb-server")
+def test_a_fresh_account_goes_first_on_a_real_slurm():
+    """One node; Ann's account has used it, Bob's job is before hers. From a fresh account hers is first."""
+    jobs = [simple_job("used-ann", "ann", 1, 1, 1), simple_job("full", "bob", 2, 1, 2)]
+    jobs += [simple_job("next", "bob", 3, 1, 2), simple_job(LOOKED, "ann", 3, 1, 1)]
+    truth = Situation(tuple(jobs), {"used-ann": Asked(qos="past")})
+    cluster = FairShareCluster(1, {"ann": 1, "bob": 1, FRESH: 1}, qos={"past": (0.0, 90.0)})
+    lying = told(truth, "account", 1)
+    for situation, start in ((truth, 6), (lying, 4)):
+        assert cluster.starts_on_port(situation)[LOOKED] == start
+        assert cluster.play_on_slurm(situation, rate=200.0, until=parts_of(situation)).starts[LOOKED] == start
