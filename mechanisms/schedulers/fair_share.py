@@ -59,6 +59,8 @@ class FairShare(EasyBackfill):
         w_a, w_f, w_s, w_q, >= 0.
     favor_small : bool
         True: the size counts as 1 - c / C.
+    by_reservation : bool
+        True: a job that ends before its wall time is charged for all of it. Slurm charges for the time it ran.
     half_life_hours, max_age_hours : float
         Of usage, and A; seven days each, Slurm's defaults.
     round_seconds : float, optional
@@ -86,6 +88,7 @@ class FairShare(EasyBackfill):
         weight_size: Amount = 1000.0,
         weight_qos: Amount = 0.0,
         favor_small: bool = False,
+        by_reservation: bool = False,
         half_life_hours: Positive = 168.0,
         max_age_hours: Positive = 168.0,
         round_seconds: float | None = None,
@@ -94,7 +97,7 @@ class FairShare(EasyBackfill):
         super().__init__(capacity, horizon, **queue)
         self.rule, self.tree = rule, ShareTree(shares, newcomers)
         self.weights = (weight_age, weight_fair_share, weight_size, weight_qos)
-        self.favor_small = favor_small
+        self.favor_small, self.by_reservation = favor_small, by_reservation
         self.round_s = round_seconds or ROUND_S
         self.max_age_s = max_age_hours * HOUR_S
         self.kept = max(kept(half_life_hours * HOUR_S, self.round_s), LEAST_KEPT)  # of usage, from a round to the next
@@ -126,10 +129,16 @@ class FairShare(EasyBackfill):
                 self._count(x)
         return found
 
-    def _count(self, x: WaitingJob) -> None:
-        """Count the nodes that a job uses in this round."""
+    def charge(self, x: WaitingJob) -> float:
+        """Return 0, having charged the account for what is left of the wall time, where that is the rule."""
+        if self.by_reservation:
+            self._count(x, max(0, x.start + x.agreed - self.round))
+        return super().charge(x)
+
+    def _count(self, x: WaitingJob, rounds: int = 1) -> None:
+        """Count the nodes that a job uses, or has reserved, in so many rounds."""
         _, usage_factor = self._quality_of(x)
-        self.tree.use(x.owner, self._today * usage_factor * x.sow.concurrency)
+        self.tree.use(x.owner, rounds * self._today * usage_factor * x.sow.concurrency)
 
     def _quality_of(self, x: WaitingJob) -> tuple[float, float]:
         """Return priority and usage factor of a job's QOS."""

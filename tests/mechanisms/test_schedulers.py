@@ -243,3 +243,14 @@ def test_the_kernel_of_reservations_is_the_same_in_plain_python():
         latest, planned = rng.integers(-2, 30, n), rng.integers(-1, 20, n)
         both = [kernel(free.copy(), widths, lengths, latest, planned) for kernel in (_plan_kernel, plain)]
         assert both[0].tolist() == both[1].tolist()
+
+
+def test_what_is_reserved_is_charged_by_reservation():
+    """Ann asked for 5 rounds and ran 2 on 2 nodes: she is charged for 4 node-rounds, or for all 10 once she is done."""
+    jobs = [job("a", 1, 2, 5, 2, owner="ann"), job("b", 1, 1, 6, owner="bob")]
+    for reserved, used in ((False, 4.0), (True, 10.0)):
+        market = get_mechanism(
+            "fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, half_life_hours=1e9, by_reservation=reserved
+        )
+        play(MarketLoop(market), TruthfulOwners(jobs), 3)
+        assert market.usage == pytest.approx({"ann": used, "bob": 3.0})
