@@ -20,6 +20,8 @@ WORDS = {
     "value": "one job at another value",
     "account": "one job from another account",
     "accounts": "all jobs of an owner from other accounts",
+    "estimates": "all jobs of an owner at other durations",
+    "parts": "all jobs of an owner in parts, from its own account",
 }
 
 

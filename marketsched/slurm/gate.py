@@ -189,11 +189,22 @@ class _Gate:
             self._turn("DOWN")
             running = [each for each in found if each.state == "RUNNING"]
             waiting = any(each.state == "PENDING" for each in found)
+            if waiting and not running:
+                self._check_nodes()
             started = {self.numbers[number].name for number in self.starts}
             if (self.until and self.until <= started) or (
                 len(self.numbers) == len(self.jobs) and all(each.over for each in found)
             ):
                 return SlurmRun(self._table(found), now, self.moved, len(self.late))
+
+    def _check_nodes(self) -> None:
+        """Say that a node has left: jobs could wait for it for ever."""
+        usable = self.slurm.usable_nodes("market")
+        if usable < self.cluster.nodes:
+            raise TooSlow(
+                f"{usable} of {self.cluster.nodes} nodes can run jobs",
+                legal="a machine that keeps up with the clock: a lower rate",
+            )
 
     def _turn(self, state: str) -> None:
         self.slurm.update(PartitionName="market", State=state)

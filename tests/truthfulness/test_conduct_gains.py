@@ -74,6 +74,17 @@ def test_two_identities_find_nodes_one_after_the_other():
     assert of(gains(jobs, ["A"], delays=()), "split") == {"into 2": 4.0}  # done at 3, not at 4
 
 
+def test_all_jobs_of_an_owner_in_parts():
+    """As above, from the account it has; a job of one node stays whole, and what is dropped in one part is not done."""
+    jobs = [job("X", DeadlineValue(9.0, 12), duration=2), job("A", LinearValue(10.0, 3, 4.0, 12), nodes=2, owner="ann")]
+    jobs.append(job("A2", DeadlineValue(1.0, 12), arrival=6, owner="ann"))
+    assert of(gains(jobs, past_of=["ann"], families=["parts"]), "parts") == {"each in two": 4.0}
+    assert gains(jobs[2:], past_of=["ann"], families=["parts"]).empty
+    late = [jobs[0], job("A", DeadlineValue(10.0, 2), nodes=2, owner="ann")]  # worth nothing unless done at once
+    rows = gains(late, past_of=["ann"], families=["parts"], price=0.5)
+    assert of(rows, "parts") == {"each in two": -0.5}
+
+
 def test_identities_share_nodes_and_value():
     conduct = identities(StatementOfWork(1, 3, DeadlineValue(9.0, 4), [(1, 1, 1.0)]), 3)
     assert [each.identity for each in conduct.statements] == ["", "/2", "/3"]

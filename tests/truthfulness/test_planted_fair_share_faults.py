@@ -1,8 +1,7 @@
-"""Faults planted in the accounts of a fair share, looked for by the audit of conduct; one of three is found.
+"""Faults planted in the accounts of a fair share, looked for by the audit of conduct; two of three are found.
 
-What one job announces changes its owner's later jobs, so that lies of a single job show none of them. `AverageUsage`
-and `LeakingPenalty` (`tests/support/faulty_fair_share.py`) are not found on these seeds; with four draws in place of
-twelve none is.
+What one job announces changes its owner's later jobs, so that lies of a single job show none of them. `LeakingPenalty`
+(`tests/support/faulty_fair_share.py`) is not found on these seeds; with four draws in place of twelve none is.
 """
 
 import pytest
@@ -30,3 +29,11 @@ def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not(
     pays = rows[rows["gain_low"] > 0].index.tolist()
     assert ("usage-announced", "times 0.25") in pays
     assert {name for name, _ in pays} == {"usage-announced"}
+
+
+@pytest.mark.slow
+def test_usage_over_the_number_of_jobs_is_found_by_parts_and_the_rule_itself_is_not():
+    names = ["usage-average", "kueue"]
+    found = audit_conduct(MARKET, names, owners=1, past_owners=20, runs=12, families=["parts"], seed=300)
+    rows = found.summary[found.summary["conduct"] != BEST].set_index("mechanism")
+    assert rows.index[rows["gain_low"] > 0].tolist() == ["usage-average"]

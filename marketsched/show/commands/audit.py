@@ -181,7 +181,7 @@ def conduct(
         str | None,
         typer.Option(
             help="Which, of delay,split,ghost,past and of what schedulers without prices believe: "
-            "estimate,value,account,accounts,estimates. (default: the first four)",
+            "estimate,value,account,accounts,estimates,parts. (default: the first four)",
             show_default=False,
         ),
     ] = None,

@@ -57,7 +57,7 @@ def audit_conduct(
         Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
     families : sequence of str
         What is played: any of ``delay, split, ghost, past``, and of what a scheduler without prices believes:
-        ``estimate, value, account, accounts, estimates`` (see `marketsched.truthfulness.conduct.conducts`).
+        ``estimate, value, account, accounts, estimates, parts`` (see `marketsched.truthfulness.conduct.conducts`).
     seed : int
         The first one.
     data : path, optional

@@ -19,7 +19,9 @@ What a scheduler without prices believes is played on request:
 * *account*: one job comes from an account of its own;
 * *accounts*: each job of an owner does;
 * *estimates*: the durations of all jobs of an owner are announced so many times as long, which shows what one
-  announcement does to later jobs.
+  announcement does to later jobs;
+* *parts*: each job of an owner is two of half of its nodes and value, from the account it has, which shows what the
+  number of jobs does.
 
 The best of several conducts is chosen in hindsight, which no owner can do; a fixed one is a plan.
 """
@@ -32,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.agents.conduct import Attempt
+from marketsched.agents.conduct import Attempt, Statement
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleDuration, ScaleValue
 from marketsched.agents.loop import NEVER, Fate, play
@@ -42,7 +44,7 @@ from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
 from marketsched.truthfulness.certificates.menus import menu_of
-from marketsched.truthfulness.conduct.conducts import ESTIMATES, FAMILIES, statements_of
+from marketsched.truthfulness.conduct.conducts import ESTIMATES, FAMILIES, identities, statements_of
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round, worth
 
@@ -76,9 +78,9 @@ def play_conducts(
     setup : MarketSetup
         Fresh; it is used up.
     looked_at : sequence of str
-        Jobs whose own conducts are played: all families but ``past``, ``accounts`` and ``estimates``.
+        Jobs whose own conducts are played: all families but ``past``, ``accounts``, ``estimates`` and ``parts``.
     past_of : sequence of str
-        Owners all of whose jobs are reported at other values or durations, or from other accounts.
+        Owners all of whose jobs are reported at other values or durations, from other accounts, or in parts.
     delays, factors : sequences
         Rounds, and multiples of the value.
     families : sequence of str
@@ -130,7 +132,7 @@ class _OneOwner(TrueOwners):
 
 
 class _Sums(TrueOwners):
-    """All others as before, but jobs of one owner have other reports or accounts; its utility is added up."""
+    """All others as before, but jobs of one owner have other reports, accounts or parts; its utility is added up."""
 
     def __init__(
         self,
@@ -140,9 +142,12 @@ class _Sums(TrueOwners):
         reports: Mapping[str, StatementOfWork],
         open_: set[str],
         accounts: Mapping[str, str] | None = None,
+        parts: Mapping[str, Sequence[Statement]] | None = None,
     ) -> None:
         super().__init__(setup, born, entered)
-        self._reports, self._open, self._accounts = reports, open_, accounts or {}
+        self._reports, self._open, self._accounts, self._parts = reports, open_, accounts or {}, parts or {}
+        self._whole = {f"{name}{part.name}": name for name, each in self._parts.items() for part in each}
+        self._left: dict[str, list[Event]] = {}  # of each job, how its parts left
         self.utility = 0.0
 
     @property
@@ -153,15 +158,25 @@ class _Sums(TrueOwners):
     def submit(self, job: Job, market: Any, place: int) -> None:
         """Submit one job, with another report or from another account if it is the owner's."""
         report, account = self._reports.get(job.name, job.truth), self._accounts.get(job.name, job.owner)
-        market.submit(job.name, report, job, job.truth.concurrency, owner=account)
+        for part in self._parts.get(job.name, ()):
+            market.submit(f"{job.name}{part.name}", part.report, job, part.nodes, owner=account)
+        if job.name not in self._parts:
+            market.submit(job.name, report, job, job.truth.concurrency, owner=account)
 
     def hear(self, events: Sequence[Event], market: Any) -> None:
         """Add up what the owner gains."""
         super().hear(events, market)
         for event in events:
-            if event.job in self._open and event.kind.leaves:
-                self._open.discard(event.job)
-                self.utility += _utility(self.by_name[event.job], event, self._setup)
+            name = self._whole.get(event.job, event.job)
+            if name not in self._open or not event.kind.leaves:
+                continue
+            left = self._left.setdefault(name, [])
+            left.append(event)
+            if len(left) == len(self._parts.get(name, (name,))):
+                self._open.discard(name)
+                ends = [each.completion for each in left if each.kind is EventKind.COMPLETE]
+                done = max(ends) if len(ends) == len(left) else None
+                self.utility += worth(self.by_name[name], done, self._setup) - sum(each.payment for each in left)
 
 
 class _Measured(TrueOwners):
@@ -242,7 +257,7 @@ class _Measured(TrueOwners):
             self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
     def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
-        """Play the owner's jobs at other values or durations, or from other accounts, from its first job on."""
+        """Play the owner's jobs at other values or durations, from other accounts, or in parts, from its first on."""
         mine = [each for each in self._setup.jobs if each.owner == job.owner]
         arriving = {each.name for each in mine if each.arrival is not None}
         kept = _copied(market)
@@ -261,6 +276,11 @@ class _Measured(TrueOwners):
             sums = _Sums(self._setup, self._born, place, reports, set(arriving), accounts)
             play(kept.copy(), sums, self._setup.horizon)
             self._note(job, family, words, sums.utility, whole=True)
+        halves = {each.name: identities(each.truth, 2).statements for each in mine if each.truth.concurrency > 1}
+        if "parts" in self._families and halves.keys() & arriving:
+            sums = _Sums(self._setup, self._born, place, {}, set(arriving), parts=halves)
+            play(kept.copy(), sums, self._setup.horizon)
+            self._note(job, "parts", "each in two", sums.utility, whole=True)
 
 
 def _delayed(

@@ -19,7 +19,7 @@ from marketsched.mechanisms.sow import Requirement, StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
 FAMILIES = ("delay", "split", "ghost", "past")
-BELIEFS = ("estimate", "value", "account", "accounts", "estimates")
+BELIEFS = ("estimate", "value", "account", "accounts", "estimates", "parts")
 ESTIMATES = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the duration announced
 VALUES = (0.5, 2.0, 10.0)  # of the value of one job
 GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, so many rounds before it
@@ -96,8 +96,8 @@ def statements_of(
     public : PublicInformation
         What owners know of the market.
     families : collection of str
-        Those wanted; ``delay``, ``past``, ``accounts`` and ``estimates`` are no statements of one job: they yield
-        nothing.
+        Those wanted; ``delay``, ``past``, ``accounts``, ``estimates`` and ``parts`` are no statements of one job: they
+        yield nothing.
     """
     truth, nodes = job.truth, job.truth.concurrency
     if "split" in families:
