@@ -3,9 +3,9 @@
     python benchmarks/repairs.py --out repairs.csv [--logs hpc2n nasa openb] [--load 1] [--seeds 410 411] [--jobs 1500]
 
 Every row is a log, a seed and a rule: welfare in % of the dual bound (29). ``fair tree`` is what clusters have, under
-the truth; tying accounts to persons changes nothing in it. What that is worth is lost in ``an account a job``: all owners
-open an account for each job. Rows that the file has are not played again. Printed are the means, and differences to
-``fair tree`` paired over seeds with Student's 95 % interval. Logs as in `logs_table`, the last ``--jobs`` of each.
+the truth; tying accounts to persons changes nothing in it. What that is worth is lost in ``an account a job``: all
+owners open an account for each job. Rows that the file has are not played again. Printed are the means, and differences
+to ``fair tree`` paired over seeds with Student's 95 % interval. Logs as in `logs_table`, the last ``--jobs`` of each.
 """
 
 from __future__ import annotations
