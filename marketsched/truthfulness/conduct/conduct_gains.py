@@ -167,14 +167,14 @@ class _Sums(TrueOwners):
         """Add up what the owner gains."""
         super().hear(events, market)
         for event in events:
-            name = self._whole.get(event.job, event.job)
+            name = self._whole.get(str(event.job), str(event.job))
             if name not in self._open or not event.kind.leaves:
                 continue
             left = self._left.setdefault(name, [])
             left.append(event)
             if len(left) == len(self._parts.get(name, (name,))):
                 self._open.discard(name)
-                ends = [each.completion for each in left if each.kind is EventKind.COMPLETE]
+                ends = [each.completion for each in left if each.completion is not None]
                 done = max(ends) if len(ends) == len(left) else None
                 self.utility += worth(self.by_name[name], done, self._setup) - sum(each.payment for each in left)
 
