@@ -40,17 +40,17 @@ class KeptResults:
 
     def __init__(self, folder: Path, question: Mapping[str, Any]) -> None:
         parts = {"question": question, "code": dict(fingerprint())}
+        self._read: dict[Path, tuple[str, Any]] = {}
         self.path = folder / hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
 
     def read(self) -> dict[str, Any]:
         """Return what is kept, by the names of the tasks; a damaged file counts as none."""
-        found: dict[str, Any] = {}
         for path in sorted(self.path.glob("*.task")):
-            # Pickled: tables keep every dtype, and only this package, of this digest, writes and reads them.
-            with suppress(OSError, EOFError, pickle.UnpicklingError, ValueError):
-                name, result = pickle.loads(path.read_bytes())
-                found[name] = result
-        return found
+            if path not in self._read:
+                # Pickled: tables keep every dtype, and only this package, of this digest, writes and reads them.
+                with suppress(OSError, EOFError, pickle.UnpicklingError, ValueError):
+                    self._read[path] = pickle.loads(path.read_bytes())
+        return dict(self._read.values())
 
     def keep(self, name: str, result: Any) -> None:
         """Keep the result of the task ``name``: whole on the disk, or not at all."""

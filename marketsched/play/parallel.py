@@ -7,14 +7,15 @@ not depend on where it is found: tasks share nothing, and their results are put 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.play.dask_workers import connected, run_on_cluster
 from marketsched.play.kept_results import KeptResults
-from marketsched.play.workers import run_in_processes
+from marketsched.play.workers import Processes, run_in_processes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,11 +24,42 @@ AT_ONCE = 1000  # tasks that an executor knows of at a time
 Where = str | Executor  # address of a Dask scheduler, or any executor of `concurrent.futures`
 
 
+class Staying:
+    """Workers that stay for several calls of `run_many`, as its ``executor``; see `workers_for`."""
+
+    def __init__(self, run: Callable[..., Generator[tuple[Any, Any], None, None]]) -> None:
+        self.run = run
+
+
+@contextmanager
+def workers_for(
+    jobs: int, executor: Where | None, begin: Callable[[], object] = int
+) -> Iterator[Executor | Staying | None]:
+    """Give what several calls of `run_many` take as ``executor``, so that workers are started once for all of them.
+
+    Parameters
+    ----------
+    jobs, executor
+        As of `run_many`. One job without an executor: None, all is done in this process.
+    begin : function
+        Called in each process here as soon as it has started: the place to import what tasks need.
+    """
+    if isinstance(executor, str):
+        with connected(executor) as client:
+            yield Staying(lambda function, tasks: run_on_cluster(function, tasks, client))
+    elif executor is None and jobs > 1:
+        with Processes(jobs) as processes:
+            processes.start(begin)
+            yield Staying(processes.run)
+    else:
+        yield executor
+
+
 def run_many(
     function: Callable[[T], R],
     tasks: Sequence[T],
     jobs: int = 1,
-    executor: Where | None = None,
+    executor: Where | Staying | None = None,
     kept: KeptResults | None = None,
 ) -> Generator[tuple[T, R], None, None]:
     """Run ``function(task)`` for every task; give each with its result as it is finished.
@@ -44,7 +76,7 @@ def run_many(
         Processes, >= 1; one: this process. Not used with an executor.
     executor : str or concurrent.futures.Executor, optional
         The address of a Dask scheduler, as in ``"tcp://10.0.0.1:8786"``, whose workers may die; or an
-        executor, which the caller ends.
+        executor, which the caller ends; or what `workers_for` gives.
     kept : KeptResults, optional
         Where results are kept as they come; those that are there already are given first.
 
@@ -69,11 +101,13 @@ def run_many(
 
 
 def _stream(
-    function: Callable[[T], R], tasks: Sequence[T], jobs: int, executor: Where | None
+    function: Callable[[T], R], tasks: Sequence[T], jobs: int, executor: Where | Staying | None
 ) -> Generator[tuple[T, R], None, None]:
     if isinstance(executor, str):
         with connected(executor) as client:
             yield from run_on_cluster(function, tasks, client)
+    elif isinstance(executor, Staying):
+        yield from executor.run(function, tasks)
     elif executor is not None:
         yield from _in_executor(function, tasks, executor)
     elif min(jobs, len(tasks)) > 1:

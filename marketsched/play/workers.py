@@ -24,7 +24,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, resource_tracker
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from marketsched.mechanisms.errors import SweepError
 
@@ -48,67 +48,109 @@ def run_in_processes(
 ) -> Generator[tuple[T, R], None, None]:
     """Run ``function(task)`` for every task in ``jobs`` processes; give each with its result as it is finished.
 
-    Closing the iterator, or an error where it is used, kills the processes.
+    Closing the iterator, or an error where it is used, kills the processes. See `Processes.run`.
+    """
+    with Processes(min(jobs, len(tasks))) as started:
+        yield from started.run(function, tasks, died)
+
+
+class Processes:
+    """Worker processes that stay for several lists of tasks, until the end of a ``with`` block.
 
     Parameters
     ----------
-    function : function of one task
-        Found by its name in the workers, as are tasks and results on their way.
-    tasks : sequence
-        In the order in which they are begun.
     jobs : int
-        Processes, at most one per task.
-    died : function of one task, optional
-        What stands for the result of a task whose process died every time it was tried; None: an error.
-
-    Raises
-    ------
-    SweepError
-        If a process cannot be started, or died with its task and there is no ``died``.
-    Exception
-        What ``function`` raises.
+        How many; each begins with the first task that none of the others is free for.
     """
-    waiting = deque((task, 0) for task in tasks)
-    running: dict[Future[R], tuple[_Worker, T, int]] = {}
-    workers: list[_Worker] = []
-    idle: list[_Worker] = []
 
-    def fill() -> None:
-        while waiting and idle:
-            worker = idle.pop()
-            task, deaths = waiting.popleft()
-            running[worker.submit(function, task)] = worker, task, deaths
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._workers: list[_Worker] = []
+        self._ended = False
 
-    try:
-        for _ in range(min(jobs, len(tasks))):
-            workers.append(_Worker())
-        idle.extend(workers)
-        fill()
-        while running:
-            finished = []
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                worker, task, deaths = running.pop(future)
-                idle.append(worker)
-                try:
-                    finished.append((task, future.result()))
-                except BrokenProcessPool:
-                    deaths += worker.start_again()
-                    if deaths < MOST_DEATHS:
-                        waiting.appendleft((task, deaths))
-                    elif died is not None:
-                        finished.append((task, died(task)))
-                    else:
-                        raise SweepError(
-                            f"a worker process died {deaths} times with the same task: expected enough memory, or "
-                            "fewer --jobs"
-                        ) from None
-            fill()  # so that workers do not wait while a result is used
-            yield from finished
-    finally:
-        for worker, _, _ in running.values():
-            worker.kill()
-        for worker in workers:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ended = True
+        for worker in self._workers:
+            if kind is not None:
+                worker.kill()
             worker.executor.shutdown(wait=True, cancel_futures=True)
+
+    def start(self, function: Callable[[], object]) -> None:
+        """Start all processes now, and let each call ``function`` before its first task; do not wait for them."""
+        while len(self._workers) < self._jobs:
+            self._workers.append(_Worker())
+        for worker in self._workers:
+            worker.executor.submit(function)
+
+    def run(
+        self, function: Callable[[T], R], tasks: Sequence[T], died: Callable[[T], R] | None = None
+    ) -> Generator[tuple[T, R], None, None]:
+        """Run ``function(task)`` for every task; give each with its result as it is finished.
+
+        Closing the iterator, or an error where it is used, kills the processes that are at work; others take their
+        place in the next call.
+
+        Parameters
+        ----------
+        function : function of one task
+            Found by its name in the workers, as are tasks and results on their way.
+        tasks : sequence
+            In the order in which they are begun.
+        died : function of one task, optional
+            What stands for the result of a task whose process died every time it was tried; None: an error.
+
+        Raises
+        ------
+        SweepError
+            If a process cannot be started, or died with its task and there is no ``died``.
+        Exception
+            What ``function`` raises.
+        """
+        waiting = deque((task, 0) for task in tasks)
+        running: dict[Future[R], tuple[_Worker, T, int]] = {}
+        idle: list[_Worker] = []
+
+        def fill() -> None:
+            while waiting and idle:
+                worker = idle.pop()
+                task, deaths = waiting.popleft()
+                running[worker.submit(function, task)] = worker, task, deaths
+
+        try:
+            while len(self._workers) < min(self._jobs, len(tasks)):
+                self._workers.append(_Worker())
+            idle.extend(reversed(self._workers))
+            fill()
+            while running:
+                finished = []
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    worker, task, deaths = running.pop(future)
+                    idle.append(worker)
+                    try:
+                        finished.append((task, future.result()))
+                    except BrokenProcessPool:
+                        if self._ended:
+                            raise
+                        deaths += worker.start_again()
+                        if deaths < MOST_DEATHS:
+                            waiting.appendleft((task, deaths))
+                        elif died is not None:
+                            finished.append((task, died(task)))
+                        else:
+                            raise SweepError(
+                                f"a worker process died {deaths} times with the same task: expected enough memory, or "
+                                "fewer --jobs"
+                            ) from None
+                fill()  # so that workers do not wait while a result is used
+                yield from finished
+        finally:
+            for worker, _, _ in running.values():
+                worker.kill()
+                self._workers.remove(worker)
+                worker.executor.shutdown(wait=True, cancel_futures=True)
 
 
 class _Worker:

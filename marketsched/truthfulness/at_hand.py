@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
+
 import numpy as np
 
 from marketsched.config.named_mechanisms import NamedMechanism
@@ -9,6 +12,7 @@ from marketsched.mechanisms.errors import MarketschedError
 from marketsched.truthfulness.plan import Plan, Purse
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.joint_reports import JointGain, joint_gains
+from marketsched.truthfulness.searches.plays_ahead import AtHand, PlaysAhead
 from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies, promoted
 from marketsched.truthfulness.searches.reading import Reading
 from marketsched.truthfulness.searches.screening import Screened, Screening, first_of
@@ -17,16 +21,27 @@ from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 SCREEN, OWN_LAW, READING = 0.45, 0.6, 1.0  # up to which share of the budget each phase goes on
 
 
+def plays_ahead(entrant: NamedMechanism, plan: Plan) -> PlaysAhead:
+    """Return what makes plays of a mechanism ahead in the market of the audit's seed."""
+    market = AtHand(uuid.uuid4().hex, entrant.scenario, plan.seed, plan.data, plan.call_seconds)
+    return PlaysAhead(market, plan.helpers)
+
+
 def screened_at_hand(
-    entrant: NamedMechanism, plan: Plan, purse: Purse, part: float, errors: list[str], menus: bool
+    entrant: NamedMechanism,
+    plan: Plan,
+    purse: Purse,
+    part: float,
+    errors: list[str],
+    menus: Callable[[], bool],
+    ahead: PlaysAhead,
 ) -> Screened | None:
     """Play single lies of many owners in the market of the audit's seed; None, with the reason: it cannot be played.
 
-    ``part`` is the share of what is left that may be spent. ``menus``: payments are compared with menus at arrival,
-    on which certificates rest.
+    ``part`` is the share of what is left that may be spent. ``menus`` is called when the market stands, before the
+    first play, and says whether payments are compared with menus at arrival, on which certificates rest.
     """
     what = f"{entrant.label}: lies in the market at hand"
-    plan.tell(what, 0.0)
     try:
         market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data)
     except MarketschedError as error:
@@ -39,7 +54,7 @@ def screened_at_hand(
         return Screened(market, truth_fails={"all jobs": str(error)})
     purse.start()
     budget = purse.budget(part)
-    screening = Screening(market, budget, lambda share: plan.tell(what, share), menus)
+    screening = Screening(market, budget, lambda _: plan.tell(what, purse.whole(budget.plays)), menus, ahead)
     budget.allow(SCREEN)
     try:
         screening.screen(plan.seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
@@ -59,13 +74,18 @@ def screened_at_hand(
 
 
 def pooled_over_worlds(
-    entrant: NamedMechanism, screened: Screened | None, plan: Plan, purse: Purse, errors: list[str]
+    entrant: NamedMechanism,
+    screened: Screened | None,
+    plan: Plan,
+    purse: Purse,
+    errors: list[str],
+    ahead: PlaysAhead,
 ) -> list[Pooled]:
     """Play the fixed lies that did best at hand over owners and worlds, with all that is left of the purse."""
     if screened is None or not screened.gains:
         return []
     what = f"{entrant.label}: fixed lies over worlds"
-    plan.tell(what, 0.0)
+    plan.tell(what, purse.whole())
     purse.start()
     budget = purse.budget(1.0)
     values = [owner.truth.value.highest for owner in screened.owners]
@@ -78,7 +98,8 @@ def pooled_over_worlds(
             confidence=plan.confidence,
             tolerance=plan.tolerance / max(float(np.median(values)), 1e-9),
             seed=plan.seed,
-            tell=lambda share: plan.tell(what, share),
+            tell=lambda _: plan.tell(what, purse.whole(budget.plays)),
+            ahead=ahead,
         )
     except MarketschedError as error:
         errors.append(f"fixed lies over worlds: {error}")
@@ -91,7 +112,7 @@ def joint_at_hand(entrant: NamedMechanism, screened: Screened | None, plan: Plan
     """Play joint reports of owners with several jobs, with a quarter of the plays and seconds of the plan on top."""
     if screened is None or not screened.owners:
         return []
-    plan.tell(f"{entrant.label}: joint reports of owners", 0.0)
+    plan.tell(f"{entrant.label}: joint reports of owners", 1.0)
     budget = Budget(None if plan.plays is None else plan.plays // 4, None if plan.seconds is None else plan.seconds / 4)
     try:
         return joint_gains(screened.market, budget, plan.seed)

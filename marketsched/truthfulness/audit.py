@@ -19,28 +19,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 
-from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
+from marketsched.agents.call_limit import calls_end_within
 from marketsched.config.named_mechanisms import OWN, NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, Seed, Whole, legal
-from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.play.kept_results import KeptResults
+from marketsched.play.parallel import Where, workers_for
 from marketsched.play.versions import versions
-from marketsched.truthfulness.at_hand import joint_at_hand, pooled_over_worlds, screened_at_hand
+from marketsched.truthfulness.at_hand import joint_at_hand, plays_ahead, pooled_over_worlds, screened_at_hand
 from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
-from marketsched.truthfulness.certificates.certificate import Certificate
-from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.certificates.population import certify_population
+from marketsched.truthfulness.certifying import Certified, certificates
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.owner_searches import play_on_some, search_some
 from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse, check_identical_nodes
 from marketsched.truthfulness.searches.joint_reports import JointGain
+from marketsched.truthfulness.searches.plays_ahead import Helpers, ready
 from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Screened
 from marketsched.truthfulness.tiny_first import in_tiny_domains
@@ -65,6 +67,9 @@ def audit(
     call_seconds: Positive = CALL_SECONDS,
     per_owner: bool = False,
     data: str | PathLike[str] | None = None,
+    jobs: Count = 1,
+    executor: Where | None = None,
+    keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Audit:
@@ -102,8 +107,16 @@ def audit(
         them.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    jobs : int
+        Processes that share the plays; a script of yours then needs ``if __name__ == "__main__":``. What is found
+        does not depend on it, unless ``budget`` ends first.
+    executor : str or concurrent.futures.Executor, optional
+        In place of processes here: the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), or an executor.
+    keep : path, optional
+        Folder in which finished plays are kept until the audit is saved: the same audit, interrupted or killed, goes
+        on where it stopped. None: nothing is kept.
     progress : function of (str, float), optional
-        Called with what is being done, and the share of it that is done.
+        Called with what is being done, and the share of the audit that is done, by plays or seconds.
     keep_interrupted : bool
         On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
 
@@ -131,7 +144,14 @@ def audit(
     if budget is None and plays is None:
         raise InvalidParameterError("budget and plays are both None: expected one of them")
     tell = progress or (lambda what, share: None)
-    plan = Plan(owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data, tell, per_owner)
+    question = {
+        "scenario": base.to_yaml(),
+        "mechanisms": list(mechanisms),
+        "numbers": [owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, call_seconds, per_owner],
+        "data": None if data is None else str(data),
+    }
+    kept = None if keep is None else KeptResults(Path(keep), {"audit": question})
+    numbers = (owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data)
     meta = {
         "scenario": base.name,
         "owners": owners,
@@ -144,16 +164,22 @@ def audit(
     }
     done: list[MechanismAudit] = []
     complete = True
+
+    def told(what: str, share: float) -> None:
+        tell(what, (len(done) + share) / len(entrants))
+
     try:
-        for entrant in entrants:
-            with calls_end_within(call_seconds):
-                done.append(_audited(entrant, plan))
+        with workers_for(jobs, executor, ready) as workers:
+            plan = Plan(*numbers, told, per_owner, call_seconds, Helpers(workers, kept))
+            for entrant in entrants:
+                with calls_end_within(call_seconds):
+                    done.append(_audited(entrant, plan))
     except _Stopped as stopped:
         complete = False
         done += [] if stopped.part is None else [stopped.part]
     if not complete and not (keep_interrupted and done):
         raise KeyboardInterrupt
-    return Audit(base, tuple(done), tolerance, complete, meta)
+    return Audit(base, tuple(done), tolerance, complete, meta, () if kept is None else (kept,))
 
 
 class _Stopped(Exception):
@@ -171,34 +197,42 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
         tiny = in_tiny_domains(entrant.scenario, plan.tolerance, TINY_SECONDS)
     except KeyboardInterrupt:
         raise _Stopped(None) from None
-    named: dict[str, StatementOfWork] = {}
-    try:
-        table = _certified(entrant, plan, named, errors)
-    except KeyboardInterrupt:
-        raise _Stopped(None) from None
-    share = None
-    if len(table):
-        unsure = 1 - float(table["confidence"].min())
-        sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
-        share = max(0.0, sure - unsure)
+    certified: Certified | None = None
     purse = Purse(plan.plays, plan.seconds)
     searched: list[Searched] = []
     screened: Screened | None = None
     pooled: list[Pooled] = []
     joint: list[JointGain] = []
+    ahead = plays_ahead(entrant, plan)
     interrupted = False
     try:
-        screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors, menus="rests_on" in table)
+        with certificates(entrant, plan) as made:
+
+            def menus() -> bool:
+                nonlocal certified
+                certified = made()
+                return certified.menus
+
+            screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors, menus, ahead)
+            certified = made()
         halved = replace(plan, confidence=1 - (1 - plan.confidence) / 2)  # searches and fixed lies share it
-        search_some(entrant, table, screened, halved, purse, SEARCHES, named, searched, errors)
+        search_some(entrant, certified.table, screened, halved, purse, SEARCHES, certified.named, searched, errors)
         if screened is None or screened.best_counted is None:
             what = f"{entrant.label}: more worlds for what seems to pay"
-            play_on_some(searched, purse, UNDECIDED, lambda share: plan.tell(what, share))
-        pooled = pooled_over_worlds(entrant, screened, halved, purse, errors)
+            play_on_some(searched, purse, UNDECIDED, lambda share: plan.tell(what, purse.whole()))
+        pooled = pooled_over_worlds(entrant, screened, halved, purse, errors, ahead)
         joint = joint_at_hand(entrant, screened, plan, errors) if plan.per_owner else []
     except KeyboardInterrupt:
+        if certified is None:
+            raise _Stopped(None) from None
         errors.append("interrupted while it was searched")
         interrupted = True
+    table, errors = certified.table, [*certified.errors, *errors]
+    share = None
+    if len(table):
+        unsure = 1 - float(table["confidence"].min())
+        sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
+        share = max(0.0, sure - unsure)
     wrong = contradiction(table, searched, screened)
     if wrong:
         errors.append(wrong)
@@ -211,38 +245,3 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     if interrupted:
         raise _Stopped(found)
     return found
-
-
-def _certified(
-    entrant: NamedMechanism, plan: Plan, named: dict[str, StatementOfWork], errors: list[str]
-) -> pd.DataFrame:
-    """Return the certificates of a mechanism; empty, with the reason in ``errors``, if there are none.
-
-    ``named`` receives, by job, the reports that certificates say beat the truth.
-    """
-
-    def note(job: str, certificate: Certificate) -> None:
-        if certificate.report is not None:
-            named[job] = certificate.report
-
-    what = f"{entrant.label}: certificates"
-    plan.tell(what, 0.0)
-    try:
-        return certify_owners(
-            entrant.scenario,
-            plan.owners,
-            seed=plan.seed,
-            confidence=plan.confidence,
-            samples=plan.samples,
-            menu_lies=plan.menu_lies,
-            data=plan.data,
-            progress=lambda done, total: plan.tell(what, done / total),
-            note=note,
-        )
-    except (MissingDataError, TraceError):  # no mechanism's fault
-        raise
-    except (InvalidParameterError, CallDidNotEnd) as error:  # no menu: only the search is left
-        errors.append(f"no certificates: {error}")
-    except Exception as error:  # a mechanism may raise anything: named, and the audit goes on
-        errors.append(f"no certificates: {type(error).__name__}: {error}")
-    return pd.DataFrame()

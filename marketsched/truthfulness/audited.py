@@ -284,6 +284,7 @@ class Audit:
     tolerance: float
     complete: bool  # False: interrupted; what is there is finished
     meta: dict[str, Any] = field(repr=False)
+    kept: tuple[Any, ...] = field(default=(), repr=False)  # what holds finished plays on the disk, as of `Result`
 
     def __repr__(self) -> str:
         """Return the scenario, and one part per mechanism."""
@@ -340,7 +341,8 @@ class Audit:
                     texts[f"lie-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.lie)
                 if one.smallest is not None:
                     texts[f"smallest-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.smallest)
-        return Result("audit", tables, self.summary(), {**self.meta, "complete": self.complete}, texts)
+        meta = {**self.meta, "complete": self.complete}
+        return Result("audit", tables, self.summary(), meta, texts, kept=self.kept)
 
 
 def _fixed(each: MechanismAudit) -> list[tuple[Any, ...]]:

@@ -44,7 +44,7 @@ def search_some(
     What could not be done is added to ``errors``, the same trouble of several owners once. ``part`` is the share of
     what is left that the searches may spend.
     """
-    plan.tell(f"{entrant.label}: playing up to the owners' turns", 0.0)
+    plan.tell(f"{entrant.label}: playing up to the owners' turns", purse.whole())
     try:
         situations = _situations(entrant, table, screened, plan)
     except Exception as error:
@@ -140,14 +140,14 @@ def _search(
     confidence = 1 - (1 - confidence) / steps
     after = FOR_SHRINKING / (steps - 1)
     what = f"{label}: lies of {situation.name}"
-    plan.tell(what, 0.0)
+    plan.tell(what, purse.whole())
     deviations = search(
         situation,
         **_part(each, 1 - FOR_SHRINKING),
         confidence=confidence,
         tolerance=plan.tolerance,
         seed=plan.seed,
-        progress=lambda phase, plays, share: plan.tell(what, share),
+        progress=lambda phase, plays, share: plan.tell(what, purse.whole(plays)),
     )
     purse.took(deviations.seconds)
     purse.start()

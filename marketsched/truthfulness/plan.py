@@ -10,9 +10,11 @@ from typing import Any
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.plays_ahead import Helpers
 
-Progress = Callable[[str, float], None]  # what is being done, and how much of it is
+Progress = Callable[[str, float], None]  # what is being done, and how much of the whole is done
 
 PLAYS = 2_000  # per mechanism, by default: what is found is then the same on every machine
 SECONDS = 120.0  # per mechanism, at most
@@ -41,6 +43,8 @@ class Plan:
     data: str | PathLike[str] | None
     tell: Progress
     per_owner: bool = False
+    call_seconds: float = CALL_SECONDS
+    helpers: Helpers = field(default_factory=Helpers)
 
 
 @dataclass
@@ -85,6 +89,11 @@ class Purse:
     def seconds_left(self) -> float | None:
         """Seconds that are left; None: they are not counted."""
         return None if self.seconds is None else max(1e-3, self.seconds - self.used)
+
+    def whole(self, plays: int = 0) -> float:
+        """Return the share of all that is spent, ``plays`` that are not noted yet included."""
+        by_plays = 0.0 if self.plays is None else (self.spent + plays) / self.plays
+        return min(1.0, max(by_plays, 0.0 if self.seconds is None else self.used / self.seconds))
 
     def share(self, part: float) -> dict[str, Any]:
         """Return, as keywords of `search`, this part of what is left."""

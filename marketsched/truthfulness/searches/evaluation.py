@@ -75,6 +75,16 @@ class Budget:
         seconds = 0.0 if self.most_seconds is None else self.seconds / self.most_seconds
         return max(plays, seconds)
 
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the seconds of the phase are spent."""
+        return self.most_seconds is not None and self.seconds >= self._share * self.most_seconds
+
+    @property
+    def plays_left(self) -> int | None:
+        """Plays that the phase may still make; None: they are not counted."""
+        return None if self.most_plays is None else max(0, math.ceil(self._share * self.most_plays) - self.plays)
+
     def allow(self, share: float) -> None:
         """Let the next phase go on until this share of all is spent."""
         self._share = share

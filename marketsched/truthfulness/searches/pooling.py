@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.betting import exceeds, lower_end
 from marketsched.truthfulness.searches.evaluation import Budget, BudgetSpent, Candidate, prepared
 from marketsched.truthfulness.searches.findings import FEW, seems_positive
+from marketsched.truthfulness.searches.plays_ahead import Held, PlaysAhead
 from marketsched.truthfulness.searches.screening import SCREENED, Screened, drawn_owners
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
@@ -35,6 +37,7 @@ LOOK_AT = (8, 16, 32, 64, 128)  # worlds, after which lies that lose leave
 CHANCE = 0.9  # with which `power` would have been confirmed
 RESAMPLED = 200
 HALVINGS = 14
+Lies = tuple[Misreport, ...]
 
 
 @dataclass
@@ -125,6 +128,7 @@ def pooled_lies(
     tolerance: float = 0.0,
     seed: int = 0,
     tell: Callable[[float], None] = lambda share: None,
+    ahead: PlaysAhead | None = None,
 ) -> list[Pooled]:
     """Play fixed lies over owners and worlds until all are decided or the budget ends.
 
@@ -144,6 +148,8 @@ def pooled_lies(
         Of the worlds.
     tell : function of float
         Called with the share of the budget that is spent.
+    ahead : PlaysAhead, optional
+        Has worlds played before they are asked for; None: nothing does.
 
     Returns
     -------
@@ -159,11 +165,19 @@ def pooled_lies(
     found = [Pooled(lie, failure, tolerance, among=len(lies)) for lie in lies]
     seeds = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0xB001,)))
     alive = list(found)
+    worlds = [int(seeds.integers(2**62)) for _ in range(WORLDS)]
+    made: dict[int, World] = {}  # by seed, for the lies that are alive
     try:
-        for world in range(1, WORLDS + 1):
+        for world, own in enumerate(worlds, 1):
             if not alive:
                 break
-            _play_world(market.redrawn(int(seeds.integers(2**62))), alive, budget)
+            asked = tuple(p.lie for p in alive)
+            if own not in made and ahead is not None:
+                made = _made_ahead(ahead, worlds[world - 1 : _next_look(world)], asked, budget)
+            if own in made:
+                for _ in range(made[own].plays):
+                    budget.take()
+            _add(made.get(own) or played_world(market.redrawn(own), asked, budget.take), alive)
             tell(budget.used)
             if world in LOOK_AT:
                 alive = [p for p in alive if not p.confirmed]
@@ -174,20 +188,63 @@ def pooled_lies(
     return found
 
 
-def _play_world(market: MarketAtHand, lies: Sequence[Pooled], budget: Budget) -> None:
-    """Add one world to each lie; nothing is added if the budget ends within it."""
+def _next_look(world: int) -> int:
+    """Return the world after which lies may leave next."""
+    return next((at for at in LOOK_AT if at >= world), WORLDS)
+
+
+def _made_ahead(ahead: PlaysAhead, seeds: Sequence[int], lies: Lies, budget: Budget) -> dict[int, World]:
+    """Return worlds that workers have played, as many as the plays that are left allow at least."""
+    left = budget.plays_left
+    most = len(seeds) if left is None else -(-left // (1 + len(lies) * OWNERS))
+    asked = [Asked(seed, lies) for seed in seeds[:most]]
+    found = {}
+    for one, ended in ahead.many(world_at, asked, budget, at_a_time=1):
+        if isinstance(ended, Exception):
+            break
+        found[one.seed] = ended
+    return found
+
+
+class Asked(NamedTuple):
+    """A world to play: its seed, and the lies."""
+
+    seed: int
+    lies: Lies
+
+
+class World(NamedTuple):
+    """What one world has shown: plays, and of each lie what its owners gained (shares) and its lowest gain."""
+
+    plays: int
+    gains: list[NDArray[np.float64]]
+    lowest: list[float]
+
+
+def world_at(held: Held, asked: Asked) -> World:
+    """Play a world where a worker holds the market."""
+    return played_world(held.market.redrawn(asked.seed), asked.lies)
+
+
+def played_world(market: MarketAtHand, lies: Lies, take: Callable[[], None] = lambda: None) -> World:
+    """Play each lie for a few owners of one world, and call ``take`` before each play.
+
+    Raises MechanismFault if the mechanism fails under the truth.
+    """
     names = drawn_owners(market, OWNERS, market.seed)
-    budget.take()
+    take()
+    plays = 1
     owners = [owner for owner in market.owners(names) if owner.truth.value.highest > 0]
     gains: list[NDArray[np.float64]] = []
     lowest = []
-    for pooled in lies:
-        shares, low = [], pooled.lowest
+    for lie in lies:
+        shares, low = [], 0.0
         for owner in owners:
-            made = prepared(owner, "pooled", pooled.lie)
+            made = prepared(owner, "pooled", lie)
             if not isinstance(made, Candidate) or made.conduct.key == owner.truth:
                 continue
-            budget.take()
+            take()
+            plays += 1
             value = owner.truth.value.highest
             try:
                 played = owner.play(made.conduct)
@@ -199,9 +256,14 @@ def _play_world(market: MarketAtHand, lies: Sequence[Pooled], budget: Budget) ->
             shares.append((played.utility - market.outcomes[owner.name].utility) / value)
         gains.append(np.array(shares))
         lowest.append(low)
-    for pooled, shares_of, low in zip(lies, gains, lowest, strict=True):
-        pooled.lowest = low
-        if shares_of.size:
-            pooled.means.append(float(shares_of.mean()))
-            pooled.owners += shares_of.size
-            pooled.gained += int((shares_of > 1e-9).sum())
+    return World(plays, gains, lowest)
+
+
+def _add(world: World, lies: Sequence[Pooled]) -> None:
+    """Add one world to each lie."""
+    for pooled, shares, low in zip(lies, world.gains, world.lowest, strict=True):
+        pooled.lowest = min(pooled.lowest, low)
+        if shares.size:
+            pooled.means.append(float(shares.mean()))
+            pooled.owners += shares.size
+            pooled.gained += int((shares > 1e-9).sum())

@@ -10,9 +10,10 @@ other. What gains is played again with plain numbers before it counts.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from marketsched.truthfulness.searches.captured import Notes, capture
 from marketsched.truthfulness.searches.evaluation import ROUNDING, BudgetSpent
 from marketsched.truthfulness.searches.mining import mined_numbers
 from marketsched.truthfulness.searches.own_lies import FixedReport
+from marketsched.truthfulness.searches.plays_ahead import Asked, Held
 from marketsched.truthfulness.searches.screening import Gain, Screening
 from marketsched.truthfulness.situations.market_at_hand import OwnerAtHand
 
@@ -31,6 +33,7 @@ BESIDE = (0.0, 1e-6, -1e-6, 1e-3, -1e-3)  # of a threshold, or of 1: how far bes
 EACH = 24  # candidates of one owner at a time
 POINTS = 12  # that candidates of one owner are made from
 MOST_STEPS = 6  # of a value curve
+AT_ONCE = 4  # owners whose candidates workers play ahead; what is found does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,55 @@ class Point:
         return curve
 
 
+class Captured(NamedTuple):
+    """What a play of captured numbers has shown.
+
+    ``utility`` is None if it was refused, or ended with a fault (``fails``: the mechanism takes no such numbers).
+    """
+
+    utility: float | None = None
+    notes: Notes = Notes()
+    fails: bool = False
+
+
+def captured_play(owner: OwnerAtHand, point: Point) -> Captured:
+    """Play a report, which is legal, with captured numbers."""
+    notes = Notes()
+    try:
+        report = point.report(owner.truth, notes)
+        conduct = Conduct((Statement(report.birth, report, owner.truth.concurrency),), point)
+        return Captured(float(owner.play(conduct).utility), notes)
+    except InvalidReportError:
+        return Captured(None, notes)
+    except (MechanismFault, TypeError, ValueError):
+        return Captured(None, notes, fails=True)
+
+
+def captured_at(held: Held, asked: tuple[str, Point]) -> Captured:
+    """Play captured numbers where a worker holds the market."""
+    return captured_play(held.owner(asked[0]), asked[1])
+
+
+def _legal(owner: OwnerAtHand, point: Point) -> bool:
+    try:
+        owner.check(point.report(owner.truth))
+    except MarketschedError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is to be played of one owner; ``state`` is that of the stream of chance after it was made."""
+
+    owner: OwnerAtHand
+    points: deque[Point]
+    begin: Point
+    notes: Notes
+    candidates: list[Point]
+    state: Any
+
+
 class Reading:
     """The search in one market at hand.
 
@@ -89,6 +141,8 @@ class Reading:
         self._top = screening.found.market.public.max_value
         self._known: set[tuple[str, str, float]] = set()  # comparisons that were met
         self._tried: set[tuple[str, Point]] = set()
+        self._made: dict[tuple[str, Point], Captured] = {}  # plays of captured numbers, not yet counted
+        self._at_once = 1 if screening.ahead is None or not screening.ahead.on else AT_ONCE
         self.captures = True  # until the mechanism refuses captured numbers
 
     def run(self, enough: int = 1) -> None:
@@ -97,30 +151,71 @@ class Reading:
         broken = 0
         try:
             while owners and broken < enough:
-                owner, points = owners.popleft()
-                gains = self._look(owner, points)
-                if gains:
-                    self._screening.own_laws(gains)
-                    best = self._screening.found.best_counted
-                    broken += best is not None
-                owners.append((owner, points))
+                with_notes = self.captures
+                for look in self._looks([*islice(owners, self._at_once)]):
+                    owners.rotate(-1)  # its turn comes again
+                    gains = self._play_all(look)
+                    if gains:
+                        self._screening.own_laws(gains)
+                        broken += self._screening.found.best_counted is not None
+                    if broken >= enough or self.captures is not with_notes:
+                        self._rng.bit_generator.state = look.state  # what follows is begun anew
+                        break
         except BudgetSpent:
             pass
         self._screening.found.plays = self._screening.budget.plays
 
-    def _look(self, owner: OwnerAtHand, points: deque[Point]) -> list[Gain]:
-        """Play candidates of one owner; return what gains."""
-        begin = points.popleft() if points else self._random(owner, Point.of(owner.truth))
-        points.append(begin)  # its turn comes again, with other numbers left to chance
-        found: list[Gain] = []
-        notes = self._noted(owner, begin)
-        candidates = [*self._beside(owner, begin, notes)]
+    def _looks(self, owners: Sequence[tuple[OwnerAtHand, deque[Point]]]) -> list[Look]:
+        """Return what is to be played of these owners, which workers play first; looks do not depend on each other."""
+        begins = [(owner, points[0]) for owner, points in owners]
+        if self.captures:
+            self._make_captured(begins)
+        found = []
+        for (owner, points), (_, begin) in zip(owners, begins, strict=True):
+            notes = self._begun(owner, begin).notes if self.captures else Notes()
+            candidates = self._candidates(owner, begin, notes)
+            found.append(Look(owner, points, begin, notes, candidates, self._rng.bit_generator.state))
+        each = [(look.owner, point) for look in found for point in look.candidates]
+        if self.captures:
+            self._make_captured(each)
+        else:
+            self._make_plain(each)
+        return found
+
+    def _candidates(self, owner: OwnerAtHand, begin: Point, notes: Notes) -> list[Point]:
+        """Return reports to play: those beside what was noted, those at numbers of the rule's code, some by chance."""
+        candidates = [*self._beside(begin, notes)]
         mined = [*self._mined_from(owner, begin)]
         self._rng.shuffle(mined)
         candidates = [x for pair in zip(candidates, mined, strict=False) for x in pair] + candidates + mined
         chance = [self._random(owner, begin) for _ in range(EACH // 4)]
-        fresh = [p for p in dict.fromkeys(chance + candidates) if (owner.name, p) not in self._tried]
-        for point in fresh[:EACH]:
+        return [p for p in dict.fromkeys(chance + candidates) if (owner.name, p) not in self._tried][:EACH]
+
+    def _make_captured(self, asked: Sequence[tuple[OwnerAtHand, Point]]) -> None:
+        """Have workers play captured numbers."""
+        ahead, screening = self._screening.ahead, self._screening
+        if ahead is not None and not screening.budget.out_of_time:
+            legal = [(owner, point) for owner, point in asked if _legal(owner, point)]
+            items = [(owner.name, point) for owner, point in legal][: screening.budget.plays_left]
+            made = ahead.many(captured_at, items, screening.budget, settles=screening.found.market.settles)
+            self._made.update({item: found for item, found in made if isinstance(found, Captured)})
+
+    def _make_plain(self, asked: Sequence[tuple[OwnerAtHand, Point]]) -> None:
+        """Have workers play the reports as they are."""
+        if self._screening.ahead is not None and not self._screening.budget.out_of_time:
+            legal = [(owner, point) for owner, point in asked if _legal(owner, point)]
+            plays = [(owner, Asked(owner.name, FixedReport(point.report(owner.truth)))) for owner, point in legal]
+            self._screening.ahead.plays(self._screening.found.market, plays, self._screening.budget)
+
+    def _play_all(self, look: Look) -> list[Gain]:
+        """Play the candidates of one owner; return what gains."""
+        owner, points = look.owner, look.points
+        points.rotate(-1)  # it comes again, with other numbers left to chance
+        if self.captures:
+            self._captured(owner, look.begin)
+            self._meets(look.notes)
+        found: list[Gain] = []
+        for point in look.candidates:
             self._tried.add((owner.name, point))
             gain, met = self._play(owner, point)
             if gain is not None and gain.gain > 0:
@@ -129,41 +224,34 @@ class Reading:
                 points.appendleft(point)
         return found
 
-    def _noted(self, owner: OwnerAtHand, point: Point) -> Notes:
-        notes = Notes()
-        if self.captures:
-            self._captured_utility(owner, point, notes)
-        return notes
+    def _begun(self, owner: OwnerAtHand, point: Point) -> Captured:
+        """Return what captured numbers show where a look begins; it is counted when the look is played."""
+        key = (owner.name, point)
+        if key not in self._made:
+            self._made[key] = captured_play(owner, point) if _legal(owner, point) else Captured()
+        return self._made[key]
 
-    def _captured_utility(self, owner: OwnerAtHand, point: Point, notes: Notes) -> float | None:
-        """Play captured numbers; None: the report is illegal, or the mechanism does not take such numbers."""
-        try:
-            report = point.report(owner.truth, notes)
-            owner.check(point.report(owner.truth))
-        except MarketschedError:
-            return None
+    def _captured(self, owner: OwnerAtHand, point: Point) -> Captured:
+        """Play captured numbers, or look up what workers have played."""
+        made = self._made.pop((owner.name, point), None)
+        if not _legal(owner, point):
+            return Captured()
         self._screening.budget.take()
-        try:
-            conduct = Conduct((Statement(report.birth, report, owner.truth.concurrency),), point)
-            return float(owner.play(conduct).utility)
-        except InvalidReportError:
-            return None
-        except (MechanismFault, TypeError, ValueError):
-            self.captures = point != Point.of(owner.truth)  # the truth is no fault of the report
-            return None
+        made = captured_play(owner, point) if made is None else made
+        if made.fails and point == Point.of(owner.truth):
+            self.captures = False  # the truth is no fault of the report
+        return made
 
     def _play(self, owner: OwnerAtHand, point: Point) -> tuple[Gain | None, bool]:
         """Return the gain of a report, and whether it met a comparison that none had met before."""
-        notes = Notes()
-        utility = self._captured_utility(owner, point, notes) if self.captures else None
-        met = utility is not None and self._meets(notes)
+        made = self._captured(owner, point) if self.captures else Captured()
+        utility = made.utility
+        met = utility is not None and self._meets(made.notes)
         if utility is not None and utility <= owner.truthful.utility + ROUNDING * (1 + abs(owner.truthful.utility)):
             return None, met
-        try:
-            report = point.report(owner.truth)
-            owner.check(report)
-        except MarketschedError:
+        if not _legal(owner, point):
             return None, False
+        report = point.report(owner.truth)
         return (None if report == owner.truth else self._screening.try_lie(owner, FixedReport(report))), met
 
     def _meets(self, notes: Notes) -> bool:
@@ -174,9 +262,8 @@ class Reading:
         self._known |= new
         return met
 
-    def _beside(self, owner: OwnerAtHand, point: Point, notes: Notes) -> Iterator[Point]:
+    def _beside(self, point: Point, notes: Notes) -> Iterator[Point]:
         """Yield reports at the numbers that a play has noted, and a little beside them."""
-        self._meets(notes)
         for at in sorted(notes.turns.get("value", ()), key=lambda x: abs(x - point.value)):
             for beside in BESIDE:
                 yield replace(point, value=at + beside * max(abs(at), 1.0))

@@ -18,6 +18,7 @@ from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
+from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
@@ -157,13 +158,22 @@ class Screening:
         Called with the share that is done.
     menus : bool
         Compare what a job pays under each lie with the menu at arrival that its truth faces: one more play per owner.
+        A function is called when it has to be known.
+    ahead : PlaysAhead, optional
+        Makes plays before they are asked for; None: nothing does.
     """
 
     def __init__(
-        self, market: MarketAtHand, budget: Budget, tell: Callable[[float], None], menus: bool = False
+        self,
+        market: MarketAtHand,
+        budget: Budget,
+        tell: Callable[[float], None],
+        menus: bool | Callable[[], bool] = False,
+        ahead: PlaysAhead | None = None,
     ) -> None:
         self.found = Screened(market)
         self.budget, self._tell, self._menus = budget, tell, menus
+        self.ahead = ahead
 
     def screen(self, seed: int, plays: int | None) -> Screened:
         """Play `SCREENED`, lie by lie, for owners that are drawn; return what is known so far."""
@@ -172,8 +182,13 @@ class Screening:
         found = market.owners(names)
         order = {name: place for place, name in enumerate(names)}
         self.found.owners = sorted(found, key=lambda owner: order[owner.name])
+        if self.ahead is not None:
+            self.ahead.keep_at_turns(found)
+        if callable(self._menus):
+            self._menus = self._menus()
         try:
             for lie in SCREENED:
+                self._ahead_of(lie)
                 for owner in list(self.found.owners):
                     if self._truth_holds(owner):
                         self.try_lie(owner, lie)
@@ -182,6 +197,24 @@ class Screening:
             self.found.cut = f"the screen ended before {lie!r} was played for all owners" if self.found.gains else ""
         self.found.plays = self.budget.plays
         return self.found
+
+    def _ahead_of(self, lie: Misreport) -> None:
+        """Have the plays of a lie made, those of truths that are still to be played, and of menus that are needed."""
+        if self.ahead is None or self.budget.out_of_time:
+            return
+        truths = [owner for owner in self.found.owners if "truthful" not in vars(owner)]
+        asked = [(owner, Asked(owner.name)) for owner in truths]
+        asked += [(owner, Asked(owner.name, lie)) for owner in self.found.owners if lie_of(owner, lie) is not None]
+        self.ahead.plays(self.found.market, asked, self.budget)
+        if self._menus:
+            unseen = [owner for owner in self.found.owners if "menu" not in vars(owner) and owner.menu_ahead is None]
+            self.ahead.menus([owner for owner in unseen if self._served_under(owner, lie)], self.budget)
+
+    def _served_under(self, owner: OwnerAtHand, lie: Misreport) -> bool:
+        """Tell whether a play of a lie that was made ahead served the job, so that its menu will be asked for."""
+        made = lie_of(owner, lie)
+        ended = None if made is None else owner.ended(made.conduct)
+        return made is not None and isinstance(ended, Played) and _pays_by_menu(owner, made, ended)
 
     def _truth_holds(self, owner: OwnerAtHand) -> bool:
         """Play the truth of an owner before its first lie; one under whose truth the mechanism fails is left out."""
@@ -197,8 +230,8 @@ class Screening:
 
     def try_lie(self, owner: OwnerAtHand, lie: Misreport) -> Gain | None:
         """Play one lie; None: it is illegal, the truth, refused, or the mechanism fails. Raises `BudgetSpent`."""
-        made = prepared(owner, "screen", lie)
-        if not isinstance(made, Candidate) or made.conduct.key == owner.truth:
+        made = lie_of(owner, lie)
+        if made is None:
             return None
         played = self.play(owner, made.conduct, made)
         if played is None:
@@ -214,11 +247,10 @@ class Screening:
         That menu comes from a play in which menus are kept; in the play of the lie none are, so that a mechanism
         cannot know that it is looked at.
         """
+        if not self._menus or not _pays_by_menu(owner, made, played):
+            return
         report = made.conduct.statements[0].report
-        if not self._menus or played.completion is None or not owner.truth.revealed:
-            return
-        if owner.job.duration is None or callable(report) or len(made.conduct.statements) > 1:
-            return
+        assert not callable(report) and played.completion is not None
         if "menu" not in vars(owner):
             self.budget.take()
         if owner.menu is None:
@@ -275,6 +307,10 @@ class Screening:
         owner = g.owner
         if owner.certain:
             return replace(g, own_law=g.gain)
+        if self.ahead is not None and not self.budget.out_of_time:
+            lies = [None, g.misreport] if owner.name not in truths else [g.misreport]
+            cases = [Asked(owner.name, lie, k) for lie in lies for k in range(len(owner.own_law))]
+            self.ahead.plays(self.found.market, [(owner, case) for case in cases], self.budget)
         try:
             if owner.name not in truths:
                 truths[owner.name] = list(over_cases(owner, plain_truth(owner), self.budget))
@@ -282,6 +318,19 @@ class Screening:
         except (MechanismFault, InvalidReportError):
             return None
         return replace(g, own_law=mean, drew=g.drew or drew)
+
+
+def lie_of(owner: OwnerAtHand, lie: Misreport) -> Candidate | None:
+    """Return a lie as it is played; None: it is illegal, or the truth."""
+    made = prepared(owner, "screen", lie)
+    return made if isinstance(made, Candidate) and made.conduct.key != owner.truth else None
+
+
+def _pays_by_menu(owner: OwnerAtHand, made: Candidate, played: Played) -> bool:
+    """Tell whether the payment under a lie is one that a menu at arrival announces."""
+    if played.completion is None or not owner.truth.revealed or owner.job.duration is None:
+        return False
+    return len(made.conduct.statements) == 1 and not callable(made.conduct.statements[0].report)
 
 
 def over_cases(owner: OwnerAtHand, conduct: Conduct, budget: Budget | None = None) -> Iterator[Played]:

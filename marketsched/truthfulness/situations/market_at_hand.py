@@ -12,7 +12,7 @@ each report is played on from such a copy until the owner's job has left the mar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,6 +117,7 @@ class MarketAtHand:
         self.public: PublicInformation = self.setup.public
         self.born: Mapping[int, Sequence[Job]] = born_by_round(jobs)
         self.settles = says_what_is_booked(fresh)
+        self.ended: dict[Hashable, Played | Exception] = {}  # plays that were made elsewhere
 
     @classmethod
     def of(
@@ -200,13 +201,14 @@ class OwnerAtHand:
     """One owner at its turn to submit, in a market in which all chance is fixed.
 
     ``entered`` of the jobs born in its round are in the market, or its own. ``kept`` is None if the mechanism does
-    not pickle: each play then begins in round 1.
+    not pickle: each play then begins in round 1. ``menu_ahead`` holds its menu if that was found elsewhere.
     """
 
     market: MarketAtHand
     job: Job
     entered: int
     kept: Snapshot | None
+    menu_ahead: tuple[object] | None = None
 
     @property
     def name(self) -> str:
@@ -263,6 +265,21 @@ class OwnerAtHand:
         fate = fate_of(self.job) if fate is None else fate
         if fate.arrival is None:
             return Played(0.0, 0.0, None, drew=False)
+        ended = self.market.ended.pop((self.name, conduct.key, fate, self.market.settles), None)
+        if isinstance(ended, Exception):
+            raise ended
+        return ended or self._play(conduct, fate)
+
+    def play_ended(self, conduct: Conduct, fate: Fate | None, ended: Played | Exception) -> None:
+        """Take what a play has ended with elsewhere, or its error: the next `play` of it is not made again."""
+        fate = fate_of(self.job) if fate is None else fate
+        self.market.ended[self.name, conduct.key, fate, self.market.settles] = ended
+
+    def ended(self, conduct: Conduct) -> Played | Exception | None:
+        """Return what a play that really happens has ended with elsewhere; None: it was not made."""
+        return self.market.ended.get((self.name, conduct.key, fate_of(self.job), self.market.settles))
+
+    def _play(self, conduct: Conduct, fate: Fate) -> Played:
         setup = self.market.setup
         with no_collection():
             market = self.market.at_turn(self.name) if self.kept is None else self.kept.copy()
@@ -274,7 +291,7 @@ class OwnerAtHand:
     @cached_property
     def menu(self) -> object:
         """What its job faces at arrival under the truth, see `MarketAtHand.menu_of`."""
-        return self.market.menu_of(self.name)
+        return self.market.menu_of(self.name) if self.menu_ahead is None else self.menu_ahead[0]
 
     @cached_property
     def own_law(self) -> list[Fated]:

@@ -1,0 +1,218 @@
+"""Plays at hand that workers make before they are asked for.
+
+A search asks for plays one after the other, counts them, and decides by what it has seen. It does so whether or not a
+play was made ahead: what workers have made is looked up where it would be played, and the rest is played then.
+So neither what is found nor what is counted depends on how many workers there are.
+
+Workers build the market themselves, from the scenario and the seed, and keep it with copies at the turns of its owners,
+until they are given another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any, NamedTuple
+
+from marketsched.agents.call_limit import calls_end_within
+from marketsched.agents.conduct import Conduct, plain
+from marketsched.agents.lies import Misreport
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
+from marketsched.play.kept_results import KeptResults
+from marketsched.play.parallel import Staying, run_many
+from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
+
+AT_A_TIME = 6  # plays of one task
+Ended = Any  # what a play has left, or the error that it ended with
+
+
+class Asked(NamedTuple):
+    """A play: whose, under which lie (None: the truth), in which case of the own law (None: what really happens)."""
+
+    owner: str
+    lie: Misreport | None = None
+    case: int | None = None
+
+    @property
+    def words(self) -> str:
+        """What tells it apart from all others of the same market."""
+        return f"{self.owner} {json.dumps(None if self.lie is None else self.lie.data())} {self.case}"
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """A market, as workers build it; ``token`` tells it apart from all others that they have had."""
+
+    token: str
+    scenario: Scenario = field(repr=False)
+    seed: int
+    data: str | PathLike[str] | None
+    call_seconds: float
+    owners: tuple[str, ...] = ()  # that are kept at their turns
+
+
+@dataclass(frozen=True)
+class Helpers:
+    """Who makes plays ahead: workers (None: nobody does), and where what they made is kept."""
+
+    workers: Executor | Staying | None = None
+    kept: KeptResults | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A task: what to do with each of some items in a market at hand."""
+
+    market: AtHand
+    what: Callable[[Held, Any], Any]
+    items: tuple[Any, ...]
+    settles: bool = True
+
+    def __repr__(self) -> str:
+        """Return what tells it apart from other tasks of the same audit."""
+        items = "; ".join(item.words if hasattr(item, "words") else repr(item) for item in self.items)
+        told = f"{self.market.scenario.mechanism!r} {self.settles} {items}"
+        return f"{self.what.__name__} {hashlib.sha256(told.encode()).hexdigest()}"
+
+
+class Held:
+    """A market that a worker holds."""
+
+    def __init__(self, described: AtHand) -> None:
+        self.described = described
+        self.market = MarketAtHand.of(described.scenario, described.seed, described.data)
+
+    @cached_property
+    def _owners(self) -> dict[str, OwnerAtHand]:
+        # All of them: it is the process that asks which has found out how many copies there is room for.
+        found = self.market.owners(self.described.owners, most_bytes=1 << 62)
+        return {owner.name: owner for owner in found}
+
+    def owner(self, name: str) -> OwnerAtHand:
+        """Return one of the owners that are kept at their turns."""
+        return self._owners[name]
+
+
+def ready() -> None:
+    """Do nothing: to name this function in a process imports all that plays need."""
+
+
+_held: Held | None = None
+_ONE_TASK = threading.Lock()  # an executor may have threads, and a market is played by one at a time
+
+
+def perform(block: Block) -> list[Ended]:
+    """Do a task where this is called; errors of single items stand in their places."""
+    global _held
+    with _ONE_TASK, calls_end_within(block.market.call_seconds):
+        if _held is None or _held.described.token != block.market.token:
+            _held = None  # its bytes first
+            _held = Held(block.market)
+        _held.market.settles = block.settles
+        return [_ended(block.what, _held, item) for item in block.items]
+
+
+def _ended(what: Callable[[Held, Any], Any], held: Held, item: Any) -> Ended:
+    try:
+        return what(held, item)
+    except (MechanismFault, InvalidReportError) as error:
+        return error
+
+
+def conduct_of(owner: OwnerAtHand, lie: Misreport | None) -> Conduct | None:
+    """Return what an owner does under a lie; None: it cannot be played."""
+    if lie is None:
+        return plain(owner.truth, owner.truth.concurrency)
+    made = prepared(owner, "ahead", lie)
+    return made.conduct if isinstance(made, Candidate) else None
+
+
+def played(held: Held, asked: Asked) -> Ended:
+    """Make one play; None: it cannot be played."""
+    owner = held.owner(asked.owner)
+    conduct = conduct_of(owner, asked.lie)
+    fate = None if asked.case is None else owner.own_law[asked.case].fate
+    return None if conduct is None else owner.play(conduct, fate)
+
+
+def menu(held: Held, name: str) -> Any:
+    """Return the menu that a job faces under the truth."""
+    return held.market.menu_of(name)
+
+
+class PlaysAhead:
+    """What workers make ahead for the searches in one market at hand.
+
+    Parameters
+    ----------
+    market : AtHand
+        As workers build it.
+    helpers : Helpers
+        Who makes them; without workers and without a place to keep things nothing is made ahead.
+    """
+
+    def __init__(self, market: AtHand, helpers: Helpers) -> None:
+        self._market, self._helpers = market, helpers
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is made ahead."""
+        return self._helpers.workers is not None or self._helpers.kept is not None
+
+    def many(
+        self,
+        what: Callable[[Held, Any], Any],
+        items: Sequence[Any],
+        budget: Budget | None = None,
+        at_a_time: int = AT_A_TIME,
+        settles: bool = True,
+    ) -> list[tuple[Any, Ended]]:
+        """Return each item with what came of it, in their order; fewer if the seconds of a budget end."""
+        if not self.on:
+            return []
+        groups = [tuple(items[k : k + at_a_time]) for k in range(0, len(items), at_a_time)]
+        blocks = [Block(self._market, what, group, settles) for group in groups]
+        found: dict[int, list[Ended]] = {}
+        place = {id(block): k for k, block in enumerate(blocks)}
+        stream = run_many(perform, blocks, executor=self._helpers.workers, kept=self._helpers.kept)
+        try:
+            for block, ended in stream:
+                found[place[id(block)]] = ended
+                if budget is not None and budget.out_of_time:
+                    break
+        finally:
+            stream.close()
+        return [pair for k in sorted(found) for pair in zip(groups[k], found[k], strict=True)]
+
+    def keep_at_turns(self, owners: Sequence[OwnerAtHand]) -> None:
+        """Say which owners workers are to keep at their turns."""
+        self._market = replace(self._market, owners=tuple(sorted(owner.name for owner in owners)))
+
+    def plays(self, market: MarketAtHand, asked: Sequence[tuple[OwnerAtHand, Asked]], budget: Budget) -> None:
+        """Make plays; `OwnerAtHand.play` then finds them."""
+        if not self.on:
+            return
+        owners = {owner.name: owner for owner, _ in asked}
+        wanted = [one for _, one in asked][: budget.plays_left]
+        for one, ended in self.many(played, wanted, budget, settles=market.settles):
+            owner = owners[one.owner]
+            conduct = conduct_of(owner, one.lie)
+            if conduct is not None and ended is not None:
+                owner.play_ended(conduct, None if one.case is None else owner.own_law[one.case].fate, ended)
+
+    def menus(self, owners: Sequence[OwnerAtHand], budget: Budget) -> None:
+        """Make the plays that show menus at arrival; `OwnerAtHand.menu` then finds them."""
+        if not self.on:
+            return
+        by_name = {owner.name: owner for owner in owners[: budget.plays_left]}
+        for name, ended in self.many(menu, [*by_name], budget, at_a_time=2):
+            if not isinstance(ended, Exception):
+                by_name[name].menu_ahead = (ended,)
