@@ -38,6 +38,7 @@ class _Limit:
         self._seconds, self._whole = seconds, True
         self._inside, self._begin = False, 0.0
         self.call, self.now = "", 0  # what is called, in which round
+        self.thread = threading.get_ident()  # whose calls end
 
     def start(self) -> None:
         """Let the alarm ring."""
@@ -111,7 +112,7 @@ def timed(call: str, now: int) -> AbstractContextManager[None]:
     ...
     marketsched.agents.call_limit.CallDidNotEnd: advance in round 3: did not end within 0.01 s
     """
-    if _limit is None:
+    if _limit is None or _limit.thread != threading.get_ident():
         return _UNLIMITED
     _limit.call, _limit.now = call, now
     return _limit

@@ -3,15 +3,14 @@
     python benchmarks/many_sites.py --out sites-run
 
 Writes a file of sites, runs `marketsched sites` on it, and adds up the resident memory of its processes every second.
-``--recurring`` sets how many jobs a site has, 11 for each. Sites that are finished are not run again, so that a run that
-was ended goes on; memory is then that of the last part.
+``--recurring`` sets how many jobs a site has, 11 for each. Sites that are finished are not run again, so that a run
+that was ended goes on; memory is then that of the last part.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -36,7 +35,9 @@ def memory_of(process: psutil.Process) -> list[float]:
 
 def run(command: list[str]) -> tuple[pd.DataFrame, float, int]:
     """Run a command; return its memory over time, its processor seconds and its status."""
-    begin, rows, seconds = time.perf_counter(), [], {}
+    begin = time.perf_counter()
+    rows: list[tuple[float, int, int]] = []
+    seconds: dict[int, float] = {}
     started = psutil.Popen(command)
     while started.poll() is None:
         each = memory_of(started)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs the extra cluster (distributed)")
 COMMANDS = {
     "compare": ("compare", "market.yaml", "-m", "exponential,first-come", "--runs", 60),
+    "audit": ("audit", "market.yaml", "-m", "exponential", "--plays", 400, "--owners", 5),
     "learn": ("learn", "--days", 12, "--seeds", 4, "--owners", 3, "--nodes", 2),
 }
 
@@ -23,7 +24,7 @@ def tables(folder):
 
 
 @needs_dask
-@pytest.mark.parametrize("command", ["compare", "learn"])
+@pytest.mark.parametrize("command", ["audit", "compare", "learn"])
 def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, command):
     write_spec(tmp_path / "market.yaml", **ONE_JOB)
     monkeypatch.chdir(tmp_path)

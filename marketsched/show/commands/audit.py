@@ -9,6 +9,7 @@ import typer
 from marketsched import config
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get, names
+from marketsched.results.output import KEPT
 from marketsched.show.commands.pages import first_page, group_with
 from marketsched.show.commands.tools import (
     ColumnsOption,
@@ -17,6 +18,7 @@ from marketsched.show.commands.tools import (
     JsonOption,
     MechanismOption,
     OutOption,
+    SchedulerOption,
     SetOption,
     StrictOption,
     asked_mechanisms,
@@ -91,6 +93,8 @@ def audit(
         int, typer.Option(help="Of a cluster scenario: worlds in which lies to its policies are searched.", min=4)
     ] = 4,
     seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes that share the plays.", min=1)] = 1,
+    scheduler: SchedulerOption = None,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,
@@ -123,6 +127,8 @@ def audit(
             finish(told, folder, force, as_json)
             raise typer.Exit(PROFITABLE if told.summary["confirmed"].any() else 0)
         if base.kind != "market":
+            if jobs > 1 or scheduler is not None:
+                raise InvalidParameterError("--jobs or --scheduler", legal="a scenario of jobs, not a cluster")
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
                 lies = get("audit", base.section)(
@@ -154,6 +160,9 @@ def audit(
                 call_seconds=call_seconds,
                 per_owner=per_owner,
                 data=data,
+                jobs=jobs,
+                executor=scheduler,
+                keep=folder.parent / KEPT,
                 progress=lambda what, share: tell(share, 1.0, what),
                 keep_interrupted=True,
             )

@@ -61,7 +61,7 @@ class AtHand:
 
 @dataclass(frozen=True)
 class Helpers:
-    """Who makes plays ahead: workers (None: nobody does), and where what they made is kept."""
+    """Who makes plays ahead: workers (None: this process), and where what was made is kept, if it is."""
 
     workers: Executor | Staying | None = None
     kept: KeptResults | None = None
@@ -86,19 +86,19 @@ class Block:
 class Held:
     """A market that a worker holds."""
 
-    def __init__(self, described: AtHand) -> None:
+    def __init__(self, described: AtHand, market: MarketAtHand | None = None) -> None:
         self.described = described
-        self.market = MarketAtHand.of(described.scenario, described.seed, described.data)
+        self.market = market or MarketAtHand.of(described.scenario, described.seed, described.data)
 
     @cached_property
-    def _owners(self) -> dict[str, OwnerAtHand]:
-        # All of them: it is the process that asks which has found out how many copies there is room for.
+    def owners(self) -> dict[str, OwnerAtHand]:
+        """Owners at their turns, by name: all of them, as the process that asks knows how many there is room for."""
         found = self.market.owners(self.described.owners, most_bytes=1 << 62)
         return {owner.name: owner for owner in found}
 
     def owner(self, name: str) -> OwnerAtHand:
         """Return one of the owners that are kept at their turns."""
-        return self._owners[name]
+        return self.owners[name]
 
 
 def ready() -> None:
@@ -164,7 +164,7 @@ class PlaysAhead:
 
     @property
     def on(self) -> bool:
-        """Whether anything is made ahead."""
+        """Whether plays are made ahead: by workers, or in this process, so that they are kept."""
         return self._helpers.workers is not None or self._helpers.kept is not None
 
     def many(
@@ -192,9 +192,13 @@ class PlaysAhead:
             stream.close()
         return [pair for k in sorted(found) for pair in zip(groups[k], found[k], strict=True)]
 
-    def keep_at_turns(self, owners: Sequence[OwnerAtHand]) -> None:
-        """Say which owners workers are to keep at their turns."""
+    def keep_at_turns(self, market: MarketAtHand, owners: Sequence[OwnerAtHand]) -> None:
+        """Say which owners workers are to keep at their turns; in this process they are those given."""
+        global _held
         self._market = replace(self._market, owners=tuple(sorted(owner.name for owner in owners)))
+        if self.on and self._helpers.workers is None:
+            _held = Held(self._market, market)
+            _held.owners = {owner.name: owner for owner in owners}
 
     def plays(self, market: MarketAtHand, asked: Sequence[tuple[OwnerAtHand, Asked]], budget: Budget) -> None:
         """Make plays; `OwnerAtHand.play` then finds them."""

@@ -183,7 +183,7 @@ class Screening:
         order = {name: place for place, name in enumerate(names)}
         self.found.owners = sorted(found, key=lambda owner: order[owner.name])
         if self.ahead is not None:
-            self.ahead.keep_at_turns(found)
+            self.ahead.keep_at_turns(market, found)
         if callable(self._menus):
             self._menus = self._menus()
         try:
