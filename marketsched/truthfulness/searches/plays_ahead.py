@@ -127,10 +127,15 @@ def _ended(what: Callable[[Held, Any], Any], held: Held, item: Any) -> Ended:
         return error
 
 
+def truth_of(owner: OwnerAtHand) -> Conduct:
+    """Return what an owner does that reports the truth."""
+    return plain(owner.truth, owner.truth.concurrency)
+
+
 def conduct_of(owner: OwnerAtHand, lie: Misreport | None) -> Conduct | None:
     """Return what an owner does under a lie; None: it cannot be played."""
     if lie is None:
-        return plain(owner.truth, owner.truth.concurrency)
+        return truth_of(owner)
     made = prepared(owner, "ahead", lie)
     return made.conduct if isinstance(made, Candidate) else None
 

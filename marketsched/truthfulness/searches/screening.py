@@ -18,7 +18,7 @@ from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
-from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead
+from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
@@ -313,7 +313,7 @@ class Screening:
             self.ahead.plays(self.found.market, [(owner, case) for case in cases], self.budget)
         try:
             if owner.name not in truths:
-                truths[owner.name] = list(over_cases(owner, plain_truth(owner), self.budget))
+                truths[owner.name] = list(over_cases(owner, truth_of(owner), self.budget))
             mean, drew = over_law(owner, g.conduct, truths[owner.name], self.budget)
         except (MechanismFault, InvalidReportError):
             return None
@@ -357,19 +357,12 @@ def over_law(
     budget : Budget, optional
         In which the plays count.
     """
-    known = list(over_cases(owner, plain_truth(owner), budget)) if truths is None else truths
+    known = list(over_cases(owner, truth_of(owner), budget)) if truths is None else truths
     lies = list(over_cases(owner, conduct, budget))
     gains = np.array([lie.utility - truth.utility for lie, truth in zip(lies, known, strict=True)])
     mean = float(gains @ np.array([p for _, p in owner.own_law]))
     mean = mean if abs(mean) > ROUNDING * (1 + float(np.abs(gains).max())) else 0.0
     return mean, any(played.drew for played in lies)
-
-
-def plain_truth(owner: OwnerAtHand) -> Conduct:
-    """Return the conduct of an owner that reports the truth."""
-    made = prepared(owner, "truth", ScaleValue(1.0))
-    assert isinstance(made, Candidate)
-    return made.conduct
 
 
 def settled(lie: Played, truth: Played) -> float:

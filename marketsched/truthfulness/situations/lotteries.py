@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from marketsched.agents.job import Job
 from marketsched.agents.loop import NEVER, Fate, Happens
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -152,3 +154,15 @@ def _points(sow: StatementOfWork) -> list[tuple[Fate, float]]:
 def _same(fate: Fate, seen: Happens) -> bool:
     alike = isinstance(fate.signal, bool) == isinstance(seen.signal, bool)
     return fate.arrival == seen.arrival and fate.signal == seen.signal and alike
+
+
+def drawn_again(job: Job, u: float) -> Job:
+    """Return a job with a fate that a number of [0, 1) picks from its true law; beyond its mass the job never comes."""
+    law = job.truth.law
+    i = int(np.searchsorted(np.cumsum(law.probabilities), u, side="right"))
+    if i >= law.durations.size:
+        if job.truth.mass < CERTAIN:
+            return Job(job.name, job.owner, job.truth, None, 1)
+        i = int(np.flatnonzero(law.probabilities)[-1])
+    group = int(np.searchsorted(law.offsets, i, side="right")) - 1
+    return Job(job.name, job.owner, job.truth, int(law.arrivals[i]), int(law.durations[i]), law.group_signals[group])

@@ -27,7 +27,7 @@ from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import EventError, MechanismFault
+from marketsched.mechanisms.errors import MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
@@ -38,12 +38,19 @@ from marketsched.truthfulness.situations.guarded_market import (
     no_collection,
     snapshot,
 )
-from marketsched.truthfulness.situations.lotteries import CERTAIN, fate_of, of_statement
+from marketsched.truthfulness.situations.lotteries import drawn_again, fate_of, of_statement
 from marketsched.truthfulness.situations.plays import Played, stream_of_run
 from marketsched.truthfulness.situations.promises import promise_of
 from marketsched.truthfulness.situations.short_plays import says_what_is_booked
 from marketsched.truthfulness.situations.situation import check_announced, mechanism_of
-from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round, worth
+from marketsched.truthfulness.situations.true_owners import (
+    Reached,
+    TrueOwners,
+    UntilServed,
+    UpTo,
+    born_by_round,
+    worth,
+)
 
 KEPT_BYTES = 256_000_000  # of markets at the turns of owners
 SAME = 1e-9  # of a utility, and 1 credit: what two ways to play one market may differ by
@@ -147,7 +154,7 @@ class MarketAtHand:
         """
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0xFA7E,)))
         numbers = rng.random(len(self.setup.jobs)).tolist()
-        jobs = [_drawn(job, u) for job, u in zip(self.setup.jobs, numbers, strict=True)]
+        jobs = [drawn_again(job, u) for job, u in zip(self.setup.jobs, numbers, strict=True)]
         sizes = {name: getattr(self.setup, name) for name in ("capacity", "horizon", "max_delay", "resubmit")}
         return MarketAtHand(self.factory, jobs, **sizes, seed=seed)
 
@@ -173,7 +180,7 @@ class MarketAtHand:
         if not market.mechanism.posts_menus_at_arrival:
             return None
         market.mechanism.keep_menus([name])
-        owners = _UntilServed(self.setup, self.born, name)
+        owners = UntilServed(self.setup, self.born, name)
         with no_collection():
             play(market, owners, self.setup.horizon)
         return owners.menu
@@ -191,8 +198,8 @@ class MarketAtHand:
     def at_turn(self, name: str) -> GuardedMarket:
         """Return the market at the turn of one owner, played anew from its first round."""
         market = self.fresh()
-        with suppress(_Reached):
-            play(market, _UpTo(self.setup, self.born, name), self.setup.horizon)
+        with suppress(Reached):
+            play(market, UpTo(self.setup, self.born, name), self.setup.horizon)
         return market
 
 
@@ -344,44 +351,6 @@ class _Keeping(TrueOwners):
         super().submit(job, market, place)
 
 
-class _UntilServed(TrueOwners):
-    """All report truly, until one job has faced its menu, or has left."""
-
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
-        super().__init__(setup, born)
-        self._name = name
-        self.menu: object = None
-        self._left = False
-
-    @property
-    def over(self) -> bool:  # type: ignore[override]
-        """True once the menu is known, or there is none to come."""
-        return self.menu is not None or self._left
-
-    def hear(self, events: Sequence[Event], market: Any) -> None:
-        super().hear(events, market)
-        self._left |= any(event.job == self._name and event.kind.leaves for event in events)
-        with suppress(EventError):
-            self.menu = market.mechanism.menu_at_arrival(self._name)
-
-
-class _UpTo(TrueOwners):
-    """All report truly, up to the turn of one job."""
-
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
-        super().__init__(setup, born)
-        self._name = name
-
-    def submit(self, job: Job, market: Any, place: int) -> None:
-        if job.name == self._name:
-            raise _Reached
-        super().submit(job, market, place)
-
-
-class _Reached(Exception):
-    """The turn has come (control flow)."""
-
-
 class _OneLies(TrueOwners):
     """All others report truly, and one owner follows its conduct, until nothing can change what it gets."""
 
@@ -405,18 +374,6 @@ class _OneLies(TrueOwners):
         super().hear([event for event in events if event.job != self._name], market)
         if self._settles and not self._attempt.over:
             self._attempt.settle(market, self._setup.horizon)
-
-
-def _drawn(job: Job, u: float) -> Job:
-    """Return a job with a fate that a number of [0, 1) picks from its true law; beyond its mass the job never comes."""
-    law = job.truth.law
-    i = int(np.searchsorted(np.cumsum(law.probabilities), u, side="right"))
-    if i >= law.durations.size:
-        if job.truth.mass < CERTAIN:
-            return Job(job.name, job.owner, job.truth, None, 1)
-        i = int(np.flatnonzero(law.probabilities)[-1])
-    group = int(np.searchsorted(law.offsets, i, side="right")) - 1
-    return Job(job.name, job.owner, job.truth, int(law.arrivals[i]), int(law.durations[i]), law.group_signals[group])
 
 
 def _same(one: Played, other: Played) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from marketsched.agents.job import Job
 from marketsched.agents.loop import Fate
 from marketsched.agents.resubmission import second_statement
 from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event, EventKind
 
 
@@ -78,3 +80,43 @@ class TrueOwners:
         if not self._jobs:
             self._jobs = {job.name: job for job in self._setup.jobs}
         return self._jobs
+
+
+class UntilServed(TrueOwners):
+    """All report truly, until one job has faced its menu, or has left."""
+
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
+        super().__init__(setup, born)
+        self._name = name
+        self.menu: object = None
+        self._left = False
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        """True once the menu is known, or there is none to come."""
+        return self.menu is not None or self._left
+
+    def hear(self, events: Sequence[Event], market: Any) -> None:
+        """Note the menu, and whether the job has left."""
+        super().hear(events, market)
+        self._left |= any(event.job == self._name and event.kind.leaves for event in events)
+        with suppress(EventError):
+            self.menu = market.mechanism.menu_at_arrival(self._name)
+
+
+class UpTo(TrueOwners):
+    """All report truly, up to the turn of one job."""
+
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
+        super().__init__(setup, born)
+        self._name = name
+
+    def submit(self, job: Job, market: Any, place: int) -> None:
+        """Submit a job, unless it is the one whose turn is looked for."""
+        if job.name == self._name:
+            raise Reached
+        super().submit(job, market, place)
+
+
+class Reached(Exception):
+    """The turn has come (control flow)."""
