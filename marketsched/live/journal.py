@@ -99,7 +99,7 @@ class Journal(Database):
                 known = {"account": account, "micro": micro, "what": what, "job": job}
                 postings.append({"seq": row.seq, "n": n, **known})
         answers = [{"account": who, "key": key, **each} for (who, key), each in batch.answers.items()]
-        snapshot = [] if batch.snapshot is None else [{"seq": batch.rows[-1].seq, "state": batch.snapshot}]
+        snapshot = [] if batch.snapshot is None else [dict(zip(("seq", "state"), batch.snapshot, strict=True))]
         with self._errors("an event cannot be written"), self.connection.begin():
             self._pass_fence()
             for table, many in (
@@ -269,7 +269,9 @@ class Journal(Database):
             return [LiveJob.of_kept(dict(row)) for row in self.connection.execute(wanted).mappings()]
 
     def snapshot(self) -> tuple[Row, str, bytes] | None:
-        """Return the event of the last snapshot, the digest of the row before it, and the state; None: there is none.
+        """Return the event of the last snapshot, the digest of the row behind which the market was so, and the state.
+
+        None: there is no snapshot.
 
         Raises
         ------
@@ -281,10 +283,12 @@ class Journal(Database):
             found = self.connection.execute(wanted).first()
             if found is None:
                 return None
-            rows = self._select(lambda seq: (seq >= found.seq - 1) & (seq <= found.seq), 2)
-        if not rows or rows[-1].seq != found.seq or rows[-1].event != "snapshot":
-            raise JournalError(f"the snapshot of journal row {found.seq} has no such row")
-        return rows[-1], rows[-2].digest if len(rows) > 1 else "", bytes(found.state)
+            rows = self.row([found.seq])
+            after = rows[0].body.get("after") if rows and rows[0].event == "snapshot" else None
+            if not isinstance(after, int) or not 0 <= after < found.seq:
+                raise JournalError(f"the snapshot of journal row {found.seq} has no such row")
+            digest = self.connection.execute(select(tables.journal.c.digest).where(tables.journal.c.seq == after))
+            return rows[0], digest.scalar() or "", bytes(found.state)
 
     def entries(self, account: str | None, after: int, most: int) -> list[dict[str, Any]]:
         """Return entries of the ledger behind event ``after``, of one account or of all."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from marketsched import __version__
+from marketsched.live.aside import Aside
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
 from marketsched.live.job import LiveJob
@@ -75,6 +78,7 @@ class KeptMarket:
         self.last_seq, self.last_digest = 0, ""
         self.published = 0  # the last row that is written, for streams
         self.snapshots = Schedule(snapshot_rows)
+        self.aside: Aside | None = None  # the snapshot that is being written
         self._check_all = check_all
         asked = None if config is None else live_config(config)
         self.journal.open()
@@ -116,6 +120,7 @@ class KeptMarket:
     def load(self) -> None:
         """Make the market from its journal."""
         self.recent.clear()
+        self.aside = None  # what is under way is entered when it is done
         ended: list[LiveJob] | None = [] if self.journal.older else None
         played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, ended=ended)
         if ended is not None:
@@ -123,7 +128,7 @@ class KeptMarket:
         self.market: LiveMarket = played.market
         self.last_seq, self.last_digest, self._counts = played.seq, played.digest, played.counts
         self.snapshots.last = played.snapshot
-        self.walk = Walk(self.journal, played.snapshot)
+        self.walk = Walk(self.journal, played.snapshot, played.counts_then)
         self.tokens = Tokens(self.journal.tokens())
         self.published = self.last_seq
         self.view = market_view(self.market, self.last_seq)
@@ -142,21 +147,56 @@ class KeptMarket:
         self.published = self.last_seq
         self.view = market_view(self.market, self.last_seq)
 
-    def take_snapshot(self, batch: Batch) -> None:
-        """Put the state of the market into a batch, as its last event; a market that cannot be written goes on."""
-        by, began = made_by(self.config), time.monotonic()
+    def take_snapshot(self) -> None:
+        """Write the market down, and its state into the journal; a market that cannot be written down goes on."""
+        began = time.monotonic()
         try:
             state = frozen(self.market)
         except Exception:
-            log.exception("this market cannot be written down: a restart will play its whole journal")
-            self.snapshots.every = 0
+            self._not_frozen(traceback.format_exc())
             return
-        batch.put_beside()
-        counts = sum((row.counts for row in batch.rows), self._counts)
-        body = {"event": "snapshot", "digest": digest_of(state), "made_by": by, "counts": counts}
-        row = Turn(self, batch).record(body, SERVICE)
-        batch.snapshot = state
-        self.snapshots.taken(row, time.monotonic() - began)
+        batch = Batch()
+        self.enter_snapshot(Turn(self, batch), state, self.last_seq, self._counts, time.monotonic() - began)
+        self.write(batch)
+        self.publish(batch)
+
+    def begin_snapshot(self, enter: Callable[[Callable[[Turn], None]], object]) -> None:
+        """Let a copy of the process write the market down as it is now, all of it being in the journal.
+
+        Parameters
+        ----------
+        enter : callable
+            Called with what enters the state into the journal, from a thread of its own.
+        """
+        after, counts, began = self.last_seq, Counter(self._counts), time.monotonic()
+
+        def done(state: bytes | None, why: str) -> None:
+            enter(partial(self._snapshot_done, state, why, after, counts, time.monotonic() - began))
+
+        try:
+            self.aside = Aside(self.market, done)
+        except OSError as error:
+            log.warning("no snapshot is taken now: %s", error)
+            self.snapshots.put_off()
+
+    def _snapshot_done(
+        self, state: bytes | None, why: str, after: int, counts: Counter[str], seconds: float, turn: Turn
+    ) -> None:
+        self.aside = None
+        if state is None:
+            self._not_frozen(why)
+        else:
+            self.enter_snapshot(turn, state, after, counts, seconds)
+
+    def enter_snapshot(self, turn: Turn, state: bytes, after: int, counts: Counter[str], seconds: float) -> None:
+        """Put a state into a batch: of the market behind row ``after``, when the tables had so many rows."""
+        said = {"after": after, "digest": digest_of(state), "made_by": made_by(self.config), "counts": dict(counts)}
+        turn.enter_snapshot(turn.record({"event": "snapshot", **said}, SERVICE), state)
+        self.snapshots.taken(after, seconds)
+
+    def _not_frozen(self, why: str) -> None:
+        log.error("this market cannot be written down: a restart will play its whole journal\n%s", why)
+        self.snapshots.every = 0
 
     def write_operator_token(self, path: Path) -> None:
         """Make a token for the first operator and write it to a new file that only its owner can read.

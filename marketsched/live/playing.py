@@ -37,7 +37,9 @@ class PlayedJournal:
     counts : Counter
         How many rows the journal has, and the tables that hang on it.
     snapshot : int
-        The row of the snapshot from which it was played; 0: from the first row.
+        The row behind which it was played from a snapshot; 0: from the first row.
+    counts_then : dict
+        What ``counts`` was behind that row.
     """
 
     market: LiveMarket
@@ -45,6 +47,7 @@ class PlayedJournal:
     digest: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     snapshot: int = 0
+    counts_then: Mapping[str, int] = field(default_factory=dict)
 
 
 def play_journal(
@@ -119,15 +122,15 @@ def _from_snapshot(config: LiveConfig, journal: Journal) -> PlayedJournal | None
     found = journal.snapshot()
     if found is None:
         return None
-    row, before, state = found
-    check_seal(journal, row, before)
+    row, digest, state = found
     if digest_of(state) != row.body["digest"]:
         legal = "what was written; --check-all plays all rows in its place"
         raise JournalError(f"the snapshot of journal row {row.seq} is damaged", legal=legal)
     if row.body["made_by"] != made_by(config):
         return None
     market = thawed(state, config)
-    return PlayedJournal(market, row.seq, row.digest, Counter(row.body["counts"]) + row.counts, row.seq)
+    after, counts = row.body["after"], row.body["counts"]
+    return PlayedJournal(market, after, digest, Counter(counts), after, counts)
 
 
 def check_seal(journal: Journal, row: Row, before: str) -> None:

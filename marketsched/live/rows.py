@@ -65,7 +65,7 @@ class Batch:
     revoked: list[tuple[str, int]] = field(default_factory=list)  # digest of a token, and the event that revokes it
     answers: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     ended: dict[str, LiveJob] = field(default_factory=dict)  # by name
-    snapshot: bytes | None = None  # of the market before the last row
+    snapshot: tuple[int, bytes] | None = None  # the number of its event, and the market
 
     def put_beside(self) -> None:
         """Give every row what it makes beside the journal, as the journal's reader finds it."""

@@ -33,6 +33,7 @@ TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
 NOBODY = ""  # the account of what no account asked for
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
+ASIDE_SECONDS = 20.0  # for which the end of a service waits for a snapshot that is being written
 WALK_SECONDS = 1.0  # after which some old rows are read, also if there is always something else to do
 
 log = logging.getLogger(__name__)
@@ -92,14 +93,16 @@ class LiveService(KeptMarket):
     def stop(self) -> None:
         """Answer what has come in, and let go of the database."""
         if self._thread is not None:
+            if self.aside is not None:
+                self.aside.wait(ASIDE_SECONDS)
             self._queue.put(NOBODY, None)
             self._thread.join()
             self._thread = None
             if not self._down and self.snapshots.worth_while(self.last_seq):
-                batch = Batch()
-                self.take_snapshot(batch)
-                if batch.rows:
-                    self._write(batch)
+                try:
+                    self.take_snapshot()
+                except JournalError as error:
+                    log.error("%s", error)
         self.journal.close()
 
     def ask(self, work: Work, repeatable: Repeatable | None = None, *, account: str = NOBODY) -> Future[Any]:
@@ -230,8 +233,6 @@ class LiveService(KeptMarket):
 
     def _write(self, batch: Batch) -> bool:
         """Write a batch; return False, and take nothing more, if that fails."""
-        if self.snapshots.due(self.last_seq):
-            self.take_snapshot(batch)
         try:
             self.write(batch)
         except JournalError as error:
@@ -239,6 +240,8 @@ class LiveService(KeptMarket):
             return False
         self.publish(batch)
         self.on_rows()
+        if self.aside is None and self.snapshots.due(self.last_seq):
+            self.begin_snapshot(self.ask)
         return True
 
     def _fall(self, why: str) -> None:

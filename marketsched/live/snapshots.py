@@ -22,13 +22,13 @@ from typing import Any
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.database import JournalError
 from marketsched.live.machine import LiveMarket
-from marketsched.live.rows import Row
 from marketsched.mechanisms.registry import get
 from marketsched.play.versions import versions
 
 EVERY_ROWS = 10_000
 ROWS_AT_STOP = 1000  # since the last one, for one to be taken at the end
 SHARE = 0.05  # of the time, at most, is spent on snapshots
+RETRY_SECONDS = 60.0  # behind a snapshot that could not be begun
 ROOMS = ("mechanisms", "agents", "config", "play", "live")  # whose code decides what a market does
 REBUILD = ("_rebuild", "_checked_table")  # functions of the package by which its objects are read
 PLAIN = {  # what a snapshot names beside classes of `marketsched` and of the mechanism's own package
@@ -110,7 +110,7 @@ class Schedule:
 
     def __init__(self, every: int) -> None:
         self.every = every
-        self.last = 0  # the row of the last one
+        self.last = 0  # the row behind which the market was as the last one has it
         self._took, self._when = 0.0, 0.0
 
     def due(self, seq: int) -> bool:
@@ -122,9 +122,13 @@ class Schedule:
         """Tell whether one is to be taken behind row ``seq`` at the end of a service."""
         return self.every > 0 and seq - self.last >= ROWS_AT_STOP
 
-    def taken(self, row: Row, seconds: float) -> None:
-        """Note that one was taken."""
-        self.last, self._took, self._when = row.seq, seconds, time.monotonic()
+    def taken(self, seq: int, seconds: float) -> None:
+        """Note that one was taken behind row ``seq``, which was work for so long."""
+        self.last, self._took, self._when = seq, seconds, time.monotonic()
+
+    def put_off(self) -> None:
+        """Note that one could not be taken."""
+        self._took, self._when = RETRY_SECONDS * SHARE, time.monotonic()
 
 
 class _Pickler(pickle.Pickler):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
@@ -18,18 +19,20 @@ ROWS_AT_ONCE = 100
 
 
 class Walk:
-    """The way from the first row to a snapshot.
+    """The way from the first row to that behind which the market of a snapshot was.
 
     Parameters
     ----------
     journal : Journal
         Open.
     last : int
-        The row of the snapshot; 0: nothing is to be read.
+        That row; 0: nothing is to be read.
+    counts : mapping
+        How many rows the journal had then, and the tables that hang on it.
     """
 
-    def __init__(self, journal: Journal, last: int) -> None:
-        self._journal, self.last = journal, last
+    def __init__(self, journal: Journal, last: int, counts: Mapping[str, int]) -> None:
+        self._journal, self.last, self._expected = journal, last, counts
         self._seq, self._digest = 0, ""
         self._counts: Counter[str] = Counter()
         self._ended = hashlib.sha256()  # of the jobs that have gone, which no digest covers before an upgrade
@@ -59,10 +62,10 @@ class Walk:
         if row.seq != self._seq + 1:
             raise JournalError(f"journal row {self._seq + 1} is missing: the next one is {row.seq}")
         check_seal(self._journal, row, self._digest)
-        if row.seq == self.last:
-            check_counts(row.body["counts"], self._counts)
         if row.event == "upgrade" and row.body["ended"] != self._ended.hexdigest():
             raise JournalError(f"a job that ended before journal row {row.seq} is not what was written")
         note_ended(self._ended, row)
         self._counts += row.counts
+        if row.seq == self.last:
+            check_counts(self._expected, self._counts)
         self._seq, self._digest = row.seq, row.digest

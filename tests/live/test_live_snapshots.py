@@ -3,6 +3,7 @@
 import json
 import pickle
 import sqlite3
+import time
 from contextlib import closing
 
 import numpy as np
@@ -83,7 +84,11 @@ def test_what_is_kept_does_not_grow_with_the_jobs_that_have_gone(name):
 
 
 def ask(service, work):
-    return service.ask(work).result(20)
+    answer = service.ask(work).result(20)
+    while service.aside is not None:  # a snapshot is under way
+        service.aside.wait(20)
+        service.ask(lambda turn: None).result(20)
+    return answer
 
 
 def live(path, rows=7, **options):
@@ -154,12 +159,13 @@ def test_the_two_last_snapshots_are_kept_and_a_restart_begins_behind_the_last(tm
     last = service.last_seq
     service.stop()
     kept = snapshots_of(tmp_path / "m.db")
-    assert len(kept) == 2 and last - kept[-1] < 14
+    assert len(kept) == 2 and last - kept[-1] < 14 and kept[-1] - kept[0] < 14
     journal = Journal(str(tmp_path / "m.db"))
     journal.open(writing=False)
     rules, seen = live_config(journal.market()["configuration"]), []
     played = play_journal(rules, journal, seen)
-    assert played.snapshot == kept[-1] and [row.seq for row in seen] == list(range(kept[-1] + 1, last + 1))
+    (after,) = [row.body["after"] for row in journal.rows() if row.seq == kept[-1]]
+    assert played.snapshot == after < kept[-1] and [row.seq for row in seen] == list(range(after + 1, last + 1))
     assert state(played.market) == state(play_journal(rules, journal, whole=True).market)
     journal.close()
 
@@ -246,13 +252,44 @@ def test_damage_before_the_snapshot_is_named_soon_after_the_start(case, tmp_path
     again.stop()
 
 
+def test_a_market_is_served_while_its_snapshot_is_written(tmp_path, monkeypatch):
+    go_on = tmp_path / "go on"
+
+    def slowly(market):
+        while not go_on.exists():
+            time.sleep(0.005)
+        return frozen(market)
+
+    monkeypatch.setattr("marketsched.live.aside.frozen", slowly)
+    service = live(tmp_path / "m.db")
+    for n in range(12):  # the snapshot is begun at row 7, and not done before all of them are answered
+        service.ask(calls.create_owner(OPERATOR, {"owner": f"o{n}"})).result(20)
+        job = service.ask(calls.submit(OPERATOR, {"owner": f"o{n}", "sow": sow(1, value=5.0)})).result(20)["job"]
+        service.ask(calls.arrive(OPERATOR, job, {"signal": 1})).result(20)
+    assert service.aside is not None and snapshots_of(tmp_path / "m.db") == []
+    go_on.touch()
+    service.snapshots.every = 0
+    ask(service, calls.advance(OPERATOR, {}))
+    before = books(service)
+    (row,) = [row for row in service.journal.rows() if row.event == "snapshot"]
+    assert row.body["after"] + 20 < row.seq < service.last_seq
+    service.stop()
+    again = live(tmp_path / "m.db", 0)
+    assert books(again) == before
+    assert again.walk.last == row.body["after"]
+    assert walked(again) == ""
+    again.stop()
+    check_journal(f"{tmp_path}/m.db")
+
+
 def test_a_market_that_cannot_be_written_down_goes_on(tmp_path, monkeypatch):
     def fails(market):
         raise TypeError("cannot pickle")
 
-    monkeypatch.setattr("marketsched.live.kept_market.frozen", fails)
+    for where in ("kept_market", "aside"):
+        monkeypatch.setattr(f"marketsched.live.{where}.frozen", fails)
     service = live(tmp_path / "m.db")
     one_day(service, "ann")
-    assert not service.down and snapshots_of(tmp_path / "m.db") == []
+    assert not service.down and service.snapshots.every == 0 and snapshots_of(tmp_path / "m.db") == []
     service.stop()
     check_journal(f"{tmp_path}/m.db")
