@@ -84,6 +84,17 @@ class TimedConnection(H11Protocol):
         super().on_response_complete()
         self._look()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; a request before it whose answer has not begun gets none of its own."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if under_way:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # half an answer is out, or a whole one that said it was the last
+            self.transport.close()
+
     def drop(self) -> None:
         """Close it without an answer: it has not asked for anything."""
         self.transport.abort()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -109,6 +109,10 @@ class SlurmActions:
         self.market, self.slurm, self.rules = market, slurm, rules
         self.clock = RoundClock()
         self._statements: dict[str, dict[str, Any]] = {}
+
+    def forget_all_but(self, jobs: Container[str]) -> None:
+        """Keep nothing of jobs that neither side lists any more."""
+        self._statements = {job: said for job, said in self._statements.items() if job in jobs}
 
     def take(self, action: Action, view: View) -> None:
         """Take an action; errors as of the market's client and of Slurm's commands."""

@@ -63,7 +63,7 @@ class SlurmBridge:
     ) -> None:
         self.market, self.slurm, self.rules, self.say = market, slurm, rules or BridgeRules(), say
         self.taken: dict[str, int] = {}
-        self._gone: dict[str, MarketJob | None] = {}  # jobs of the market that will never change again
+        self._gone: dict[str, MarketJob] = {}  # jobs that Slurm lists, and the market is done with
         self._remark: tuple[int, tuple[str, ...], tuple[str, ...]] | None = None
         self._actions = SlurmActions(market, slurm, self.rules)
         self._short_since: float | None = None  # of nodes
@@ -130,10 +130,12 @@ class SlurmBridge:
         }
         if self.rules.announced is not None:
             write_announced(self.rules.announced, [job for job in known.values() if job.state == "submitted"])
-        for name in {name_of(mate.comment) for mate in queue} - {None}:
-            assert name is not None
-            if name not in known and (job := self._finished(name)) is not None:
+        named = {name for mate in queue if (name := name_of(mate.comment)) is not None}
+        for name in named - known.keys():
+            if (job := self._finished(name)) is not None:
                 known[name] = job
+        self._gone = {name: job for name, job in self._gone.items() if name in named}  # Slurm forgets jobs, too
+        self._actions.forget_all_but(known)
         capacity = here["limits"]["capacity"]
         if usable >= capacity:
             self._short_since = None

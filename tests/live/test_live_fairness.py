@@ -133,6 +133,25 @@ def test_a_body_that_does_not_come_is_answered(url):
     assert asked(*url) == 200
 
 
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("chunk", [b"5\r\nhello!!\r\n", b"11170\r\n" + b"a" * 70000 + b"xx\r\n0\r\n\r\n"])
+def test_a_body_that_is_no_http_is_refused_once_and_without_a_fault(url, good, chunk, caplog):
+    host, port = url[0].split(":")
+    token = url[1] if good else "none"
+    head = (
+        f"POST /v1/jobs HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=5) as wrong:
+        wrong.sendall(head.encode() + chunk)
+        wrong.shutdown(socket.SHUT_WR)
+        answer = b""
+        while more := wrong.recv(9999):
+            answer += more
+    assert answer.count(b"HTTP/1.1 ") == 1 and answer.startswith(b"HTTP/1.1 4")
+    assert asked(*url) == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_a_client_that_works_keeps_its_connection(url):
     client = http.client.HTTPConnection(url[0], timeout=5)
     for _ in range(4):
