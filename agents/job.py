@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 r"""Learners that choose among a few actions again and again, and their theorems on regret.
 
-Each round a learner draws one of :math:`n` actions and is then told utilities: of all actions (full
+Each round a learner draws one of :math:`n` actions and then learns utilities: of all actions (full
 information: `Hedge`, `AdaHedge`), or of the one it took (bandit: `Exp3`, `Ucb1`). Its *regret* after
 T rounds is what the best single action would have earned in the same rounds, less what it has earned
 in expectation over its own draws. If all owners of a repeated market have small regret, their play is

@@ -29,9 +29,10 @@ from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
 from marketsched.mechanisms.errors import InvalidParameterError, MechanismFault
 from marketsched.mechanisms.forwarding import as_mechanism
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.resources.bookings import real_run
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 class Happens(Protocol):

@@ -12,8 +12,9 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, value_until
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import EXACT, Whole
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 def covered(job: Job) -> bool:

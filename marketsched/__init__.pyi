@@ -20,6 +20,7 @@ from .mechanisms.auctions.first_come import FirstCome as FirstCome
 from .mechanisms.auctions.round_auction import RoundAuction as RoundAuction
 from .mechanisms.bid_price.bid_price import BidPrice as BidPrice
 from .mechanisms.finite.finite_mechanism import FiniteMechanism as FiniteMechanism
+from .mechanisms.law import Requirement as Requirement
 from .mechanisms.limits import MarketLimits as MarketLimits
 from .mechanisms.posted.exponential import ExponentialPricing as ExponentialPricing
 from .mechanisms.posted.exponential import PostedPricing as PostedPricing
@@ -30,7 +31,6 @@ from .mechanisms.posted.scheduler import PostedPriceMechanism as PostedPriceMech
 from .mechanisms.registry import get_mechanism as get_mechanism
 from .mechanisms.registry import mechanism_names as mechanism_names
 from .mechanisms.registry import register as register
-from .mechanisms.sow import Requirement as Requirement
 from .mechanisms.sow import StatementOfWork as StatementOfWork
 from .mechanisms.values import DeadlineValue as DeadlineValue
 from .mechanisms.values import LinearValue as LinearValue

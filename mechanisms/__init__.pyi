@@ -18,6 +18,7 @@ from .errors import SolverError as SolverError
 from .errors import TooLargeError as TooLargeError
 from .errors import TraceError as TraceError
 from .errors import UnknownNameError as UnknownNameError
+from .law import Requirement as Requirement
 from .limits import MarketLimits as MarketLimits
 from .mechanism import Event as Event
 from .mechanism import EventKind as EventKind
@@ -35,7 +36,6 @@ from .posted.scheduler import PostedPriceMechanism as PostedPriceMechanism
 from .registry import get_mechanism as get_mechanism
 from .registry import mechanism_names as mechanism_names
 from .registry import register as register
-from .sow import Requirement as Requirement
 from .sow import StatementOfWork as StatementOfWork
 from .statement_law import StatementLaw as StatementLaw
 from .values import DeadlineValue as DeadlineValue

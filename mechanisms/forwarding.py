@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import (
     Event,
     JobId,
@@ -23,7 +24,7 @@ from marketsched.mechanisms.mechanism import (
     WelfareCertificate,
     takes_owner,
 )
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.resources.bookings import Booking

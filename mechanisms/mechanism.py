@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.sow import StatementOfWork
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.resources.bookings import Booking

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Mechanism
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 Running = TypeVar("Running")
 

@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.sow import StatementOfWork
 
 Signals = Literal["durations", "labels"]
 

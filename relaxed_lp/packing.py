@@ -263,7 +263,7 @@ class _Compiled:
         if time_limit is not None:
             options["time_limit"] = time_limit
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that a limit was hit: told by the result
+            warnings.simplefilter("ignore", UserWarning)  # that a limit was hit: the result shows it
             try:
                 self.problem.solve(solver=cp.HIGHS, warm_start=False, **options)
             except cp.error.SolverError:

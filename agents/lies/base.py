@@ -35,9 +35,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Finite, Whole
 from marketsched.mechanisms.limits import LAST_ROUND
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
 
 Bounds = tuple[float, float]

@@ -23,9 +23,10 @@ from marketsched.agents.lies.base import (
 )
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 ABSENT = -1  # in place of a point of the law: the job does not arrive
 

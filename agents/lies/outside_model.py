@@ -17,7 +17,8 @@ from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import ScaleValue, ShiftDeadline, value_until
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
+from marketsched.mechanisms.law import Requirement, Signal
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
 
@@ -56,7 +57,7 @@ class DelaySubmission(Misreport):
         return self.k
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` as it is told ``k`` rounds after its birth; equal points merge."""
+        """Return ``truth`` as reported ``k`` rounds after its birth; equal points merge."""
         if self.k == 0:
             return truth
         birth = truth.birth + self.k
@@ -128,7 +129,7 @@ class SplitNodes(Misreport):
 class SplitRounds(Misreport):
     """Two jobs, one after the other: the first ``rounds`` rounds, and what is then left.
 
-    The second is told to arrive when the first will be done by its launch plan (at once, if it has
+    The second is reported to arrive when the first ends by its launch plan (at once, if it has
     none), and does arrive when it is done. Both report the whole value, the first so much earlier as
     the second needs. Size: ``rounds`` as a share of the longest duration.
     """

@@ -13,7 +13,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True, slots=True)
 class PublicInformation:
-    """What every owner is told before reporting: the size of the market and the legal limits.
+    """What every owner knows before it reports: the size of the market and the legal limits.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class PublicInformation:
 
     @classmethod
     def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:
-        """Return what owners are told in a market of these sizes; limits are the mechanism's.
+        """Return what owners know in a market of these sizes; limits are the mechanism's.
 
         Raises
         ------

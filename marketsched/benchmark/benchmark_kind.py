@@ -1,4 +1,4 @@
-"""What a result of the benchmark looks like: one row a contestant, the best score first."""
+"""Results of the benchmark: one row for each contestant, the best score first."""
 
 from __future__ import annotations
 

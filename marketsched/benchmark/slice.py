@@ -1,4 +1,4 @@
-"""What the benchmark adds to the tables of `marketsched.mechanisms.registry`: names only, nothing is loaded."""
+"""Entries of the benchmark in the tables of `marketsched.mechanisms.registry`: names only, nothing is loaded."""
 
 ENTRIES = {
     "command": {"benchmark": "marketsched.benchmark.command:benchmark"},

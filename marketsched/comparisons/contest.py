@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import pandas as pd
 
-Tell = Callable[[str], None]  # told what comes now
+Tell = Callable[[str], None]  # called with the name of the next step
 Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
 
 

@@ -14,8 +14,9 @@ from marketsched.config.sections import WorkloadSection
 from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, signals_left_out, sow_from_json
 from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidReportError, placed
+from marketsched.mechanisms.law import Requirement, Signal
 from marketsched.mechanisms.legal import Count, Maybe, Positive, Whole
-from marketsched.mechanisms.sow import Requirement, Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.worlds.workload import Workload
 
 if TYPE_CHECKING:

@@ -28,8 +28,9 @@ from marketsched.config.job_list import ListedMarket, drawn_point
 from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, sow_from_json
 from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Amount, Count, Share, Whole
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import MASS_TOLERANCE, StatementLaw
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 

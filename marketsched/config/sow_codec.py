@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from marketsched.mechanisms.errors import InvalidReportError, placed, shown
+from marketsched.mechanisms.law import THE_DURATION, Requirement
 from marketsched.mechanisms.legal import Whole
-from marketsched.mechanisms.sow import THE_DURATION, Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
 MOST_DIGITS = 30  # of a time given as text

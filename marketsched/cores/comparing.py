@@ -139,7 +139,7 @@ def _row(runs: pd.DataFrame, columns: Sequence[FigureColumn], leading: str) -> d
     row |= _ratio_of_means(runs, leading)
     for name in ("regret", "regret_bound", "seconds"):
         row[name] = float(runs[name].mean())
-    for name in ("regret_over_bound", "reference_gap_share"):  # what is said of them must hold in every seed
+    for name in ("regret_over_bound", "reference_gap_share"):  # the notes on them must hold in every seed
         row[name] = float(runs[name].max())
     return row
 

@@ -59,7 +59,7 @@ def market_components(*names: str) -> list[Component]:
         if name not in PARTS:
             raise UnknownNameError(f"component {name!r} is unknown: expected one of {', '.join(PARTS)}")
     try:
-        import solara  # noqa: F401 - a missing extra is said here, not while a page is drawn
+        import solara  # noqa: F401 - a missing extra is an error here, not while a page is drawn
     except ModuleNotFoundError:
         raise MarketschedError("components need Solara: expected pip install 'marketsched[viz]'") from None
     return [_component(name) for name in names or PARTS]

@@ -116,7 +116,7 @@ def group_rows(view: MarketView) -> list[tuple[str, ...]]:
 
 
 def sentences(story: Story) -> list[str]:
-    """Tell a job's story: what was told, what the menu made of it, and what came of it."""
+    """Describe a job: its report, its entry of the menu, and how it ended."""
     return [_report(story), _case(story), _choice(story), _fate(story)]
 
 

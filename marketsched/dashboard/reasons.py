@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.forwarding import Forwarding
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.mechanism import JobId, LaunchPlan, Mechanism
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 KEPT = 20_000  # reasons, the newest
 

@@ -102,7 +102,7 @@ class DashboardServer:
         if missing:
             raise InvalidParameterError(f"the dashboard needs {', '.join(missing)}, not installed: {INSTALL}")
         port = _free_port(port)
-        _check_playable(scenario, seed, data)  # said here and now, not to the first visitor
+        _check_playable(scenario, seed, data)  # raised at once, not when a page is opened
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         from marketsched.dashboard import page as dashboard_page  # the extra `viz`; reads settings when imported

@@ -1,6 +1,6 @@
 """The dashboard's controls: typed texts, read into settings and applied to a scenario.
 
-Every control holds text. What is wrong with it is said beside it, in one line, and nothing is
+Every control holds text. A fault is shown beside it, in one line, and nothing is
 started from settings that are not all legal.
 """
 

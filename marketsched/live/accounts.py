@@ -1,4 +1,4 @@
-"""Who is known to a market, and the double-entry ledger of their credits.
+"""The accounts of a market, and the double-entry ledger of their credits.
 
 Amounts are whole millionths of a credit, so that sums are exact. Every posting moves credits from one account to
 another: a deposit from ``deposits`` to an owner, a charge from an owner to ``market``. The sum over owners and the

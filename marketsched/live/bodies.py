@@ -1,4 +1,4 @@
-"""The bodies of requests: what is checked when one comes in, and what the OpenAPI document says of it.
+"""The bodies of requests: the checks of each, and its part of the OpenAPI document.
 
 A statement of work is checked where it is made (`marketsched.config.sow_codec`); its form for the document stands here.
 """
@@ -148,7 +148,7 @@ Model = TypeVar("Model", bound=Body)
 
 
 def read(model: type[Model], said: Said) -> Model:
-    """Return what was said as a body.
+    """Return a request as a body.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""What may be asked of a market, by whom, and what it does: the same for every way of asking.
+"""The calls of a market, who may make each, and what it does: the same over HTTP, in a batch and in Python.
 
-Each function takes who asks and what was said, and returns the work that `LiveService.ask` does: what is at fault is
+Each function takes the caller and the request, and returns the work that `LiveService.ask` does: what is at fault is
 raised there, before anything is changed. An owner's view ends at its own jobs: another owner's job is as unknown as
 one that does not exist. A reader sees figures and no names.
 """

@@ -1,4 +1,4 @@
-"""When rounds end: when an operator says so, or on the clock.
+"""When rounds end: at an operator's call, or on the clock.
 
 A running service does not look at the system's clock again: it counts on from the moment of its start, so that a
 clock that is set forwards or backwards moves no round. At a restart the system's clock counts: rounds whose ends

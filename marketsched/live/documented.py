@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies and of problems."""
+"""Bodies and problems in the OpenAPI document."""
 
 from __future__ import annotations
 

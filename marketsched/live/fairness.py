@@ -1,4 +1,4 @@
-"""Whose request is next: a deficit round robin over accounts, in seconds of service.
+"""The order of requests: a deficit round robin over accounts, in seconds of service.
 
 Every account that waits gets the same share of the market's thread, whatever its requests cost. An account is served
 while its credit lasts; a request that takes longer leaves a debt, which it waits off while others are served. Who is

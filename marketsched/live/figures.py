@@ -1,4 +1,4 @@
-"""What Prometheus reads: the state of the market, and the times of requests."""
+"""Metrics for Prometheus: the state of the market, and the times of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request passes before anything looks at it: host and origin, size, form, token, and rate.
+"""Checks that every request passes first: host and origin, size, form, token, and rate.
 
 A body is read whole, up to a limit, and has to be JSON as `json_lines` reads it: no NaN, no field twice, not too
 deep.

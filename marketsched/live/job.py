@@ -1,4 +1,4 @@
-"""A job of a live market, as its owner sees it: what it announced, what became of it, and why."""
+"""A job of a live market, as its owner sees it: its report, its state, and the reason."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class KeptMarket:
         if known is None:
             if config is None:
                 raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
-            LiveMarket(config)  # what its mechanism refuses is said before anything is written
+            LiveMarket(config)  # raises what the mechanism refuses before anything is written
             clock = make_clock(config, utc_text_now())
             clock.check_plausible(1)
             made = utc_text(clock.now())

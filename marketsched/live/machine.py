@@ -154,7 +154,7 @@ class LiveMarket:
         return f"at {self._replayer.mechanism.reads_reports}"
 
     def fee(self, nodes: int) -> int:
-        """Return what an announcement of so many nodes costs that does not come as it said, millionths."""
+        """Return the fee for an announced job of so many nodes that does not come as announced, millionths."""
         return round(self.config.no_show_fee * nodes * MICRO)
 
     def check_announced(self, owner: Account, nodes: int) -> None:

@@ -1,4 +1,4 @@
-"""What all may know of a market: round, clock, limits, prices. Made after each transaction, once for all who ask."""
+"""Public figures of a market: round, clock, limits, prices. Made after each transaction, once for all who ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, and what was said."""
+"""The caller of a request, and its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times in a statement of work as people say them, turned into rounds by the market's clock.
+"""Times in a statement of work as dates or hours, turned into rounds by the market's clock.
 
 | in a statement | is |
 |---|---|

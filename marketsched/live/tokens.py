@@ -1,4 +1,4 @@
-"""Tokens: whose each one is, and the file that the first operator's is written to."""
+"""Tokens: the account that each belongs to, and the file with the first operator's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows before a snapshot, read again piece by piece while a service has nothing else to do.
+"""The rows before a snapshot, checked again piece by piece while a service is idle.
 
 A restart from a snapshot proves what came after it. What stands before it is checked here, row by row, against the
 chain of digests that the snapshot hangs on, so that a damaged row is named soon after the start.

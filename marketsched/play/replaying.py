@@ -39,9 +39,9 @@ from marketsched.config.json_lines import field, parse_line
 from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
 from marketsched.config.strict_yaml import read_yaml, validated
 from marketsched.mechanisms.errors import EventError, InvalidReportError, MarketschedError, placed, shown
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import EXACT, Whole
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
-from marketsched.mechanisms.sow import Signal
 
 Decision = dict[str, Any]
 Line = str | bytes | Mapping[str, Any]
@@ -117,7 +117,7 @@ def _decisions(replayer: Replayer, events: Iterable[Line] | str | PathLike[str],
 
 @dataclass(slots=True)
 class _Job:
-    """What the log has said of a job, and what the mechanism has planned for it."""
+    """A job as the log has it so far, and its plan by the mechanism."""
 
     name: str
     plan: LaunchPlan | None  # None once it has gone

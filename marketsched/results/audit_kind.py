@@ -95,7 +95,7 @@ def _lower_end(row: dict[str, Any]) -> str:
 
 
 def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
-    """Return what is to be said of one mechanism."""
+    """Return the notes on one mechanism."""
     name, notes = row["mechanism"], []
     if row.get("truth_fails"):
         notes.append(

@@ -91,7 +91,7 @@ def _cells(row: Mapping[str, Any], known: bool) -> list[str]:
 
 
 def _remarks(result: Result) -> list[str]:
-    """Return what a reader of the figures must be told, one sentence each."""
+    """Return the notes below the figures, one sentence each."""
     rows = result.records()
     kinds = result.runs["opt_kind"].dropna().unique().tolist() if "opt_kind" in result.runs else []
     bounds = " or ".join(BOUNDS[kind] for kind in kinds)

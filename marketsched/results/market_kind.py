@@ -189,7 +189,7 @@ def _expectation(figure: Sequence[float] | None, show: Show) -> str:
 
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:
-    """Return what a reader of the figures must be told, one sentence each."""
+    """Return the notes below the figures, one sentence each."""
     found = []
     bounds, counts = summary.get("bounds", {}), summary.get("mechanism", {})
     share = summary.get("share_of_best")

@@ -32,7 +32,7 @@ BOUNDS = {
     "lp": "a linear program",
     "dual": "a dual bound",
 }
-FAR = 3.0  # a promised constant more than so many times the largest ratio is told in words, not drawn
+FAR = 3.0  # a promised constant above so many times the largest ratio is a note, and not drawn
 
 
 class MechanismsKind(ResultKind):
@@ -165,7 +165,7 @@ def _ratio_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _remarks(comparison: Result) -> list[str]:
-    """Return what a reader of the main table must be told, one sentence each."""
+    """Return the notes below the main table, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
     found = [flat_remark(meta)]
     if meta["runs"] == 1:
@@ -179,7 +179,7 @@ def _remarks(comparison: Result) -> list[str]:
 
 
 def _ratio_remarks(comparison: Result) -> list[str]:
-    """Return what a reader of the ratios must be told, one sentence each."""
+    """Return the notes below the ratios, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
     kinds = Counter(comparison.runs.drop_duplicates("seed")["opt_kind"].tolist())
     told = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())

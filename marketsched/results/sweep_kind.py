@@ -81,7 +81,7 @@ class SweepKind(ResultKind):
 
 
 def _measures_of(table: pd.DataFrame) -> list[str]:
-    """Return the figures a table of a sweep is told by."""
+    """Return the figures of a sweep's table that its summary shows."""
     numeric = [name for name in table.columns if name not in FIXED and table[name].dtype.kind in "if"]
     known = [name for name in MEASURES if name in numeric and table[name].notna().any()]
     return (known or [name for name in numeric if table[name].notna().any()])[:MOST_MEASURES]
@@ -148,7 +148,7 @@ def _plus_minus(values: pd.Series[float]) -> str:
 
 
 def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTable | None, list[str]]:
-    """Return the runs that failed with their errors, or None if none did; and what is to be said of them."""
+    """Return the runs that failed with their errors, or None if none did; and notes on them."""
     failed = table[table["status"] == "failed"]
     if failed.empty:
         return None, []

@@ -14,6 +14,7 @@ from marketsched.show.commands.tools import (
     DataOption,
     JsonOption,
     SchedulerOption,
+    SeedOption,
     SetOption,
     one_line_errors,
     print_view,
@@ -24,7 +25,7 @@ from marketsched.show.commands.tools import (
 
 def sites(
     file: Annotated[Path, typer.Argument(help="A scenario for each site, YAML (docs/scale.md).", show_default=False)],
-    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    seed: SeedOption = 0,
     jobs: Annotated[int, typer.Option(help="Processes that share the sites.", min=1)] = 1,
     scheduler: SchedulerOption = None,
     out: Annotated[

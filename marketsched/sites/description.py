@@ -1,4 +1,4 @@
-"""What a file of several markets says: a scenario for each site."""
+"""The file of several markets: a scenario for each site."""
 
 from __future__ import annotations
 

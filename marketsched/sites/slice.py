@@ -1,4 +1,4 @@
-"""What markets side by side add to the tables of `marketsched.mechanisms.registry`."""
+"""Entries of markets side by side in the tables of `marketsched.mechanisms.registry`."""
 
 ENTRIES = {
     "command": {"sites": "marketsched.sites.command:sites"},

@@ -32,8 +32,8 @@ from .searches.searching import search as search
 from .searches.shrinking import shrink as shrink
 from .searches.witness_file import replay_witness as replay_witness
 from .searches.witness_file import save_witness as save_witness
+from .situations.described import Other as Other
 from .situations.market_at_hand import MarketAtHand as MarketAtHand
-from .situations.situation import Other as Other
 from .situations.situation import Situation as Situation
 from .situations.situation import situation_of as situation_of
 from .situations.situation import situations_of as situations_of

@@ -1,4 +1,4 @@
-"""What an audit plays in the market at hand, and in other worlds of the same jobs: many owners, few lies."""
+"""The audit's plays in the market at hand, and in other worlds of the same jobs: many owners, few lies."""
 
 from __future__ import annotations
 

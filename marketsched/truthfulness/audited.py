@@ -1,4 +1,4 @@
-"""What an audit found: per mechanism the certificates, the searches, and who gains most by which lie."""
+"""The findings of an audit: for each mechanism certificates, searches, and the owner that gains most."""
 
 from __future__ import annotations
 

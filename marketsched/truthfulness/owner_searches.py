@@ -1,4 +1,4 @@
-"""The search for lies of single owners, on worlds that are drawn: whom it looks at, and what it found."""
+"""The search for lies of single owners, on drawn worlds: the owners it tries, and its findings."""
 
 from __future__ import annotations
 

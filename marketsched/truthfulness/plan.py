@@ -1,4 +1,4 @@
-"""What an audit is to do, and what each of its parts may spend."""
+"""The plan of an audit: its parts, and the budget of each."""
 
 from __future__ import annotations
 

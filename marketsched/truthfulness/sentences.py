@@ -1,4 +1,4 @@
-"""What an audit found, in sentences."""
+"""The findings of an audit, in sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recurring jobs of the Google trace ask for: nodes and priority, recorded or borrowed.
+"""Demand of recurring jobs of the Google trace: nodes and priority, recorded or borrowed.
 
 A modelling choice, not data: a recurring job that does not occur in the file of demands copies
 those of a random recurring job of its latency class. Donors are the recurring jobs with at least

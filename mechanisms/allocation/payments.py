@@ -54,7 +54,7 @@ def capacity_prices(
     flat : ndarray of float, shape (layout.size,)
         y(t), a channel array.
     arrivals : array_like of int, shape (n_ports,)
-        What the core was told of slot t.
+        The reports of slot t.
     step : float
         :math:`\eta`, the step taken; 0: none, and all prices are 0.
 

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import EventError, InvalidReportError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer
 from marketsched.mechanisms.rounds import Rounds
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 TOLERANCE = 1e-12  # an expected surplus, or a bid, has to exceed it, as in launch plans
 NOT_YET = 0  # a round that is still open

@@ -36,10 +36,10 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     surplus_of_starts,
 )
 from marketsched.mechanisms.growing import grown
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Truthful
 from marketsched.mechanisms.signals import Signals, observed_duration
-from marketsched.mechanisms.sow import Signal
 
 
 class FirstCome(ArrivalMarket):

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.hidden_turn import charged_rounds
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, ValueCurve
 
 

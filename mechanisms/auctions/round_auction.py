@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.sow import Signal
 
 
 class Bids(NamedTuple):

@@ -51,10 +51,10 @@ from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_source
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.growing import grown
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
 from marketsched.mechanisms.signals import Signals
-from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 LONGEST_WINDOW = 10_000  # rounds ahead: the tables of a step grow with it

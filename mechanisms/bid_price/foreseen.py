@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import expected_worth
 from marketsched.mechanisms.auctions.hidden_turn import DurationLaw, duration_law
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.signals import Signals, observed_duration
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,10 +12,11 @@ from os import PathLike
 from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Range
 from marketsched.mechanisms.limits import MarketLimits, check_report
 from marketsched.mechanisms.signals import observed_duration
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 @dataclass(frozen=True, slots=True)

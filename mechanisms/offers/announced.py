@@ -31,7 +31,7 @@ class Stairs(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a job that has arrived said of itself, as its choice needs it."""
+    """The report of an arrived job, in the form that its choice needs."""
 
     width: int
     durations: NDArray[np.int64]  # (n,), rising

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import Report, Stairs, announced_values, cell_of, last_worth, stairs_of
@@ -43,7 +44,6 @@ from marketsched.mechanisms.offers.rates import Rates
 from marketsched.mechanisms.offers.service import PATIENCE, serve
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
 from marketsched.mechanisms.signals import observed_duration
-from marketsched.mechanisms.sow import Signal
 
 BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
 REGULAR_ALONE = (0.7, 0.65)

@@ -26,7 +26,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a report submitted now meets; valid until the mechanism is told of the next event.
+    """What a report submitted now faces; valid until the next event.
 
     Attributes
     ----------

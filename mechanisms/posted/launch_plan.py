@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.sow import Law
+from marketsched.mechanisms.law import Law
 
 ZERO_TOLERANCE = 1e-12  # slack of the threshold, and of ties for V_max up to 1e4
 

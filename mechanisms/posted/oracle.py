@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, TooLargeError
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.draws import FRESH, REFRESH, SUBMIT, root_key, stamp_of
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob, ResidualTracker
 from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.randomness import Rng, generator_of
-from marketsched.mechanisms.sow import Law
 
 Refresh = Literal["submission", "round"] | float
 

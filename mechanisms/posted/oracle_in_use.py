@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle, MonteCarloOracle
-from marketsched.mechanisms.sow import Law
 
 
 class KeptOracle:
@@ -60,7 +60,7 @@ class OracleInUse:
 
     def __init__(self, oracle: FailureOracle) -> None:
         self._kept = KeptOracle(oracle)
-        self._untold: list[tuple[str, tuple[Any, ...]]] = []  # what was not yet told to an oracle that is shared
+        self._untold: list[tuple[str, tuple[Any, ...]]] = []  # events that the shared oracle has not had yet
 
     # -- what changes nothing ----------------------------------------------------------------------
 

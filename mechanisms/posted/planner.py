@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Menu, OfferedRun, WelfareCertificate
 from marketsched.mechanisms.posted.certificate import WelfareLedger
@@ -21,7 +22,7 @@ from marketsched.mechanisms.posted.menu import announced_failures, announced_pri
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.oracle_in_use import OracleInUse
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
-from marketsched.mechanisms.sow import Law, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 class Planner:
@@ -32,7 +33,7 @@ class Planner:
     relaxed : RelaxedAlgorithm
         Prices, and takes the plans.
     oracle : OracleInUse
-        Estimates; it is told about jobs by the mechanism, not here.
+        Estimates; the mechanism hands it the events, not the planner.
     limits : MarketLimits
         The announced limits.
     threshold : float

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.sow import Law
 
 Eviction = Literal["all", "running"]  # LIFO over all active jobs (the paper), or over this round's load (Section 15.3)
 
@@ -179,7 +179,7 @@ class ResidualTracker:
         self._limits, self.eviction = limits, eviction
 
     def _copied(self) -> Self:
-        """Return a copy that can be asked about this moment; it is told of no event."""
+        """Return a copy that estimates for this moment, and takes no later event."""
         twin = copy(self)
         twin._rested = None
         due = {r.job: copy(r) for r in self._checks.get(self.now - 1, ()) if self._jobs.get(r.job) is r}

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import (
@@ -48,7 +49,7 @@ from marketsched.mechanisms.posted.relaxed import Pricing, Quote
 from marketsched.mechanisms.posted.residual import Eviction
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.rounds import Rounds
-from marketsched.mechanisms.sow import Law, Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 class _ActiveJob:

@@ -28,6 +28,7 @@ from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_round
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
 from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
@@ -39,7 +40,6 @@ from marketsched.mechanisms.resources.menus import ClusterMenu, entries, quoted
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
 from marketsched.mechanisms.resources.prices import ClusterPrices, ShapesForecast, ShapesOfLaws, ShapesOfThePast
 from marketsched.mechanisms.signals import Signals
-from marketsched.mechanisms.sow import Signal
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 GAIN_OF_ONE_POOL = 0.003  # of the slack rule, which does not suit several pools: some favourite is always taken

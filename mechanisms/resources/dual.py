@@ -1,4 +1,4 @@
-r"""Prices of several pools and resources for all scenarios of what is to come: the joint dual.
+r"""Prices of several pools and resources from all scenarios of later arrivals: the joint dual.
 
 With what pool g has left of resource k in round t, and jobs j of weight :math:`w_j` (1/K in each of K scenarios),
 minimise over :math:`p \ge 0`::

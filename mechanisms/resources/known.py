@@ -1,4 +1,4 @@
-"""What is known of a job on a cluster at its arrival: where it can run, how long, and what completions are worth."""
+"""A job on a cluster at its arrival: where it can run, how long, and what each completion is worth."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Options, Shape, options_of
 from marketsched.mechanisms.signals import Signals, observed_duration
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 class Known(NamedTuple):

@@ -1,4 +1,4 @@
-"""The prices of pools and resources that a cluster's owners face, and all that they come from.
+"""Prices of a cluster's pools and resources, made from scenarios of later arrivals.
 
 As `marketsched.mechanisms.bid_price.curve`, with a price for each (pool, resource, round): made at the beginning of a
 round with arrivals, from arrivals of earlier rounds or from public laws, and from what is booked.

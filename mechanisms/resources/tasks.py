@@ -1,4 +1,4 @@
-"""Tasks with alternatives as columns: what arrived, or may arrive, and every option in which it could run.
+"""Columns of tasks that arrived or may arrive, each with every option in which it could run.
 
 As `marketsched.mechanisms.bid_price.tasks`, whose rows have one duration and one width, with rows of (task, option):
 pool, duration, what is taken of each resource. Values stand once for each task, by completion.

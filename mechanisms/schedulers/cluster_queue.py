@@ -1,4 +1,4 @@
-"""Schedulers of a cluster that are told the truth: jobs wait in some order, and start on nodes that have room.
+"""Schedulers of a cluster that know true reports: jobs wait in some order, and start on nodes that have room.
 
 Each round the waiting jobs are asked in order. A job starts now with the shape and in the pool in which it is worth
 most, if some placement of it exists; otherwise it waits. Orders:
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing
@@ -33,7 +34,6 @@ from marketsched.mechanisms.resources.known import known_at_arrival
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.signals import Signals
-from marketsched.mechanisms.sow import Signal
 
 Order = Literal["fifo", "density", "dominant-share"]
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
-from marketsched.mechanisms.sow import Signal
 
 
 class LargestValueFirst(QueueScheduler):

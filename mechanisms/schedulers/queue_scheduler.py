@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.signals import observed_duration
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 class QueueScheduler(ArrivalMarket):

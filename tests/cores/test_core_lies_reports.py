@@ -8,18 +8,16 @@ import pytest
 from marketsched.cores.agents.games import play_out
 from marketsched.cores.agents.reports import (
     ChannelReport,
-    ClaimedChannels,
     CorePublic,
     HiddenChannels,
     Honest,
     ScaledBudget,
     ScaledRequirements,
-    ScaledWorth,
     ShiftedRequests,
     lies_for,
 )
 from marketsched.cores.audit.auditing import core_lies_table
-from marketsched.cores.audit.searching import score_lie, search_core_lies
+from marketsched.cores.audit.searching import search_core_lies
 from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
 from marketsched.mechanisms.allocation import OgaSched
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
@@ -93,17 +91,11 @@ def test_illegal_reports_are_refused(call):
         lambda: PortWorld()(-1),
         lambda: ScaledBudget(0.0),
         lambda: ScaledBudget(float("nan")),
-        lambda: HiddenChannels(1.0),
-        lambda: ClaimedChannels(0.0),
         lambda: ShiftedRequests(0.5),
         lambda: lies_for("drf"),
-        lambda: search_core_lies(PortWorld(), fresh_worlds=19),
-        lambda: search_core_lies(PortWorld(), search_worlds=3),
-        lambda: search_core_lies(PortWorld(), confidence=1.0),
         lambda: search_core_lies(PortWorld(), []),
         lambda: search_core_lies(PortWorld(), [Honest()]),
         lambda: search_core_lies(PortWorld(), owner=6),
-        lambda: score_lie(PortWorld(), ScaledWorth(2.0), worlds=5),
         lambda: core_lies_table([]),
     ],
 )

@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.sow import LAST_REPORTED, StatementOfWork
+from marketsched.mechanisms.law import LAST_REPORTED
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
 CURVE = DeadlineValue(8.0, 90)

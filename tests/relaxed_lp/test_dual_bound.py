@@ -217,9 +217,7 @@ def test_start_prices_are_not_changed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"capacity": 0}, "capacity = 0"),
         ({"horizon": 5}, "horizon = 5: expected 4"),
-        ({"steps": 0}, "steps = 0"),
         ({"start_prices": [1.0] * 3}, r"start_prices has shape \(3,\): expected \(4,\)"),
         ({"start_prices": [1.0, -1.0, 0.0, 0.0]}, r"start_prices\[1\] = -1\.0"),
         ({"start_prices": [1.0, 1.0, np.nan, 0.0]}, r"start_prices\[2\] = nan"),

@@ -242,11 +242,6 @@ REALISED = RealisedJobs.build([(SOW, 1, 1)], horizon=9, max_delay=9)
     ("jobs", "options", "message"),
     [
         ([], {}, "jobs is empty"),
-        ([(SOW, 1, 1)], {"capacity": 0}, "capacity = 0"),
-        ([(SOW, 1, 1)], {"capacity": 1.5}, "capacity = 1.5"),
-        ([(SOW, 1, 1)], {"horizon": 0}, "horizon = 0"),
-        ([(SOW, 1, 1)], {"time_limit": 0}, "time_limit = 0"),
-        ([(SOW, 1, 1)], {"time_limit": np.nan}, "time_limit = nan"),
         ([(SOW, 1, 1)], {"node_limit": -1}, "node_limit = -1"),
         ([(SOW, 1, 1)], {"max_delay": 0}, "max_delay = 0"),
         (REALISED, {"horizon": 5}, "horizon = 5: expected 9"),

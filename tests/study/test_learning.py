@@ -295,7 +295,6 @@ def test_a_scenario_file_can_ask_for_learning_owners():
         (lambda: learn(bidding("first"), "clever"), UnknownNameError, "rule 'clever' is unknown"),
         (lambda: learn(bidding("first"), {"eve": "hedge"}), InvalidParameterError, "rules are given for 'eve'"),
         (lambda: learn(bidding("first"), ["hedge"]), InvalidParameterError, "1 rules for 2 owners"),
-        (lambda: learn(bidding("first"), episodes=0), InvalidParameterError, "episodes = 0"),
         (lambda: learn(bidding("first"), DelaySubmission(1), episodes=1), InvalidParameterError, "submits late"),
         (lambda: bidding("first", days=0), InvalidParameterError, "days = 0"),
         (lambda: learning_curves(seeds=[1]), InvalidParameterError, "at least two"),

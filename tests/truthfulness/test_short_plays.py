@@ -80,7 +80,7 @@ def outcome(play, conduct, world):
 
 def differences(situation, worlds):
     """Play lies both ways; return how many were played, and the plays that end differently."""
-    stage, short, played, wrong = situation.stage, ShortPlays(situation), 0, []
+    stage, short, played, wrong = situation.stage, ShortPlays(situation, situation.stage), 0, []
     for world in map(stage.world, range(worlds)):
         for conduct in conducts(situation):
             both = [outcome(play, conduct, world) for play in (short.play, stage.play)]

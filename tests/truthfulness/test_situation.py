@@ -20,7 +20,7 @@ from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness import Other, Situation, situation_of
 from marketsched.truthfulness.situations.lotteries import as_job, of_arrived, of_statement, of_waiting
-from marketsched.truthfulness.situations.plays import MECHANISM, stream
+from marketsched.truthfulness.situations.streams import MECHANISM, stream
 from refusals import refused
 from small_mechanisms import OpenMarket
 from strict_mechanism import StrictMechanism

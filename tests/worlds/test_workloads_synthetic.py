@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from draws import many
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.worlds import SyntheticParameters, synthetic_pipelines
 from marketsched.worlds.synthetic import POINTS, WEIGHTS, draw_pipelines, run_law, start_law
 
@@ -146,18 +145,3 @@ def test_hidden_durations_and_a_capacity_of_ones_own():
     market = synthetic_pipelines(rng=np.random.default_rng(4), parameters=parameters)
     assert market.capacity == 9
     assert all(job.signal is None and set(job.truth.law.group_signals) == {None} for job in market.jobs)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"recurring_jobs": 0}, "recurring_jobs = 0: expected a whole number in"),
-        ({"birth_rounds": 0}, "birth_rounds = 0"),
-        ({"utilisation": 0.0}, "utilisation = 0.0: expected a finite number > 0"),
-        ({"capacity": 1}, "capacity = 1: expected a whole number >= 2"),
-        ({"round_seconds": float("nan")}, "round_seconds = nan"),
-    ],
-)
-def test_bad_parameters(wrong, said):
-    with pytest.raises(InvalidParameterError, match=said):
-        SyntheticParameters(**wrong)

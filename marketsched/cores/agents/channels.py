@@ -131,7 +131,7 @@ class ChannelGame:
             yield OwnersSlot(brought.astype(np.float64), paid)
 
     def _believed(self, reports: Sequence[ChannelReport]) -> tuple[Channels, NDArray[np.int64], NDArray[np.float64]]:
-        """Return what the core is told of, which true channels these are, and what multiplies their utilities."""
+        """Return the reported channels, the true channels they stand for, and the factors of their utilities."""
         true = self.channels
         requests, worths = true.requests.copy(), np.ones(true.n_channels)
         offered = np.zeros(true.n_channels, dtype=np.bool_)

@@ -142,7 +142,7 @@ class PortGame:
 
 
 class _ToldEnvironment(ClusterEnvironment):
-    """The believed cluster, whose policy is told multiples of the arrivals."""
+    """The reported cluster, whose policy sees multiples of the arrivals."""
 
     def __init__(self, believed: BipartiteCluster, arrivals: ArrivalProcess, multiples: NDArray[np.int64]) -> None:
         super().__init__(believed, arrivals)

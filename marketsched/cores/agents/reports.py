@@ -56,7 +56,7 @@ class ChannelReport:
     requests : ndarray of int, shape (n_channels, n_types)
         Of its channels.
     offered : ndarray of bool, shape (n_channels,)
-        Which of them the core is told of.
+        Which of them are reported.
     worth : float
         What it reports of a utility it has seen, as a multiple of the truth, cut off at 1.
     """

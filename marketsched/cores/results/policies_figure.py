@@ -191,7 +191,7 @@ def _draw_growth(
             continue
         axes.plot(own.index, own, marker="o", markersize=5, linewidth=2.4 if place == 0 else 1.5, **look(place))
         near = logs and any(abs(np.log(own.iloc[-1] / other)) < 0.25 for other in told)
-        if np.isfinite(row["growth"]) and not near:  # equal exponents of near lines are told once
+        if np.isfinite(row["growth"]) and not near:  # near lines with equal exponents share a label
             axes.annotate(f"T^{row['growth']:.2f}", (own.index[-1], own.iloc[-1]), xytext=(5, -3), fontsize=10.5,
                           textcoords="offset points", color=look(place)["color"], annotation_clip=False)  # fmt: skip
             told.append(own.iloc[-1])

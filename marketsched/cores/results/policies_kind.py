@@ -173,7 +173,7 @@ class OverKind(_Policies):
 
 
 def _jobs_figure(result: Result, title: str) -> dict[str, Figure]:
-    """Draw what became of single jobs, if they are told apart."""
+    """Draw the ends of single jobs, where the core has single jobs."""
     if "jobs" not in result.tables:
         return {}
     return {"jobs": results.jobs_figure.jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
@@ -240,7 +240,7 @@ def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], wor
 
 
 def _comparison_remarks(found: Result, words: CoreLabels) -> list[str]:
-    """Return what a reader of a comparison must be told, one sentence each."""
+    """Return the notes below a comparison, one sentence each."""
     meta, rows = found.meta, found.records()
     remarks = [
         f"ratios of mean totals have an interval; beside them the ratios of single seeds, each with "

@@ -100,7 +100,7 @@ class CoreWorld(ABC):
 
     @abstractmethod
     def sizes(self) -> dict[str, Any]:
-        """Return what a reader is told about the world."""
+        """Return the figures that describe the world."""
 
     def earned(self, record: SlotRecord, slots: int) -> float:
         """Return what counts against the reference in the first ``slots`` slots of a record: here, the goal."""

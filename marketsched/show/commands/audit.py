@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     OutOption,
     SchedulerOption,
+    SeedOption,
     SetOption,
     StrictOption,
     asked_mechanisms,
@@ -30,9 +31,6 @@ from marketsched.show.commands.tools import (
     progress_bar,
     target_folder,
 )
-
-if TYPE_CHECKING:
-    pass
 
 PROFITABLE = 3  # exit status: a lie pays
 UNDECIDED = 5  # exit status: a lie seems to pay, and is not confirmed
@@ -92,7 +90,7 @@ def audit(
     search_worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: worlds in which lies to its policies are searched.", min=4)
     ] = 4,
-    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    seed: SeedOption = 0,
     jobs: Annotated[int, typer.Option(help="Processes that share the plays.", min=1)] = 1,
     scheduler: SchedulerOption = None,
     out: OutOption = None,
@@ -195,7 +193,7 @@ def conduct(
         ),
     ] = None,
     runs: Annotated[int, typer.Option(help="Markets, with seeds from --seed on.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    seed: SeedOption = 0,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,

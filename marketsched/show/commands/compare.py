@@ -21,6 +21,7 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     OutOption,
     SchedulerOption,
+    SeedOption,
     SetOption,
     StrictOption,
     asked_mechanisms,
@@ -34,7 +35,7 @@ from marketsched.show.commands.tools import (
 )
 from marketsched.study import hard
 
-RUNS, LOG_RUNS = 20, 3  # paired runs, where nothing is said
+RUNS, LOG_RUNS = 20, 3  # paired runs, by default
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
@@ -57,7 +58,7 @@ def compare(
             help="Paired runs, with seeds from --seed on. (default: 20; of a log 3)", min=1, show_default=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    seed: SeedOption = 0,
     optimum_seconds: Annotated[
         float | None,
         typer.Option(

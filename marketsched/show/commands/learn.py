@@ -13,6 +13,7 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     OutOption,
     SchedulerOption,
+    SeedOption,
     asked_mechanisms,
     finish,
     one_line_errors,
@@ -31,7 +32,7 @@ def learn(
     nodes: Annotated[int, typer.Option(help="Nodes.", min=1)] = 3,
     days: Annotated[int, typer.Option(help="Days of each run; the last quarter is what was learned.", min=4)] = 100,
     seeds: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=2)] = 20,
-    seed: Annotated[int, typer.Option(help="Root of all randomness.", min=0)] = 0,
+    seed: SeedOption = 0,
     jobs: Annotated[
         int | None, typer.Option(help="Worker processes (default: one per processor).", min=1, show_default=False)
     ] = None,

@@ -40,6 +40,7 @@ DataOption = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of recorded traces (default: MARKETSCHED_DATA).", show_default=False),
 ]
+SeedOption = Annotated[int, typer.Option(help="Root of all randomness.", min=0)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print figures as JSON.")]
 OutOption = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-r"""Search for hard instances: markets in which a mechanism earns least of what it could have earned.
+r"""Search for hard instances: markets in which a mechanism earns the smallest share of the optimum.
 
 Simulated annealing over birth sequences within the limits of the model (C, T, c_max, D_max, V_max, S).
 What is maximised is

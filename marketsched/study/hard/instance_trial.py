@@ -1,4 +1,4 @@
-"""Trying an instance out: what a mechanism earns from a birth sequence, and what no schedule exceeds.
+"""One instance tried: the welfare of a mechanism on a birth sequence, and an upper bound for every schedule.
 
 The market is played by `marketsched.agents.loop`, owners truthful, with the random streams of
 `marketsched.play.running.run`: a trial with seed k and a run of the same scenario with seed k are the same

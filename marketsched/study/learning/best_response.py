@@ -23,7 +23,8 @@ from marketsched.study.learning.repeated_market import PlayedDay, RepeatedMarket
 from marketsched.truthfulness.searches.findings import Deviation, Deviations
 from marketsched.truthfulness.searches.own_lies import OwnLie
 from marketsched.truthfulness.searches.searching import search
-from marketsched.truthfulness.situations.situation import Other, Situation
+from marketsched.truthfulness.situations.described import Other
+from marketsched.truthfulness.situations.situation import Situation
 
 LOOKS, MORE = 3, 4  # searches, each with so many times the plays of the one before, if there were too few
 

@@ -12,11 +12,12 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.agents.learning import ReportMenu, value_menu
 from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.registry import get_mechanism
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
 

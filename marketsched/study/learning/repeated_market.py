@@ -119,7 +119,7 @@ class RepeatedMarket:
 
     @cached_property
     def public(self) -> PublicInformation:
-        """What owners are told; limits the mechanism does not announce are None."""
+        """What owners know before they report; limits the mechanism does not announce are None."""
         mechanism = self.factory(np.random.default_rng(0))
         return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
 

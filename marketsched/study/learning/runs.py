@@ -271,7 +271,7 @@ class _Record:
         otherwise: Mapping[int, NDArray[np.float64]],
         full: set[int],
     ) -> None:
-        """Tell each owner what it may see; no learner is told more."""
+        """Show each learner what its owner may see, and nothing more."""
         for i, player in enumerate(self.players):
             draw, mind = draws[i], player.mind
             if isinstance(mind, Learning) and draw is not None:

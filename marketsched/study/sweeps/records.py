@@ -26,7 +26,7 @@ LONGEST_ERROR = 500  # characters of an error that a table, a manifest and a ter
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SweepTask:
     """One run, as it is sent to a worker. ``data``, ``data_here``: see `_data_folder`."""
 
     key: str
@@ -38,7 +38,7 @@ class Task:
     code: Mapping[str, str]
 
 
-def perform(task: Task) -> str:
+def perform(task: SweepTask) -> str:
     """Run ``task`` and return its record as JSON; an error of the run is a record too."""
     differs = difference(task.code, fingerprint())  # processes here may import what was edited since
     if differs is not None:
@@ -49,7 +49,7 @@ def perform(task: Task) -> str:
     return _text({"run": task.key, "seed": task.seed, **told, "seconds": seconds})
 
 
-def _outcome(task: Task) -> dict[str, Any]:
+def _outcome(task: SweepTask) -> dict[str, Any]:
     """Run ``task``; whatever it raises is its outcome, but for Ctrl-C in the process that is asked to stop."""
     try:
         return {"status": DONE, "rows": _rows(task)}
@@ -70,7 +70,7 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {"status": FAILED, "error": told, "traceback": _printable("".join(traceback.format_exception(error)))}
 
 
-def killed(task: Task) -> str:
+def killed(task: SweepTask) -> str:
     """Return the record of a run whose process died whenever it was tried, in the same words wherever that was."""
     error = "WorkerDied: its process died every time, as one does that is killed or out of memory"
     return _text({"run": task.key, "seed": task.seed, "status": FAILED, "error": error, "seconds": 0.0})
@@ -89,7 +89,7 @@ def is_record(record: Any, key: str) -> bool:
     return record.get("status") == DONE and told
 
 
-def _rows(task: Task) -> list[dict[str, Any]]:
+def _rows(task: SweepTask) -> list[dict[str, Any]]:
     from marketsched.play.running import run  # numba and pandas: a faulty sweep is refused without them
 
     scenario = Scenario.from_dict(json.loads(task.scenario))
@@ -99,7 +99,7 @@ def _rows(task: Task) -> list[dict[str, Any]]:
     return [_figures({name: value for name, value in found.summary.items() if name not in ("name", "meta")})]
 
 
-def _data_folder(task: Task) -> str | None:
+def _data_folder(task: SweepTask) -> str | None:
     """Return the folder of traces: the one asked for, else that of this machine, else that of the sweep's."""
     return task.data or os.environ.get("MARKETSCHED_DATA") or task.data_here
 

@@ -1,4 +1,4 @@
-"""What a sweep file says, and its runs: cases (scenarios with their changes made) times seeds.
+"""The file of a sweep, and its runs: cases (scenarios with their changes made) times seeds.
 
 All are checked before any is run.
 """

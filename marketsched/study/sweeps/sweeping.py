@@ -1,4 +1,4 @@
-"""Sweeps: many independent seeded runs, here or on a cluster, that survive whatever ends them.
+"""Sweeps: many independent seeded runs, here or on a cluster; an interrupted sweep goes on where it stopped.
 
 A finished run is kept at once, under a hash of its resolved scenario, the code and its seed. Whoever
 starts the same sweep again goes on where it ended; the table is made of the records when all are
@@ -25,7 +25,7 @@ from marketsched.play.parallel import TimeLeft
 from marketsched.play.workers import cores, run_in_processes
 from marketsched.results.result import Result, load
 from marketsched.study.sweeps.folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
-from marketsched.study.sweeps.records import FAILED, REFUSED, Task, killed, perform
+from marketsched.study.sweeps.records import FAILED, REFUSED, SweepTask, killed, perform
 from marketsched.study.sweeps.runs import SweepRun, SweepSpec, read_spec, runs_from, runs_of
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from marketsched.worlds.traces import data_folder
@@ -180,7 +180,7 @@ def _listed(runs: Any) -> tuple[list[SweepRun], str]:
     return runs_from(list(runs)), "sweep"
 
 
-def _stream(tasks: Sequence[Task], jobs: int | None, client: Any) -> Generator[tuple[Task, str], None, None]:
+def _stream(tasks: Sequence[SweepTask], jobs: int | None, client: Any) -> Generator[tuple[SweepTask, str], None, None]:
     if client is not None:
         return run_on_cluster(perform, tasks, client, killed)
     return run_in_processes(perform, tasks, jobs or cores(), killed)
@@ -202,7 +202,7 @@ class _Work:
         self._made = self._failed = 0
         self._marked = False
 
-    def open_tasks(self, retry_failed: bool, data: str | PathLike[str] | None) -> list[Task]:
+    def open_tasks(self, retry_failed: bool, data: str | PathLike[str] | None) -> list[SweepTask]:
         """Return a task for every run that is to be made."""
         if retry_failed:
             self._retried = {key: each for key, each in self.records.items() if each.status == FAILED}
@@ -211,7 +211,7 @@ class _Work:
         here = os.environ.get("MARKETSCHED_DATA")
         code = dict(fingerprint())
         return [
-            Task(key, run.case.text, run.seed, run.optimum, asked, here, code)
+            SweepTask(key, run.case.text, run.seed, run.optimum, asked, here, code)
             for key, run in self.unique.items()
             if key not in self.records
         ]
@@ -222,7 +222,7 @@ class _Work:
         self._mark("runs are missing: start the sweep again to go on")
         self.folder.manifest(self._about())
 
-    def make(self, stream: Generator[tuple[Task, str], None, None], words: str) -> None:
+    def make(self, stream: Generator[tuple[SweepTask, str], None, None], words: str) -> None:
         """Keep every record as it comes; ``words``: what there is to say before the first."""
         left = TimeLeft()
         self._tell(words)

@@ -1,4 +1,4 @@
-r"""Everything a report can lead to at one moment: a declared concurrency, and a start for each case.
+r"""All outcomes of a report at one moment: a declared concurrency, and a start for each case.
 
 A report to a menu mechanism selects a pair (c', launch plan L') and nothing else; it is then run
 with the true law and value (Section 4):
@@ -22,11 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
-from marketsched.mechanisms.sow import Law, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 class Alternatives(NamedTuple):

@@ -33,7 +33,7 @@ from marketsched.truthfulness.certificates.parts import Parts
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
 
 NOTHING = Parts(*[0.0] * 7)  # none of the seven causes of a posted price's regret exists here
-MENU_LIES = 24  # asked in a run, if nothing else is said
+MENU_LIES = 24  # tried in each run, by default
 MOST_LIES = 12  # of one owner
 
 

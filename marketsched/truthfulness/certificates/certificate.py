@@ -53,7 +53,7 @@ from marketsched.truthfulness.certificates.regret import (
 from marketsched.truthfulness.certificates.unchanged import changed_members
 from marketsched.truthfulness.certificates.witness import Witness, witness_of
 
-SAMPLES = 10_000  # fresh paths, if nothing else is said
+SAMPLES = 10_000  # fresh paths, by default
 NEGLIGIBLE = 1e-9  # of the owner's largest value: gains up to this are rounding
 
 

@@ -1,4 +1,4 @@
-"""Whether prices are the same for every asker: what a certificate of a menu takes for granted, looked at first.
+"""A check that prices are the same for every report: certificates of menus assume it.
 
 A planner asks a relaxed algorithm for the prices of as many starts and durations as the report has a use for. An
 algorithm that makes its prices from these sizes lets a report move the prices it faces, and a certificate that

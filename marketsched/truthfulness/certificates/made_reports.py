@@ -1,4 +1,4 @@
-r"""Reports made to select a given launch plan: what shows that the plan is within an owner's reach.
+r"""Reports made to select a given launch plan: each shows that an owner can reach the plan.
 
 A report is free to claim values, durations and the probabilities of the cases it names. For claimed
 durations, the plan of case g is :math:`s_g` if that start has the largest estimated utility (3), which is
@@ -18,9 +18,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import TableValue
 from marketsched.truthfulness.certificates.alternatives import Alternatives
 from marketsched.truthfulness.certificates.regret import BestResponse

@@ -1,4 +1,4 @@
-"""Whether a mechanism is the one that a theorem is about: no class over it, and no attribute of its own, changes it."""
+"""A check that a theorem covers a mechanism: no subclass and no attribute changes the class that it is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every declared concurrency and every start is worth to an owner: tables for pictures."""
+"""The expected utility of every declared concurrency and start: tables for figures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import TooLargeError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import OpenShare, Whole, legal
 from marketsched.mechanisms.randomness import generator_of
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.alternatives import Alternatives, alternatives
 from marketsched.truthfulness.certificates.bands import lower_means, upper_means
 from marketsched.truthfulness.certificates.certificate import SAMPLES, enumerates, inspection

@@ -1,4 +1,4 @@
-"""A lie to show: the plan a false report is to select, and what it says in words."""
+"""A witness: the plan that a false report selects, and the report in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.sow import Signal
+from marketsched.mechanisms.law import Signal
 from marketsched.truthfulness.certificates.alternatives import Alternatives
 from marketsched.truthfulness.certificates.regret import BestResponse
 

@@ -1,4 +1,4 @@
-"""What checks of a mechanism come to: one result for each, and how often what it looks for happened."""
+"""Results of the checks of a mechanism: one for each, with the number of cases it looked at."""
 
 from __future__ import annotations
 

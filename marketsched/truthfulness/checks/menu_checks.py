@@ -18,7 +18,7 @@ LIES = 3  # of one owner of each market, that are asked whether they move its me
 
 
 def pays_the_menu(factory: Factory, market: CheckMarket) -> int:
-    """What a job pays that completes is what its menu said for its start and the rounds it used."""
+    """A job that completes pays the price in its menu for its start and the rounds it used."""
     played = play(factory, market, faced=True)
     return sum(_check_quote(played, name, market.jobs[name].truth.concurrency) for name in played.faced)
 

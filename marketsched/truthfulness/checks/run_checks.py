@@ -1,4 +1,4 @@
-"""Checks of what a mechanism does in a run: nodes, order of events, what a job pays at the most."""
+"""Checks of a run: nodes in use, order of events, the most that a job pays."""
 
 from __future__ import annotations
 

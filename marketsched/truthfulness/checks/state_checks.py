@@ -1,4 +1,4 @@
-"""Checks of what a mechanism keeps and when it looks: later jobs, quotes, copies, reports, wrong input."""
+"""Checks of a mechanism's state: later jobs, quotes, copies, reports, wrong input."""
 
 from __future__ import annotations
 

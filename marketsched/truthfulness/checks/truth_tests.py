@@ -1,4 +1,4 @@
-"""Is a mechanism truthful? Asked from its own test suite: exhaustively in tiny domains, and by search beyond.
+"""Tests of truthfulness for a mechanism's own test suite: exhaustive in tiny domains, by search beyond.
 
 1. In each of `tiny_domains` every report of each owner is played against every profile of the others: exact, and a
    proof for that domain, where the mechanism draws nothing.
@@ -34,7 +34,8 @@ from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.scoring import score
 from marketsched.truthfulness.searches.searching import search
 from marketsched.truthfulness.searches.shrinking import shrink
-from marketsched.truthfulness.situations.situation import Other, Situation
+from marketsched.truthfulness.situations.described import Other
+from marketsched.truthfulness.situations.situation import Situation
 
 DRAWN = "truthful in drawn markets"
 OTHERS = 1  # owners beside the one who lies in a contested market

@@ -1,4 +1,4 @@
-"""What conduct outside the model gains in a scenario: tables with intervals, for several mechanisms and seeds."""
+"""Gains from conduct outside the model in a scenario: tables with intervals, for several mechanisms and seeds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def audit_conduct(
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     progress : function of (str, float), optional
-        Told what is being done, and the share of it that is done.
+        Called with the current step, and the share of the work that is done.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What conduct gains of which no theorem speaks: when to arrive, as how many, with what company, after which past.
+"""Gains from conduct that no theorem covers: time of arrival, number of names, other jobs, and earlier reports.
 
 One market of true reports is played; wherever an owner is looked at, copies of it go on under each conduct of
 that owner, everything else being the same:

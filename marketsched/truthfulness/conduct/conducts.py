@@ -1,4 +1,4 @@
-"""What an owner may do besides telling the truth once, at birth, from its own account: conducts by family.
+"""Conducts by family: all that an owner may do besides one true report at birth from its own account.
 
 Families `FAMILIES` are those of which no theorem speaks; `BELIEFS` are misreports of what a scheduler without prices
 takes as given: how long a job will run, what it is worth, and whose it is.
@@ -15,7 +15,8 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, ScaleDuration, ScaleValue
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.sow import Requirement, StatementOfWork
+from marketsched.mechanisms.law import Requirement
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
 FAMILIES = ("delay", "split", "ghost", "past")

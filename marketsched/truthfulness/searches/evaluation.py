@@ -1,4 +1,4 @@
-"""What a search asks a situation: the gain of each candidate over the truth, world by world, within a budget.
+"""The gain of each candidate over the truth in a situation, world by world, within a budget.
 
 Worlds come in one fixed order, the same for all candidates. Where they can be counted (certain
 arrivals, a few jobs) and the mechanism draws nothing, they are enumerated with their probabilities:
@@ -263,7 +263,7 @@ class Evaluator:
 
 
 class Reporter(Protocol):
-    """An owner of whom a misreport is made: its true statement, what it is told, and which reports are legal."""
+    """An owner who may lie: its true statement, what it knows, and which reports are legal."""
 
     @property
     def truth(self) -> StatementOfWork:

@@ -1,4 +1,4 @@
-"""Numbers that stand in the code of a mechanism: where a rule with a narrow trigger says which number triggers it.
+"""Numbers in the code of a mechanism: a rule with a narrow trigger often holds the number that triggers it.
 
 Read are the functions of its classes, up to the package's own base classes, class attributes, numbers it keeps, and the
 functions and numbers of the same module that these functions name. Nothing is run.

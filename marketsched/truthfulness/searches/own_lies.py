@@ -1,4 +1,4 @@
-"""Misreports that are no family of the package: a user's own strategy, and one given statement."""
+"""Misreports outside the package's families: a user's own strategy, and one given statement."""
 
 from __future__ import annotations
 

@@ -23,15 +23,17 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Finite, Whole
-from marketsched.mechanisms.sow import Signal, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.own_lies import FixedReport, OwnLie
 from marketsched.truthfulness.searches.scoring import score
+from marketsched.truthfulness.situations.described import Other
 from marketsched.truthfulness.situations.guarded_market import Factory
 from marketsched.truthfulness.situations.lotteries import fate_of
-from marketsched.truthfulness.situations.situation import Other, ScenarioMechanism, Situation
+from marketsched.truthfulness.situations.situation import ScenarioMechanism, Situation
 
 MARK = "#| "  # before every line of what is no scenario
 

@@ -1,4 +1,4 @@
-"""What a menu says that a run costs, and a job that pays something else."""
+"""The price of a run in a menu, compared with the payment of the job."""
 
 from __future__ import annotations
 

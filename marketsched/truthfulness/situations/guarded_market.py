@@ -1,4 +1,4 @@
-"""A market as a search plays it: whatever a mechanism does against the protocol is named, and copies are cheap.
+"""A market as a search plays it: breaches of the protocol are errors with a name, and copies are cheap.
 
 A `MechanismFault` names the round and the call; there is no waiting for a mechanism whose rounds stand still or
 whose list of events does not end, nor, within `calls_end_within`, for a call that does not.
@@ -18,9 +18,10 @@ import numpy as np
 from marketsched.agents.call_limit import CallDidNotEnd, timed
 from marketsched.agents.loop import Entry, Fate, Happens, MarketLoop
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.mechanism import Event, LaunchPlan, Mechanism
 from marketsched.mechanisms.posted.oracle_in_use import KeptOracle
-from marketsched.mechanisms.sow import Law, StatementOfWork
+from marketsched.mechanisms.sow import StatementOfWork
 
 Factory = Callable[[np.random.Generator], Mechanism]
 

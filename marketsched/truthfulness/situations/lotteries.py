@@ -1,4 +1,4 @@
-"""What may happen to a job, as a finite lottery: its statement, its arrival, its duration, its signal.
+"""The possible fates of a job, as a finite lottery: its statement, its arrival, its duration, its signal.
 
 A job of the market is a law over statements of work, and each statement is itself a law over
 (arrival, duration, signal). One number drawn from [0, 1) decides both, so that one job's draw never

@@ -31,6 +31,7 @@ from marketsched.mechanisms.errors import MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.situations.described import check_announced
 from marketsched.truthfulness.situations.guarded_market import (
     Factory,
     GuardedMarket,
@@ -39,10 +40,11 @@ from marketsched.truthfulness.situations.guarded_market import (
     snapshot,
 )
 from marketsched.truthfulness.situations.lotteries import drawn_again, fate_of, of_statement
-from marketsched.truthfulness.situations.plays import Played, stream_of_run
+from marketsched.truthfulness.situations.plays import Played
 from marketsched.truthfulness.situations.promises import promise_of
 from marketsched.truthfulness.situations.short_plays import says_what_is_booked
-from marketsched.truthfulness.situations.situation import check_announced, mechanism_of
+from marketsched.truthfulness.situations.situation import mechanism_of
+from marketsched.truthfulness.situations.streams import stream_of_run
 from marketsched.truthfulness.situations.true_owners import (
     Reached,
     TrueOwners,
@@ -113,14 +115,9 @@ class MarketAtHand:
         self.factory, self.seed = factory, checked_seed(seed)
         fresh = GuardedMarket(factory, stream_of_run(self.seed), capacity)
         self.setup = MarketSetup(
-            "the market at hand",
-            jobs,
-            fresh.mechanism,
-            capacity=capacity,
-            horizon=horizon,
-            max_delay=max_delay,
+            "the market at hand", jobs, fresh.mechanism, capacity=capacity, horizon=horizon, max_delay=max_delay,
             resubmit=resubmit,
-        )
+        )  # fmt: skip
         self.public: PublicInformation = self.setup.public
         self.born: Mapping[int, Sequence[Job]] = born_by_round(jobs)
         self.settles = says_what_is_booked(fresh)
@@ -138,14 +135,10 @@ class MarketAtHand:
         factory = mechanism_of(base, checked_seed(seed), data)
         workload, choice = factory.workload, base.mechanism
         return cls(
-            factory,
-            workload.jobs,
-            capacity=choice.capacity or workload.capacity,
-            horizon=choice.horizon or workload.horizon,
-            max_delay=choice.max_delay or workload.max_delay,
-            seed=seed,
-            resubmit=base.resubmit,
-        )
+            factory, workload.jobs, capacity=choice.capacity or workload.capacity,
+            horizon=choice.horizon or workload.horizon, max_delay=choice.max_delay or workload.max_delay,
+            seed=seed, resubmit=base.resubmit,
+        )  # fmt: skip
 
     def redrawn(self, seed: int) -> MarketAtHand:
         """Return another world of the same true statements: all fates are drawn from them, the mechanism's stream too.

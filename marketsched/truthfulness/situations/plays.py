@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from marketsched.agents.resubmission import second_statement
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.situations.described import Described
 from marketsched.truthfulness.situations.guarded_market import (
     GuardedMarket,
     Snapshot,
@@ -40,11 +41,8 @@ from marketsched.truthfulness.situations.lotteries import (
     of_statement,
     of_waiting,
 )
+from marketsched.truthfulness.situations.streams import MECHANISM, OTHERS, OWNER, stream, stream_of_run
 
-if TYPE_CHECKING:
-    from marketsched.truthfulness.situations.situation import Situation
-
-OTHERS, OWNER, MECHANISM = range(3)  # streams of a seed
 REPEATED = 3  # worlds that are played twice
 WARMING = 32  # worlds among which one is looked for in which the owner arrives
 TOLD_APART = 4096  # worlds: if there are more, it is not asked whether two of them are the same
@@ -97,11 +95,11 @@ class Stage:
 
     Parameters
     ----------
-    situation : Situation
+    situation : Described
         What is played.
     """
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Described) -> None:
         self.situation = situation
         self._number = {other.name: i for i, other in enumerate(situation.others)}
         self.born: dict[int, list[int]] = defaultdict(list)
@@ -130,7 +128,7 @@ class Stage:
     def worlds(self, most: int) -> list[tuple[World, float]] | None:
         """Return all worlds and their probabilities; None if there are more than ``most``.
 
-        The mechanism's draws are not among what is told apart here.
+        The mechanism's own draws do not count here.
         """
         open_lotteries = self._open(most)
         if open_lotteries is None:
@@ -362,13 +360,3 @@ class Everybody:
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Tell the owner."""
         self.owner.hear(events, market)
-
-
-def stream(seed: int, purpose: int) -> np.random.Generator:
-    """Return one of the streams of a seed."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,)))
-
-
-def stream_of_run(seed: int) -> np.random.Generator:
-    """Return the stream that the mechanism of a scenario gets in a run with this seed (`Scenario.setup`)."""
-    return np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[1]

@@ -1,4 +1,4 @@
-"""What a mechanism promises about truth-telling: what has to be found before it can be called a lie that pays."""
+"""Promises of a mechanism about truth-telling: they decide which gain counts as a lie that pays."""
 
 from __future__ import annotations
 

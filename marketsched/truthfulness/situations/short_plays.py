@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from marketsched.agents.conduct import Attempt, Conduct, plain
 from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
@@ -28,6 +28,7 @@ from marketsched.agents.loop import Fate, MarketLoop, play
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.situations.described import Described
 from marketsched.truthfulness.situations.guarded_market import (
     GuardedMarket,
     Snapshot,
@@ -36,9 +37,6 @@ from marketsched.truthfulness.situations.guarded_market import (
 )
 from marketsched.truthfulness.situations.kept_markets import FromMarket, KeptMarkets
 from marketsched.truthfulness.situations.plays import Everybody, Played, Stage, World
-
-if TYPE_CHECKING:
-    from marketsched.truthfulness.situations.situation import Situation
 
 COMPARED = 3  # worlds in which the truth is played to the end as well
 AMONG = 32  # worlds among which they are looked for
@@ -75,19 +73,18 @@ class ShortPlays:
 
     Parameters
     ----------
-    situation : Situation
+    situation : Described
         What is played.
+    stage : Stage
+        Where it is played whole.
     """
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Described, stage: Stage) -> None:
         self.situation = situation
+        self._stage = stage
         self._truth = plain(situation.truth, situation.truth.concurrency)
         self._arrivals: KeptMarkets[int, _Arrival] = KeptMarkets()
         self._lied = False  # since the truth was played last
-
-    @property
-    def _stage(self) -> Stage:
-        return self.situation.stage
 
     def play(self, conduct: Conduct, world: World) -> Played:
         """Play the owner's conduct in a world; as `Stage.play`, with the same end, and the same errors."""
@@ -95,7 +92,7 @@ class ShortPlays:
 
     @cached_property
     def settles(self) -> bool:
-        """True if the mechanism says what is booked, and what it said came true in a few worlds."""
+        """True if the mechanism announces bookings, and they came true in a few worlds."""
         stage = self._stage
         try:
             worlds = [world for world in map(stage.world, range(AMONG)) if world.owner.arrival is not None]

@@ -1,4 +1,4 @@
-"""What is played in a search: one owner, its true statement, and a market of others who report truly.
+"""A situation, which a search plays: one owner, its true statement, and a market of others who report truly.
 
 A play has one source of chance, an integer seed, with one stream per purpose: what happens to the
 others, what happens to the owner's job, and the mechanism's own draws. None of them depends on the
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -23,20 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marketsched.agents.conduct import Conduct, plain
-from marketsched.agents.job import Job
-from marketsched.agents.lies import PublicInformation
-from marketsched.agents.loop import Fate
 from marketsched.config.yesterday import yesterday
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.legal import Count, Natural, Whole, check_fields
-from marketsched.mechanisms.limits import SIZES, check_report
+from marketsched.mechanisms.errors import UnknownNameError
+from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.truthfulness.situations.guarded_market import Factory
-from marketsched.truthfulness.situations.lotteries import fate_of
-from marketsched.truthfulness.situations.plays import MECHANISM, Played, Stage, stream, stream_of_run
+from marketsched.truthfulness.situations.described import Described, Other
+from marketsched.truthfulness.situations.plays import Played, Stage
 from marketsched.truthfulness.situations.short_plays import ShortPlays
 
 if TYPE_CHECKING:
@@ -45,39 +40,7 @@ if TYPE_CHECKING:
     from marketsched.worlds.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
-    """Another owner, who reports truly.
-
-    ``name`` is that of its job, ``law`` over what it reports; ``happened`` is what did happen to it, where there is a
-    history; ``owner`` says whose job it is (None: it is known by the job's name).
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms import DeadlineValue, StatementLaw
-    >>> rival = StatementOfWork(1, 1, DeadlineValue(3.0, 2), [(1, 1, 1.0)])
-    >>> other = Other("rival", StatementLaw([(0.5, rival), (0.5, None)]))
-    >>> other.name, other.owner
-    ('rival', None)
-    """
-
-    name: str
-    law: StatementLaw
-    happened: Fate | None = None
-    owner: str | None = None
-
-    @classmethod
-    def of(cls, index: int, other: Any) -> Other:
-        """Return ``other`` itself, or that of a job of a workload, a statement, or a law over statements."""
-        if isinstance(other, Other):
-            return other
-        if isinstance(other, Job):
-            return cls(other.name, StatementLaw.of(other.truth), fate_of(other), other.owner)
-        return cls(f"other-{index + 1}", StatementLaw.of(other))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Situation:
+class Situation(Described):
     """One owner in a market of others who report truthfully.
 
     Parameters
@@ -120,54 +83,6 @@ class Situation:
     3.0
     """
 
-    factory: Factory
-    truth: StatementOfWork
-    others: tuple[Other, ...] = ()
-    capacity: Count = field(kw_only=True)
-    horizon: Count = field(kw_only=True)
-    max_delay: Count = field(kw_only=True)
-    name: str = field(default="owner", kw_only=True)
-    owner: str | None = field(default=None, kw_only=True)
-    ahead: int | None = field(default=None, kw_only=True)
-    history: Natural | None = field(default=None, kw_only=True)
-    resubmit: bool = field(default=False, kw_only=True)
-    described: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False)
-
-    def __post_init__(self) -> None:
-        given: Iterable[Any] = self.others
-        others = tuple(Other.of(i, other) for i, other in enumerate(given))
-        object.__setattr__(self, "others", tuple(sorted(others, key=lambda other: other.law.birth)))
-        check_fields(self)
-        if self.ahead is not None:
-            Whole(0, self._n_same_birth).check("ahead", self.ahead)
-        self._check_others()
-
-    def _check_others(self) -> None:
-        seen = {self.name}
-        for other in self.others:
-            if other.name in seen:
-                raise InvalidParameterError(f"two jobs are named {other.name!r}: expected distinct names")
-            seen.add(other.name)
-            if other.happened is not None and len(other.law.cases) > 1:
-                raise InvalidParameterError(
-                    f"job {other.name!r}: what happened is given with a law of {len(other.law.cases)} statements: "
-                    "expected the one statement that it made"
-                )
-
-    def __repr__(self) -> str:
-        """Return whose situation it is, and how large."""
-        sizes = f"capacity={self.capacity}, horizon={self.horizon}, max_delay={self.max_delay}"
-        return f"Situation({self.name!r}, {len(self.others)} others, {sizes})"
-
-    @property
-    def _n_same_birth(self) -> int:
-        return sum(other.law.birth == self.truth.birth for other in self.others)
-
-    @property
-    def n_ahead(self) -> int:
-        """How many of the others of the same birth submit before the owner."""
-        return self._n_same_birth if self.ahead is None else self.ahead
-
     @cached_property
     def stage(self) -> Stage:
         """Where the situation is played."""
@@ -176,29 +91,7 @@ class Situation:
     @cached_property
     def short_plays(self) -> ShortPlays:
         """How a search plays it."""
-        return ShortPlays(self)
-
-    @cached_property
-    def public(self) -> PublicInformation:
-        """What owners are told: sizes, and the limits the mechanism announces.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a fresh mechanism ends before ``horizon``, or announces a limit that is none.
-        """
-        mechanism = self.factory(stream(0, MECHANISM) if self.history is None else stream_of_run(self.history))
-        return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
-
-    def check(self, report: StatementOfWork) -> None:
-        """Raise InvalidReportError if a report breaks what the mechanism announces (births are not looked at)."""
-        check_announced(self.name, report, self.public)
-
-    def worth(self, completion: int | None) -> float:
-        """Return the true value of a completion, credits; None, and from birth + S on: 0."""
-        if completion is None or completion > self.truth.birth + self.max_delay - 1:
-            return 0.0
-        return float(self.truth.value(completion))
+        return ShortPlays(self, self.stage)
 
     def play(self, report: StatementOfWork | Conduct, seed: int) -> Played:
         """Play what the owner does in the world of ``seed``.
@@ -220,14 +113,6 @@ class Situation:
     def mechanism_at_turn(self, seed: int = 0) -> Mechanism:
         """Return a copy of the mechanism at the owner's turn to submit; with a history, that of the history."""
         return self.stage.at_turn(self.stage.world(checked_seed(seed))).mechanism
-
-
-def check_announced(name: str, report: StatementOfWork, public: PublicInformation) -> None:
-    """Raise InvalidReportError if a report breaks what a mechanism announces (births are not looked at)."""
-    longest = public.horizon if public.max_duration is None else public.max_duration
-    highest = float("inf") if public.max_value is None else public.max_value
-    now = report.birth if isinstance(report, StatementOfWork) else 0
-    check_report(name, report, now, public.widest, longest, highest)
 
 
 def situation_of(

@@ -1,4 +1,4 @@
-"""Which column of a foreign table is what: by names that logs use, or as a user says; and what their fields mean.
+"""Columns of foreign tables: found by the names that logs use or that a user gives, and the meaning of their fields.
 
 A time is a number of seconds or an ISO 8601 date and time, with a zone or in UTC. A length is a number of seconds, or
 ``[days-]hours:minutes:seconds``. A run's length may also be the time between its start and its end.

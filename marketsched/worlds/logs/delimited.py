@@ -1,4 +1,4 @@
-"""Text tables with any separator, as text: what cannot be a row is kept apart, with its line."""
+"""Text tables with any separator, as text: lines that cannot be rows are kept apart, with their numbers."""
 
 from __future__ import annotations
 

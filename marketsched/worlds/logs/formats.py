@@ -1,4 +1,4 @@
-"""What each format of a log says, as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, tables of text."""
+"""Each format of a log, read as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, tables of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log of jobs in one form: what every format is brought into before a market is made of it.
+"""A log of jobs in one form: every format is read into it before a market is made.
 
 Rows that cannot be jobs are left out and counted; a field that is malformed is an error of the reader.
 """

@@ -157,7 +157,7 @@ def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
 
 
 class _Announced(NamedTuple):
-    """Laws of durations, one each run, and what is to be said of them."""
+    """Laws of durations, one for each run, and notes on them."""
 
     laws: list[IntegerLaw]
     notes: dict[str, int]
@@ -173,7 +173,7 @@ def _jobs(
     rule: LogRule,
     rng: np.random.Generator,
 ) -> tuple[list[Job], dict[str, str | int | float]]:
-    """Return a job for every run of the window, and what is to be said of them."""
+    """Return a job for every run of the window, and notes on them."""
     runs = known.iloc[first:last]
     class_rng, density_rng, slack_rng = rng.spawn(3)
     classes, of_what = rule.classes_for(runs, class_rng)

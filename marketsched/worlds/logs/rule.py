@@ -1,4 +1,4 @@
-"""The rule for what no log has: classes, values, deadlines, the length of a round, and what is known of durations.
+"""The rule for data that no log has: classes, values, deadlines, the length of a round, and knowledge of durations.
 
 The rule is called ``lognormal-classes``. A job has a class, 0 (patient) to 2 (urgent): that of the log's queue or
 priority, where there are several; else by the wall time its owner requested (the longest third is patient, the

@@ -1,4 +1,4 @@
-"""What jobs of a Slurm cluster asked for: the trackable resources that ``sacct -P`` prints, per node."""
+"""Requests of jobs of a Slurm cluster: the trackable resources that ``sacct -P`` prints, per node."""
 
 from __future__ import annotations
 

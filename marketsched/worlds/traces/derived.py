@@ -1,4 +1,4 @@
-"""What recorded tables say beyond their rows: how regular recurring jobs are, and the types of pods.
+"""Figures derived from recorded tables: how regular recurring jobs are, and the types of pods.
 
 A pod of the openb trace has neither user nor job: what it asks for (:data:`JOB_TYPE`) is its type. Its rows thin
 out backwards in time, so arrival rates are those of the last 30 days (:func:`last_days`).

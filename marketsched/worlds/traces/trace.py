@@ -1,4 +1,4 @@
-"""What a recorded trace is: where its file lies, where it comes from, and its columns.
+"""A recorded trace: where its file lies, where it comes from, and its columns.
 
 Files lie in an explicit folder, or in that of the environment variable MARKETSCHED_DATA.
 """

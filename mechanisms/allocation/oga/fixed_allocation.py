@@ -56,7 +56,7 @@ _PATIENCE = (30, 0.2)  # steps without success until a restart: at least, and as
 _DETOURS = (1.0, 6.0, 1.0 / 6.0)  # paces tried, in turn, while there is no success
 
 
-class Cluster(Protocol):
+class AnyCluster(Protocol):
     """What the search reads of a `BipartiteCluster`, whose own method begins it."""
 
     n_ports: int
@@ -112,7 +112,7 @@ class FixedAllocation:
 
 @legal
 def best_fixed_allocation(
-    cluster: Cluster,
+    cluster: AnyCluster,
     arrival_counts: ArrayLike,
     *,
     tolerance: OpenShare = 1e-3,
@@ -171,7 +171,7 @@ def best_fixed_allocation(
     return search.result(scale)
 
 
-def fixed_allocation_bound(cluster: Cluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
+def fixed_allocation_bound(cluster: AnyCluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
     r"""Return the value that no feasible allocation exceeds, from weights on types per port.
 
     The overhead :math:`\max_k` is replaced by the weighted mean, which is never larger; the best
@@ -203,7 +203,7 @@ def fixed_allocation_bound(cluster: Cluster, arrival_counts: ArrayLike, weights:
 class _Search:
     """The state of the primal-dual method, in counts scaled to at most 1 (see the module)."""
 
-    def __init__(self, cluster: Cluster, counts: _Array) -> None:
+    def __init__(self, cluster: AnyCluster, counts: _Array) -> None:
         self._cluster, self._counts, self._problem = cluster, counts, _problem(cluster)
         shape = (cluster.n_ports, cluster.n_types)
         self._steps, self._dual_steps = _step_sizes(cluster, counts, self._problem)
@@ -294,11 +294,11 @@ class _Search:
         return FixedAllocation(allocation, scale * self.value, scale * gap, self._best_weights, self.iterations)
 
 
-def _counts(cluster: Cluster, arrival_counts: ArrayLike) -> _Array:
+def _counts(cluster: AnyCluster, arrival_counts: ArrayLike) -> _Array:
     return float_array("arrival_counts", arrival_counts, (cluster.n_ports,), lowest=0.0)
 
 
-def _problem(cluster: Cluster) -> tuple[Any, ...]:
+def _problem(cluster: AnyCluster) -> tuple[Any, ...]:
     """Return what every kernel takes, in its order."""
     layout = cluster.layout
     return (
@@ -312,7 +312,7 @@ def _problem(cluster: Cluster) -> tuple[Any, ...]:
     )
 
 
-def _step_sizes(cluster: Cluster, counts: _Array, problem: tuple[Any, ...]) -> tuple[_Array, _Array]:
+def _step_sizes(cluster: AnyCluster, counts: _Array, problem: tuple[Any, ...]) -> tuple[_Array, _Array]:
     """Return steps of amounts and of weights: largest for which the method converges, in proportion to ranges.
 
     The sums per port and type are the only coupling, each amount in one of them; a step of the weight

@@ -146,7 +146,7 @@ class OgaSched:
     initial : array_like of float, shape (n_ports, n_instances, n_types)
         y(1), legal; default: what each instance has, in proportion to all requests, at most the request.
     peek : bool
-        Ablation, not the paper's policy: ``allocate`` is told the slot's arrivals, takes everything from
+        Ablation, not the paper's policy: ``allocate`` gets the slot's arrivals, takes everything from
         the ports without jobs, and ascends before it decides.
     threads : int
         How many share a pass; results do not depend on it.

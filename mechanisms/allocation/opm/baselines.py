@@ -3,7 +3,7 @@
 All keep budgets strictly: a job gets no machine that costs more than what is left. The fourth
 baseline of the OPM paper, OPM without estimation, is ``Opm(..., estimate=False)``.
 
-The state-seeing scheduler is no rival: it is told which machines are available in the slot it
+The state-seeing scheduler is no rival: it knows which machines are available in the slot it
 decides on (``observes = "state"``), and is printed beside the others as an upper reference.
 """
 

@@ -42,7 +42,7 @@ class MachineScheduler(ABC):
         self.slot = 0  # slots allocated so far
         self._cheapest = float(self.prices.min())
         self._jobs = OpenJobs()
-        self._played = True  # whether the work of slot ``slot`` was told
+        self._played = True  # whether the work of slot ``slot`` is known
         self._decision = np.full(self.n_machines, -1, dtype=np.int64)
 
     @property
@@ -110,7 +110,7 @@ class MachineScheduler(ABC):
         Raises
         ------
         EventError
-            If the work of the last slot has not been told, or the horizon is over.
+            If the work of the last slot is not known yet, or the horizon is over.
         InvalidParameterError
             If a job's number is out of range.
         """

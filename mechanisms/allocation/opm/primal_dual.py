@@ -99,7 +99,7 @@ class PrimalDual(MachineScheduler):
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """Upper estimates of the service rates from all slots told so far, OPM (66); shape (M,)."""
+        """Upper estimates of the service rates from all slots observed so far, OPM (66); shape (M,)."""
         if self._fixed is not None:
             return self._fixed.copy()
         rates = np.empty(self.n_machines)

@@ -221,7 +221,6 @@ def build(**changes):
         ({"capacities": [[-3.0]]}, r"capacities\[0, 0\] = -3.0"),
         ({"gain": "square"}, "square"),
         ({"overhead": 1.5}, "overhead"),
-        ({"task_share": 1.5}, "task_share = 1.5"),
     ],
 )
 def test_bad_clusters_are_named(changes, message):

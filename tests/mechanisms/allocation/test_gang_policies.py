@@ -271,7 +271,6 @@ def test_only_legal_amounts_are_played():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda gang: GangOga(gang, 0), "horizon = 0"),
         (lambda gang: GangOga(gang, 5, step="adam"), "step = 'adam'"),
         (lambda gang: GangOga(gang, 5, step=-1.0), "step = -1.0"),
         (lambda gang: GangOga(gang, 5, step=lambda t: np.nan).update([1, 1, 1]), "step = nan"),

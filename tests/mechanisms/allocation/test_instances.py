@@ -158,10 +158,8 @@ def test_gains_by_name():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda rng: published_instance(rng, n_ports=0), "n_ports = 0"),
         (lambda rng: published_instance(rng, ports_per_instance=11), r"ports_per_instance = 11.*: .*\[1, 10\]"),
         (lambda rng: published_instance(rng, n_instances=2, ports_per_instance=3), "at least one channel"),
-        (lambda rng: published_instance(rng, contention=0.0), "contention = 0.0"),
         (lambda rng: published_instance(rng, gain="square"), "gain = 'square'.*mixed"),
         (lambda rng: published_instance(rng, alpha=(0.0, 0.0)), "alpha"),
         (lambda rng: published_instance(rng, overhead=(0.5, 1.5)), "overhead"),
@@ -173,8 +171,6 @@ def test_gains_by_name():
         (lambda rng: pai_like_instance(rng, [[1.0], [0.0]]), "all have something"),
         (lambda rng: pai_like_instance(rng, [[np.nan]]), r"machines\[0, 0\] = nan"),
         (lambda rng: pai_like_instance(rng, MACHINES, share=(0.0, 0.0)), "share"),
-        (lambda rng: small_integer_instance(rng, density=1.5), "density = 1.5"),
-        (lambda rng: small_integer_instance(rng, largest_capacity=-1), "largest_capacity = -1"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -253,9 +253,6 @@ def test_copies_go_their_own_way():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"horizon": 0}, "horizon = 0"),
-        ({"horizon": 2.5}, "horizon = 2.5"),
-        ({"threads": 0}, "threads = 0"),
         ({"step": "newton"}, "step = 'newton'"),
         ({"step": -1.0}, "step = -1.0"),
         ({"step": np.nan}, "step = nan"),

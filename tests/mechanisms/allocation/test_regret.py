@@ -103,7 +103,6 @@ def test_with_every_port_always_there_a_fixed_allocation_loses_nothing_to_fairne
         (lambda: fitted_growth([0, 10], [[1.0, 2.0]] * 2), "all > 0"),
         (lambda: fitted_growth([10, 20], [[1.0, 2.0]]), "expected at least two runs"),
         (lambda: fitted_growth([10, 20], [[1.0, 2.0], [1.0, -2.0]]), "regrets[1, 1] = -2.0: expected > 0"),
-        (lambda: fitted_growth([10, 20], [[1.0, 2.0]] * 2, confidence=1.0), "confidence = 1.0"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -134,19 +134,10 @@ def test_a_job_that_waits_is_charged_the_rate_of_its_arrival():
 
 def test_bad_parameters_and_missing_menus():
     for wrong, message in (
-        ({"lags": ()}, "lags = .*a list of at least one"),
-        ({"lags": (0,)}, r"lags = \(0,\): expected a list, each a whole number >= 1"),
-        ({"ahead": 0}, "ahead = 0"),
-        ({"slack": 0.4}, "slack = 0.4"),
-        ({"step": 0.0}, "step = 0"),
         ({"forecast": "laws", "laws": [1]}, r"laws\[0\]"),
         ({"forecast": "laws"}, "no laws: expected laws, one for each job"),
         ({"laws": []}, "and laws: expected"),
         ({"lags": (3,), "lag_hours": (4.0,)}, r"lags = \(3,\) and lag_hours = \(4.0,\): expected one of them"),
-        ({"lag_hours": (0.0,)}, "lag_hours = .*a finite number > 0"),
-        ({"round_seconds": 0}, "round_seconds = 0"),
-        ({"buckets": 0}, "buckets = 0: expected a whole number in"),
-        ({"hidden_order": "loose"}, "hidden_order = 'loose': expected 'strict' or 'sealed'"),
         ({"history": "runs/a"}, "history = 'runs/a': expected a PastLog"),
     ):
         with pytest.raises(InvalidParameterError, match=message):

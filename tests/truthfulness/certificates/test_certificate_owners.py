@@ -81,9 +81,6 @@ def test_one_owner_of_each_part():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"owners": 0}, "owners = 0"),
-        ({"seed": -1}, "seed = -1"),
-        ({"confidence": 2.0}, "confidence = 2.0"),
         ({"samples": 0}, "samples = 0"),
     ],
 )
