@@ -57,7 +57,7 @@ class RunResult:
         (nodes, if every job started at its arrival); ``promised`` (expected nodes committed to the
         round by all plans) and ``price`` (of a node in this round), both after its last
         submission, hence final; missing if the mechanism has no such notion.
-    summary : dict
+    outcome : dict
         ``name``, ``complete`` (bool: all rounds were played), ``rounds``, ``horizon``, ``capacity``,
         ``jobs``, ``submitted``, ``resubmitted``, the count of each outcome, ``requeues`` (runs taken back),
         ``lost_node_rounds``, ``welfare``, ``revenue``,
@@ -81,7 +81,7 @@ class RunResult:
     event_rows: EventRows
     job_rows: JobRows
     rounds: pd.DataFrame
-    summary: dict[str, Any]
+    outcome: dict[str, Any]
     price_surface: NDArray[np.float32] | None = None
 
     @cached_property

@@ -57,7 +57,7 @@ class MarketSetup:
     >>> truth = StatementOfWork(1, 2, DeadlineValue(9.0, 6), [(2, 3, 1.0)])
     >>> market = FirstCome(2, 9, 0.5, max_concurrency=2, max_duration=4, max_value=9.0, max_delay=9)
     >>> setup = MarketSetup("one job", [Job("nightly", "ann", truth, 2, 3)], market, capacity=2, horizon=9, max_delay=9)
-    >>> MarketRun(setup).run().summary["welfare"]
+    >>> MarketRun(setup).run().outcome["welfare"]
     9.0
     """
 

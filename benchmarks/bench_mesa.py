@@ -124,8 +124,8 @@ def market_seconds(name: str, made: Sequence[Job], capacity: int) -> Measured:
     market = Market(setup)
     result = market.run()
     total = time.perf_counter() - begin
-    if result.summary["submitted"] != len(made) or market.round != ROUNDS:
-        raise RuntimeError(f"{name}: {result.summary['submitted']} of {len(made)} jobs were submitted")
+    if result.outcome["submitted"] != len(made) or market.round != ROUNDS:
+        raise RuntimeError(f"{name}: {result.outcome['submitted']} of {len(made)} jobs were submitted")
     left = result.jobs["completion"].fillna(result.jobs["removed"]).fillna(ROUNDS).clip(upper=ROUNDS)
     comings, goings = (np.bincount(x.to_numpy(dtype=np.int64)) for x in (result.jobs["submitted"], left))
     bare = BareModel(dict(enumerate(comings.tolist())), dict(enumerate(goings.tolist())))

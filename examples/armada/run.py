@@ -38,7 +38,7 @@ def four_owners() -> dict:
 def lies(plays: int) -> pd.DataFrame:
     """Audit all rules in the small market; print the best lie and the smallest."""
     prices = {"mechanism": {"pricing": {"kind": "posted", "prices": [3.0]}}}
-    table = audit({**four_owners(), **prices}, list(RULES), plays=plays).summary().set_index("mechanism")
+    table = audit({**four_owners(), **prices}, list(RULES), plays=plays).summary.set_index("mechanism")
     print("four owners, three nodes, one round: what a false bid gains, credits")
     for rule, name in RULES.items():
         row = table.loc[rule]

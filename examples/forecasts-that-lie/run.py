@@ -67,7 +67,7 @@ def gains(scenario: Scenario, seed: int) -> dict[tuple[str, float], float]:
         nodes = round(work / (load * span))
 
         def welfare(mechanism: Mechanism, nodes: int = nodes) -> float:
-            return Market(replace(setup, mechanism=mechanism, capacity=nodes)).run().summary["welfare"]
+            return Market(replace(setup, mechanism=mechanism, capacity=nodes)).run().outcome["welfare"]
 
         first = welfare(FirstCome(nodes, setup.horizon, **sizes))
         for name, laws in forecasts(scenario, seed).items():

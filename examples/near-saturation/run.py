@@ -29,7 +29,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 def measure(scenario: Scenario, seeds: int) -> dict[str, tuple[float, float]]:
     """Return the shares of jobs removed before and after they began, and welfare over its bound."""
-    runs = [run(scenario, seed).summary for seed in range(seeds)]
+    runs = [run(scenario, seed).outcome for seed in range(seeds)]
     return {
         "cancelled": interval([each["cancelled"] / each["jobs"] for each in runs]),
         "evicted": interval([each["evicted"] / each["jobs"] for each in runs]),

@@ -194,7 +194,7 @@ def _welfare(
     if not task.is_log:
         scenario = scenario.with_capacity(workload.capacity_at(load))
     setup = scenario.setup(_rng(seed), data=data, workload=workload)
-    return float(MarketRun(setup, lookahead=0).run().summary["welfare"])
+    return float(MarketRun(setup, lookahead=0).run().outcome["welfare"])
 
 
 def _at_the_highest_load(worlds: Sequence[World]) -> list[tuple[Task, float, list[tuple[int, Workload]]]]:

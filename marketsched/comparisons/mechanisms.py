@@ -103,7 +103,7 @@ class MechanismContest:
                 continue
             promises.append({"mechanism": each.label, **_promised(each, setup)})
             result = world.result(setup)
-            summary = result.summary
+            summary = result.outcome
             if log:  # who waited how long is asked of it
                 table = waits_table(result.jobs, workload.round_seconds)
                 waits.append(table.assign(seed=seed, mechanism=each.label))
@@ -153,7 +153,7 @@ class _World:
 
     def played(self, setup: MarketSetup) -> dict[str, Any]:
         """Play a setup to its end; return the summary."""
-        return self.result(setup).summary
+        return self.result(setup).outcome
 
     def result(self, setup: MarketSetup) -> RunResult:
         """Play a setup to its end."""

@@ -69,7 +69,7 @@ class ReproducedKind(ResultKind):
         parts: list[Any] = []
         for name, claims in result.table.groupby("experiment", sort=False):
             parts += [Text(result.meta["headlines"][name], style="bold"), *_claims_printed(claims), Text("")]
-        parts.append(Text(", ".join(f"{count} {word}" for word, count in result.summary.items())))
+        parts.append(Text(", ".join(f"{count} {word}" for word, count in result.outcome.items())))
         parts.append(Text("[ ]: 95 % interval over seeds; the rule of the verdicts: docs/reproduce.md", style="dim"))
         return Group(*parts)
 

@@ -94,7 +94,9 @@ def overview(found: Sequence[Result], names: Sequence[str], asked: Mapping[str, 
         "seconds": round(sum(each.meta["seconds"] for each in found), 3),
     }
     table = pd.concat([each.table for each in found], ignore_index=True)
-    return Result(KIND, {"table": table}, verdict_counts(table), meta, {CSV: table.to_csv(index=False)})
+    return Result(
+        KIND, {"table": table}, meta=meta, texts={CSV: table.to_csv(index=False)}, outcome=verdict_counts(table)
+    )
 
 
 def write_overview(out: Path, found: Sequence[Result], names: Sequence[str], asked: Mapping[str, Any]) -> None:
@@ -108,7 +110,7 @@ def write_overview(out: Path, found: Sequence[Result], names: Sequence[str], ask
     with whole_file(out / CSV) as partial:
         partial.write_text(all_of_them.texts[CSV], encoding="utf-8")
     with whole_file(out / "summary.json") as partial:
-        write_json(all_of_them.summary, partial)
+        write_json(all_of_them.outcome, partial)
     with whole_file(out / META) as partial:
         write_json({"kind": KIND, **all_of_them.meta}, partial)
 

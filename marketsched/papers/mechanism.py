@@ -38,7 +38,7 @@ def _truthfulness(bench: Bench) -> Found:
     for seed in range(bench.first, bench.first + bench.runs):
         bench.tell(f"seed {seed}")
         found = audit(night_shift(certain=False), names, owners=owners, plays=plays, seed=seed, data=bench.data)
-        tables.append(found.summary().assign(seed=seed))
+        tables.append(found.summary.assign(seed=seed))
     table = pd.concat(tables, ignore_index=True)
     own, other = (table[table["mechanism"] == name] for name in names)
     rows = [

@@ -110,7 +110,9 @@ def reproduce(
     table = pd.DataFrame([row.to_dict() for row in found.rows])
     table.insert(0, "experiment", name)
     tables = {"table": table, "lines": lines_table(found.panels)} | ({} if found.runs.empty else {"runs": found.runs})
-    made = Result("experiment", tables, verdict_counts(table), meta, {"table.csv": table.to_csv(index=False)})
+    made = Result(
+        "experiment", tables, meta=meta, texts={"table.csv": table.to_csv(index=False)}, outcome=verdict_counts(table)
+    )
     if out is not None:
         made.save(out, force)
     return made

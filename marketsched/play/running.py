@@ -81,7 +81,7 @@ def run(
     ...         {"name": "A", "birth": 1, "concurrency": 1, "value": {"kind": "deadline", "value": 4, "deadline": 5},
     ...          "requirements": [{"arrival": 2, "duration": 2, "probability": 1}], "arrival": 2, "duration": 2}]},
     ...     "mechanism": {"pricing": {"kind": "posted", "prices": [0.5]}}})
-    >>> result.summary["welfare"], result.summary["revenue"]
+    >>> result.outcome["welfare"], result.outcome["revenue"]
     (4.0, 1.0)
     >>> small = {"name": "small", "cluster": {"slots": 50, "policies": ["ogasched", "fairness"],
     ...     "instance": {"kind": "small-integer"}}}
@@ -127,11 +127,11 @@ def _run_market(
         interrupted, best = True, {}
     with clock.of("tables"):  # after the bounds, which take the most memory
         result = market.result()
-    complete = bool(result.summary["complete"]) and not interrupted
-    summary = {
-        **result.summary,
+    complete = bool(result.outcome["complete"]) and not interrupted
+    outcome = {
+        **result.outcome,
         **best,
-        **shares(result.summary, best),
+        **shares(result.outcome, best),
         "load": load_asked(setup),
         "complete": complete,
         "proven": proven(setup),
@@ -140,7 +140,7 @@ def _run_market(
         "scenario": scenario.name,
         "seed": seed,
         "round_seconds": setup.round_seconds,
-        "rounds": summary["rounds"],
+        "rounds": outcome["rounds"],
         "expected": scenario.expected,
         "workload": dict(setup.notes),
         "versions": versions(),
@@ -152,7 +152,8 @@ def _run_market(
     pools = market.pools()
     if pools is not None:
         tables["pools"] = pools
-    return Result("market", Tables(tables), summary, meta, {"scenario.yaml": scenario.to_yaml()})
+    texts = {"scenario.yaml": scenario.to_yaml()}
+    return Result("market", Tables(tables), meta=meta, texts=texts, outcome=outcome)
 
 
 class _Stopwatch:

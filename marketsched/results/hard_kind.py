@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 from rich.console import Group
@@ -11,7 +12,7 @@ from rich.text import Text
 from marketsched.results.kinds import ResultKind
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
-from marketsched.results.views import amount, flat, plain_table, ratio_text
+from marketsched.results.views import amount, plain_table, ratio_text
 
 COLUMNS = ("OPT / welfare,\nworst found", "at the start", "promised", "jobs", "welfare", "tried", "seconds")
 
@@ -22,7 +23,7 @@ def instance_file(label: str) -> str:
 
 
 class HardKind(ResultKind):
-    """No tables; of each mechanism its figures in the summary, and its instance among the texts."""
+    """No tables; one row per mechanism in the summary, and its instance among the texts."""
 
     title = "search for hard instances"
 
@@ -34,7 +35,7 @@ class HardKind(ResultKind):
 
     def view(self, result: Result) -> Group:
         table, notes = plain_table(*COLUMNS), []
-        for label, each in result.summary.items():
+        for label, each in by_label(result).items():
             alpha, start = each["alpha"], each["start_ratio"]
             promised = "-" if alpha is None else f"{alpha:.2f}" if each["conditions_hold"] else f"({alpha:.2f})"
             table.add_row(
@@ -54,8 +55,20 @@ class HardKind(ResultKind):
             )
         return Group(Text("the hardest instances found", style="bold"), table, *map(Text, notes))
 
+    def summary_data(self, result: Result) -> dict[str, Any]:
+        return by_label(result)
+
     def data(self, result: Result) -> dict[str, Any]:
-        return dict(result.summary)
+        return by_label(result)
 
     def details(self, result: Result) -> Mapping[str, Any]:
-        return {f"All figures of {label}": dict(flat(each)) for label, each in result.summary.items()}
+        return {f"All figures of {label}": each for label, each in by_label(result).items()}
+
+
+def by_label(result: Result) -> dict[str, dict[str, Any]]:
+    """Return the figures of each mechanism by what it is called; None where there is none."""
+    found = {}
+    for row in result.records():
+        figures = {name: None if isinstance(each, float) and isnan(each) else each for name, each in row.items()}
+        found[str(figures.pop("label"))] = figures
+    return found

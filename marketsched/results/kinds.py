@@ -64,19 +64,19 @@ class ResultKind:
 
     def summary_data(self, result: Result) -> Any:
         """Return what ``summary.json`` holds, not yet made plain."""
-        return result.summary if isinstance(result.summary, Mapping) else result.records()
+        return result.records() if result.compares else result.outcome
 
     def data(self, result: Result) -> dict[str, Any]:
         """Return what ``--json`` prints, not yet made plain."""
-        if isinstance(result.summary, Mapping):
-            return {**result.summary, "meta": result.meta}
+        if not result.compares:
+            return {**result.outcome, "meta": result.meta}
         about = {"scenario": result.meta.get("scenario"), "complete": result.complete}
         return {**about, self.compared: result.records(), "meta": result.meta}
 
     def details(self, result: Result) -> Mapping[str, Any]:
         """Return what a report shows folded, by title: data frames, or mappings of figures."""
         runs = {"Every run": result.tables["runs"]} if "runs" in result.tables else {}
-        return {"All figures": result.summary, **runs}
+        return {"All figures": result.summary if result.compares else result.outcome, **runs}
 
     def documents(self, result: Result) -> Mapping[str, str]:
         """Return the texts that a report shows, by title; the scenario first."""

@@ -50,7 +50,7 @@ class LearningKind(ResultKind):
         for (mechanism, rule), own in result.summary.groupby(["mechanism", "rule"], sort=False):
             figures = own.set_index("figure")
             cells = [(figures["mean"][name], figures["high"][name]) for name in COLUMNS]
-            label = _label(mechanism, rule, "," in rules)
+            label = _label(str(mechanism), str(rule), "," in rules)
             table.add_row(label, *(f"{mean:.3f}\n+- {high - mean:.3f}" for mean, high in cells))
         interval = f"{meta['confidence']:.0%} interval over seeds"
         remarks = (

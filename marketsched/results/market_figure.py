@@ -6,7 +6,7 @@ for; which jobs were removed on the way; and what a node cost, hours ahead and h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import matplotlib
@@ -48,7 +48,7 @@ class _MarketTables(Protocol):
     def rounds(self) -> pd.DataFrame: ...
 
     @property
-    def summary(self) -> dict[str, Any]: ...
+    def outcome(self) -> Mapping[str, Any]: ...
 
 
 def run_figure(
@@ -103,13 +103,13 @@ def run_figure(
         )
         panels = [figure.add_subplot(grid[0, 0])]
         panels += [figure.add_subplot(grid[i, 0], sharex=panels[0]) for i in range(2, len(rows), 2)]
-        _draw_load(panels[0], result, result.summary["capacity"], clock)
+        _draw_load(panels[0], result, result.outcome["capacity"], clock)
         if removals:
             _draw_removals(panels[1], result.rounds, clock)
         if prices is not None:
             _draw_prices(panels[-1], figure.add_subplot(grid[-1, 1]), prices, clock)
         _share_time(panels, clock)
-        _headline(figure, result.summary, title)
+        _headline(figure, result.outcome, title)
     return figure
 
 
@@ -269,7 +269,7 @@ def _share_time(panels: Sequence[Axes], clock: TimeAxis) -> None:
     panels[-1].set_xlabel(f"time, {clock.unit}")
 
 
-def _headline(figure: Figure, summary: dict[str, Any], title: str) -> None:
+def _headline(figure: Figure, summary: Mapping[str, Any], title: str) -> None:
     """Write the title, and what the run came to."""
     if not summary["complete"]:
         title = f"{title} (interrupted after round {summary['rounds']} of {summary['horizon']})".strip()

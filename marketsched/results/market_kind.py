@@ -34,10 +34,10 @@ class MarketKind(ResultKind):
     table = "jobs"
 
     def how_far(self, result: Result) -> str:
-        return f"after round {result.summary['rounds']} of {result.summary['horizon']}"
+        return f"after round {result.outcome['rounds']} of {result.outcome['horizon']}"
 
     def view(self, result: Result) -> View:
-        found = summary_view(result.summary, result.meta.get("expected"))
+        found = summary_view(result.outcome, result.meta.get("expected"))
         first, more = told_of_log(result.meta)
         users = _users(result) if first else []
         said, detailed = ([Text(f"- {remark}") for remark in each] for each in (first, more))
@@ -47,7 +47,7 @@ class MarketKind(ResultKind):
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
         drawn = _DrawnTables(
-            columns_of(result.tables, "jobs", results.market_figure.DRAWN), result.rounds, result.summary
+            columns_of(result.tables, "jobs", results.market_figure.DRAWN), result.rounds, result.outcome
         )
         length = result.meta.get("round_seconds")
         drawn_figures = {"figure": results.market_figure.run_figure(drawn, prices, round_seconds=length, title=title)}
@@ -57,7 +57,7 @@ class MarketKind(ResultKind):
         return drawn_figures
 
     def details(self, result: Result) -> Mapping[str, Any]:
-        leaves = {name: value for name, value in flat(result.summary) if name != "proven"}  # a remark says it
+        leaves = {name: value for name, value in flat(result.outcome) if name != "proven"}  # a remark says it
         return {"All figures of the run": leaves}
 
 
@@ -72,7 +72,7 @@ class _DrawnTables(NamedTuple):
 
     jobs: pd.DataFrame
     rounds: pd.DataFrame
-    summary: dict[str, Any]
+    outcome: Mapping[str, Any]
 
 
 def prices_table(surface: NDArray[np.float32] | None) -> dict[str, pd.DataFrame]:

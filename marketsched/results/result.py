@@ -52,9 +52,11 @@ class Result:
         ``conduct``, ``learning``, ``hard``, ``sweep``, ``experiment``, ``reproduced``; see `marketsched.results.kinds`.
     tables : mapping of str to DataFrame
         By name; each becomes a file.
-    summary : dict or DataFrame
-        Figures of one run, or a table with one row for each thing that was compared. ``records()`` is a list of
-        dictionaries for both, ``to_frame("summary")`` a data frame.
+    summary : DataFrame
+        One row for each thing that was compared, and one row for a single run, with dots between the levels of nested
+        figures, as in ``bounds.dual``. ``records()`` gives the rows as dictionaries.
+    outcome : mapping
+        Figures of a single run by name, some of them nested; empty where several things were compared.
     meta : dict
         How it came about: ``scenario``, ``seed``, ``versions``, ``seconds``, and ``complete``, False if it
         was interrupted and holds what was finished.
@@ -66,17 +68,25 @@ class Result:
     Examples
     --------
     >>> import pandas as pd
-    >>> found = Result("notes", {"runs": pd.DataFrame({"seed": [0, 1], "welfare": [3.0, 5.0]})}, {"best": 5.0})
-    >>> float(found.runs["welfare"].mean()), found.summary["best"], found.complete
-    (4.0, 5.0, True)
+    >>> found = Result("notes", {"runs": pd.DataFrame({"seed": [0, 1], "welfare": [3.0, 5.0]})}, outcome={"best": 5.0})
+    >>> float(found.runs["welfare"].mean()), found.outcome["best"], found.summary.columns.tolist(), found.complete
+    (4.0, 5.0, ['best'], True)
     """
 
     kind: str
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    summary: Any = field(default_factory=dict)
+    summary: pd.DataFrame = None  # type: ignore[assignment]  # made from the outcome
     meta: dict[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[Any] = field(default=(), repr=False)
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        import pandas as pd
+
+        if self.outcome or self.summary is None:
+            row = dict(results.views.flat(self.outcome))
+            object.__setattr__(self, "summary", pd.DataFrame([row] if row else []))
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         """Return the table of that name."""
@@ -92,10 +102,10 @@ class Result:
         tables = self.tables if isinstance(self.tables, Tables) else Tables(self.tables)
         sizes = ", ".join(f"{name} {tables.rows(name):,}" for name in tables)
         figures = ""
-        if isinstance(self.summary, Mapping) and "welfare" in self.summary:
-            share = self.summary.get("share_of_best")
+        if "welfare" in self.outcome:
+            share = self.outcome.get("share_of_best")
             of_best = "" if share is None else f", at least {share:.1%} of the best"
-            figures = f"; welfare {self.summary['welfare']:,.6g}{of_best}"
+            figures = f"; welfare {self.outcome['welfare']:,.6g}{of_best}"
         return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'}{figures})"
 
     def _repr_html_(self) -> str:
@@ -117,15 +127,15 @@ class Result:
         return "" if self.complete else self._look.how_far(self)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows of the summary, one dictionary each; the figures of one run are one row.
+        """Return the rows of the summary, one dictionary each; of a single run the outcome, nested as it is.
 
         Examples
         --------
-        >>> Result("notes", summary={"welfare": 4.0}).records()
+        >>> Result("notes", outcome={"welfare": 4.0}).records()
         [{'welfare': 4.0}]
         """
-        if isinstance(self.summary, Mapping):
-            return [dict(self.summary)]
+        if self.outcome:
+            return [dict(self.outcome)]
         return [{str(key): value for key, value in row.items()} for row in self.summary.to_dict(orient="records")]
 
     def to_frame(self, name: str | None = None) -> pd.DataFrame:
@@ -134,18 +144,15 @@ class Result:
         Parameters
         ----------
         name : str, optional
-            Of a table; None: the main one, which is the summary where that is a table. ``summary`` is there for every
-            result: of one run it is one row, with dots between the levels of nested figures.
+            Of a table, or ``summary``; None: the main one, which is the summary where several things were compared.
 
         Raises
         ------
         InvalidParameterError
             If there is none of that name.
         """
-        if name == SUMMARY and isinstance(self.summary, Mapping):
-            import pandas as pd
-
-            return pd.DataFrame([dict(results.views.flat(self.summary))])
+        if name == SUMMARY:
+            return self.summary
         tables = self._all_tables()
         chosen = name or (self._look.table if self._look.table in tables else next(iter(tables), ""))
         if chosen not in tables:
@@ -153,9 +160,12 @@ class Result:
         return tables[chosen]
 
     def _all_tables(self) -> Mapping[str, pd.DataFrame]:
-        if isinstance(self.summary, Mapping):
-            return self.tables
-        return dict(self.tables) | {SUMMARY: self.summary}
+        return dict(self.tables) | {SUMMARY: self.summary} if self.compares else self.tables
+
+    @property
+    def compares(self) -> bool:
+        """True if the summary has rows of things that were compared, False for a single run."""
+        return not self.outcome and len(self.summary.columns) > 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return summary and meta as plain data, NaN and infinities as None."""
@@ -268,14 +278,15 @@ def load(folder: str | PathLike[str]) -> Result:
     for name, seconds in timings.items():
         tables[name].insert(seconds["column"], SECONDS, seconds["values"])
     summary: Any = tables.pop(SUMMARY, None)
+    outcome: Any = {}
     if summary is None:
-        summary = _read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
-        if not isinstance(summary, dict):
+        outcome = _read_json(path / f"{SUMMARY}.json") if f"{SUMMARY}.json" in names else {}
+        if not isinstance(outcome, dict):
             raise InvalidParameterError(f"{path / f'{SUMMARY}.json'} is damaged: expected figures by name")
-        summary |= _look_of(kind).found_in(path)
+        outcome |= _look_of(kind).found_in(path)
     ours = {META, TIMINGS, f"{SUMMARY}.json"}
     texts = {name: read_text(path / name) for name in names if name.endswith(TEXTS) and name not in ours}
-    return Result(kind, tables, summary, meta, texts)
+    return Result(kind, tables, summary, meta, texts, outcome=outcome)
 
 
 def _look_of(kind: str) -> Any:

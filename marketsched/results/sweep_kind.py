@@ -59,7 +59,7 @@ class SweepKind(ResultKind):
             parts += [means, *([] if failed is None else [failed])]
             notes += [how, *more]
         else:
-            kept = result.summary.get("kept", 0)
+            kept = result.outcome.get("kept", 0)
             notes.append(f"{kept:,} of {meta['runs']:,} runs are kept; the table is written when the sweep ends")
         if len(meta["cases"]) > MOST_DOCUMENTS:
             notes.append(f"scenarios of the first {MOST_DOCUMENTS} cases are shown; meta.json holds all")

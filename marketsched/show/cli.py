@@ -124,7 +124,7 @@ def run(
         with progress_bar() as tell:
             rivals = None if chosen.kind == "market" else policies
             result = play.running.run(chosen, seed, policies=rivals, data=data, progress=tell, keep_interrupted=True)
-        if chosen.kind == "market" and not result.summary["rounds"]:
+        if chosen.kind == "market" and not result.outcome["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json, details)
 

@@ -310,8 +310,9 @@ class Audit:
         """Whether a lie seems to pay under a mechanism of which none is known to, and is not confirmed."""
         return any(each.seems() and not each.pays(self.tolerance) for each in self.mechanisms)
 
+    @property
     def summary(self) -> pd.DataFrame:
-        """Return one row per mechanism."""
+        """One row per mechanism."""
         return pd.DataFrame([_row(each) for each in self.mechanisms])
 
     def result(self) -> Result:
@@ -342,7 +343,7 @@ class Audit:
                 if one.smallest is not None:
                     texts[f"smallest-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.smallest)
         meta = {**self.meta, "complete": self.complete}
-        return Result("audit", tables, self.summary(), meta, texts, kept=self.kept)
+        return Result("audit", tables, self.summary, meta, texts, kept=self.kept)
 
 
 def _fixed(each: MechanismAudit) -> list[tuple[Any, ...]]:

@@ -28,8 +28,8 @@ def test_every_round_is_reported_as_the_tables_have_it(mechanism):
     for name, column in (("welfare", "value"), ("revenue", "payment")):
         by_round = events.groupby("round")[column].sum().reindex(rounds["round"], fill_value=0.0).cumsum()
         np.testing.assert_allclose(seen[name], by_round, rtol=1e-12)
-    assert seen["utility"].iloc[-1] == pytest.approx(result.summary["owners_utility"])
-    assert seen["utilisation"].iloc[-1] == pytest.approx(result.summary["utilisation"])
+    assert seen["utility"].iloc[-1] == pytest.approx(result.outcome["owners_utility"])
+    assert seen["utilisation"].iloc[-1] == pytest.approx(result.outcome["utilisation"])
 
 
 def test_those_asked_for_in_their_order():

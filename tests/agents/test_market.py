@@ -101,7 +101,7 @@ def test_books_of_a_small_market():
     assert result.rounds["cancelled"].tolist() == [0, 0, 2] + [0] * 9
     assert result.rounds["price"].tolist() == [0.5 * t for t in range(1, 13)]
     assert result.rounds["promised"].tolist() == [1.5] * 12
-    summary = result.summary
+    summary = result.outcome
     assert summary["complete"] is True
     assert [summary[word] for word in OUTCOMES] == [2, 0, 2, 0, 0, 2]
     assert (summary["welfare"], summary["revenue"], summary["owners_utility"]) == (10.0, 6.5, 3.5)
@@ -138,7 +138,7 @@ def test_events_are_the_whole_story():
     assert {"completed", "cancelled"} < set(result.jobs["outcome"])  # or this test shows nothing
     for word, column in (("submit", "submitted"), ("cancel", "cancelled"), ("complete", "completed")):
         assert result.rounds[column].sum() == (events["event"] == word).sum()
-    assert events["payment"].sum() == pytest.approx(result.summary["revenue"])
+    assert events["payment"].sum() == pytest.approx(result.outcome["revenue"])
     assert events["round"].is_monotonic_increasing
 
 
@@ -163,7 +163,7 @@ def test_a_surprised_owner_submits_again_next_round():
     assert result.jobs["submitted"].tolist() == [1, 1]
     assert result.jobs["planned_start"].tolist() == [5, 4]
     assert result.jobs["removed"].isna().all()
-    assert result.summary["resubmitted"] == 2
+    assert result.outcome["resubmitted"] == 2
     again = result.events[result.events["statement"] == "late+"]
     assert again["event"].tolist() == ["submit", "arrive", "start", "complete"]
     assert again["job"].unique().tolist() == ["late"]
@@ -309,8 +309,8 @@ def test_interruption_leaves_all_finished_rounds():
     with pytest.raises(KeyboardInterrupt):
         model.run()
     part = model.result()
-    assert part.summary["complete"] is False
-    assert part.summary["rounds"] == len(part.rounds) == 5
+    assert part.outcome["complete"] is False
+    assert part.outcome["rounds"] == len(part.rounds) == 5
     pd.testing.assert_frame_equal(part.rounds, whole.rounds.head(5))
     pd.testing.assert_frame_equal(part.events, whole.events[whole.events["round"] <= 5])
     assert part.price_surface.tolist() == whole.price_surface[:5].tolist()
@@ -323,7 +323,7 @@ def test_interruption_before_the_first_round_ends_gives_empty_tables():
     model = market([job("a", 1, 1, 1)])
     result = model.result()
     assert (len(result.events), len(result.rounds), len(result.jobs)) == (0, 0, 1)
-    assert result.summary["complete"] is False
+    assert result.outcome["complete"] is False
     assert result.price_surface is None
 
 
@@ -337,7 +337,7 @@ def test_a_market_without_jobs_or_prices_gives_whole_tables():
     result = market([], horizon=3, mechanism=StrictMechanism(4, 3, prices=False)).run()
     assert result.rounds["load"].tolist() == [0, 0, 0]
     assert result.rounds["price"].isna().all()
-    assert result.summary["price_median"] is None
+    assert result.outcome["price_median"] is None
     assert result.price_surface is None
 
 

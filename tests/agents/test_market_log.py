@@ -73,7 +73,7 @@ def test_parts_of_a_table_make_it_whole(result, name, monkeypatch):
 
 
 def test_summary_counts_what_the_table_of_jobs_shows(result):
-    jobs, summary = result.jobs, result.summary
+    jobs, summary = result.jobs, result.outcome
     assert {word: (jobs["outcome"] == word).sum() for word in ("completed", "dropped")} == {
         word: summary[word] for word in ("completed", "dropped")
     }

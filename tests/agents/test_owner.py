@@ -123,7 +123,7 @@ def mechanisms(kind):
 def test_books_balance_whatever_owners_say_and_whatever_happens(kind, jobs, lies, resubmit):
     strategies = {job.name: lie for job, lie in zip(jobs, lies, strict=False)}
     result = play(jobs, mechanisms(kind), 3, resubmit=resubmit, strategy=lambda job: strategies[job.name])
-    table, summary = result.jobs, result.summary
+    table, summary = result.jobs, result.outcome
     assert summary["welfare"] == pytest.approx(summary["revenue"] + summary["owners_utility"])
     assert result.rounds["load"].max() <= 3
     done = table["outcome"] == "completed"

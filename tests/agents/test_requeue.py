@@ -54,9 +54,9 @@ def test_tables_count_runs_and_what_was_lost():
     a, b = result.jobs.set_index("name").loc["a"], result.jobs.set_index("name").loc["b"]
     assert (a["start"], a["completion"], a["runs"], a["lost_node_rounds"]) == (5, 8, 3, 2 * 1 + 2 * 1)
     assert (b["start"], b["completion"], b["runs"], b["lost_node_rounds"]) == (1, 5, 1, 0)
-    assert result.summary["requeues"] == 2 and result.summary["lost_node_rounds"] == 4
+    assert result.outcome["requeues"] == 2 and result.outcome["lost_node_rounds"] == 4
     assert result.rounds["requeued"].tolist() == [0, 1, 0, 0, 1, 0, 0, 0, 0]
-    used = (result.jobs["concurrency"] * result.jobs["duration"]).sum() + result.summary["lost_node_rounds"]
+    used = (result.jobs["concurrency"] * result.jobs["duration"]).sum() + result.outcome["lost_node_rounds"]
     assert result.rounds["load"].sum() == used
 
 

@@ -38,7 +38,7 @@ def setup(mechanism):
 def test_completion_times_are_the_loops_own():
     found = MarketRun(setup(OwnTime(1, 9, 0.5, **SIZES))).run()
     plain = MarketRun(setup(FirstCome(1, 9, 0.5, **SIZES))).run()
-    assert found.summary["welfare"] == plain.summary["welfare"] == 6.0  # done in 5, three rounds after 2
+    assert found.outcome["welfare"] == plain.outcome["welfare"] == 6.0  # done in 5, three rounds after 2
     assert found.events.equals(plain.events)
 
 
@@ -79,4 +79,4 @@ def test_deadlines_stay_as_they_are():
     truth = StatementOfWork(1, 1, DeadlineValue(9.0, 4), [(2, 3, 1.0)])
     job = Job("A", "ann", truth, 2, 3)
     late = MarketSetup("late", [job], OwnTime(1, 9, 0.0, **SIZES), capacity=1, horizon=9, max_delay=9)
-    assert MarketRun(late).run().summary["welfare"] == 0.0  # done in 5, whatever the mechanism says
+    assert MarketRun(late).run().outcome["welfare"] == 0.0  # done in 5, whatever the mechanism says

@@ -91,11 +91,11 @@ def test_listed_jobs_run_in_the_shape_that_is_worth_most():
     jobs = result.jobs.set_index("name")
     assert jobs.loc["train-1", "value"] == 120 and jobs.loc["train-1", "completion"] == 5 + 24
     assert jobs.loc["notebook", "completion"] in (10, 16)  # started at once on a100
-    assert result.summary["bounds"]["dual"] >= result.summary["welfare"] - 1e-9
+    assert result.outcome["bounds"]["dual"] >= result.outcome["welfare"] - 1e-9
 
 
 def test_mix_plays_and_equal_seeds_give_equal_runs():
-    first, again, other = (run(MIX, seed=seed).summary for seed in (1, 1, 2))
+    first, again, other = (run(MIX, seed=seed).outcome for seed in (1, 1, 2))
     assert first["welfare"] == again["welfare"] != other["welfare"]
     assert 0 < first["welfare"] <= first["bounds"]["dual"] * (1 + 1e-9)
     assert 0 < first["utilisation"] <= 1

@@ -24,9 +24,9 @@ def test_the_name_stochastic_stands_for_stochastic_prices():
     written = scenario.to_dict()["mechanism"]["pricing"]
     assert written == {"kind": "stochastic", "price_end": "low", "widen": True}
     assert Scenario.from_dict(parse_yaml(scenario.to_yaml(), "x")) == scenario
-    assert run(scenario).summary["welfare"] > 0
+    assert run(scenario).outcome["welfare"] > 0
     by_pricing = stochastic(mechanism={"pricing": {"kind": "stochastic"}})
-    one, two = (run(data, 2).summary for data in (stochastic(), by_pricing))
+    one, two = (run(data, 2).outcome for data in (stochastic(), by_pricing))
     assert one["welfare"] == two["welfare"] and one["revenue"] == two["revenue"] > 0
 
 
@@ -108,7 +108,7 @@ def test_parameters_stay_with_the_name_they_are_for():
     scenario = Scenario.from_dict(tiny(mechanism={"name": "first-come", "parameters": {"price": 0.5}}))
     assert scenario.with_mechanism("first-come").mechanism.parameters == {"price": 0.5}
     assert scenario.with_mechanism("reduction").mechanism.parameters == {}
-    assert run(scenario.with_mechanism("first-come", {"parameters.price": 1.0})).summary["revenue"] > 0
+    assert run(scenario.with_mechanism("first-come", {"parameters.price": 1.0})).outcome["revenue"] > 0
 
 
 def test_changes_win():
@@ -153,5 +153,5 @@ def test_a_mechanism_of_the_users_own_can_take_the_place(monkeypatch):
 
     monkeypatch.setitem(registry._TABLES["mechanism"], "own", own)
     scenario = Scenario.from_dict(tiny(mechanism={}))
-    assert run(scenario.with_mechanism("own")).summary["revenue"] > 0
+    assert run(scenario.with_mechanism("own")).outcome["revenue"] > 0
     assert scenario.with_mechanism("stochastic").with_mechanism("own").mechanism.pricing.kind == "exponential"

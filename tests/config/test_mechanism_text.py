@@ -36,7 +36,7 @@ def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch)
     text, small = "bid-price:buckets=4", ["--set", "workload.recurring_jobs=20", "--set", "workload.capacity=6"]
     base = Scenario.from_dict(with_changes(Scenario.load("synthetic-pipelines").to_dict(), small[1::2]))
     assert base.with_mechanism(text).mechanism.parameters == {"buckets": 4}
-    welfare = run(base, mechanism=text).summary["welfare"]
+    welfare = run(base, mechanism=text).outcome["welfare"]
     one = CliRunner().invoke(app, ["run", "synthetic-pipelines", "-m", text, *small, "--json", "--out", "one"])
     assert json.loads(one.stdout)["welfare"] == welfare
     several = ["compare", "synthetic-pipelines", "-m", text, "-m", "first-come,vcg", "--runs", "1", *small]

@@ -226,7 +226,7 @@ def test_existing_seeds_give_what_they_gave():
     data["owners"] = {"misreporting": 0.5, "strategy": {"kind": "scale-value", "factor": 0.5}}
     golden = {1: (75, 70, 3070.289514091091, 210.56049431689806), 2: (71, 63, 4037.706780600604, 478.4411838525494)}
     for seed, (jobs, completed, welfare, revenue) in golden.items():
-        found = run(data, seed).summary
+        found = run(data, seed).outcome
         assert (found["jobs"], found["completed"]) == (jobs, completed)
         assert (found["welfare"], found["revenue"]) == pytest.approx((welfare, revenue), rel=1e-12)
 
@@ -263,7 +263,7 @@ def test_a_share_of_the_owners_misreports():
 def test_every_strategy_runs(strategy):
     data = tiny(owners={"misreporting": 1, "strategy": strategy})
     result = run(data)
-    assert result.summary["complete"] and result.summary["submitted"] == 3
+    assert result.outcome["complete"] and result.outcome["submitted"] == 3
     assert Scenario.from_dict(data).to_dict()["owners"]["strategy"] == strategy
 
 
@@ -286,12 +286,12 @@ def test_a_run_that_can_be_counted_by_hand():
     assert jobs.loc["A", ["start", "completion", "value", "payment"]].tolist() == [3, 5, 6.0, 1.0]
     assert jobs.loc["C", "outcome"] == "never_arrived"
     paid = jobs["payment"].sum()
-    assert result.summary["revenue"] == pytest.approx(paid)
-    assert result.summary["welfare"] == pytest.approx(result.summary["revenue"] + result.summary["owners_utility"])
+    assert result.outcome["revenue"] == pytest.approx(paid)
+    assert result.outcome["welfare"] == pytest.approx(result.outcome["revenue"] + result.outcome["owners_utility"])
     # In hindsight A waits (worth 6 until time 8) for B, worth 8 at time 4: all three yardsticks know it.
-    assert result.summary["bounds"]["dual"] == pytest.approx(14.0, rel=1e-6)
-    assert result.summary["first_come"]["welfare_at_zero"] == pytest.approx(14.0)
-    assert result.summary["load"] == pytest.approx((2 * 2 + 2 * 1) / (2 * 2))
+    assert result.outcome["bounds"]["dual"] == pytest.approx(14.0, rel=1e-6)
+    assert result.outcome["first_come"]["welfare_at_zero"] == pytest.approx(14.0)
+    assert result.outcome["load"] == pytest.approx((2 * 2 + 2 * 1) / (2 * 2))
 
 
 def test_equal_seeds_give_equal_runs_and_others_do_not():
@@ -303,11 +303,11 @@ def test_equal_seeds_give_equal_runs_and_others_do_not():
     assert not one.jobs.equals(other.jobs)
 
     def figures(result):
-        return json.dumps({k: v for k, v in result.summary.items()}, sort_keys=True)
+        return json.dumps({k: v for k, v in result.outcome.items()}, sort_keys=True)
 
     assert figures(one) == figures(two)
     for result in (one, other):
-        found = result.summary
+        found = result.outcome
         bound = found["bounds"]["dual"]
         assert 0 < found["welfare"] <= bound * (1 + 1e-9)
         assert found["first_come"]["welfare_at_zero"] <= found["first_come"]["welfare_at_best"] <= bound * (1 + 1e-9)
@@ -329,9 +329,9 @@ def test_an_interrupted_run_raises_or_returns_what_is_finished():
     with pytest.raises(KeyboardInterrupt):
         run(TINY, progress=interrupt)
     result = run(TINY, progress=interrupt, keep_interrupted=True)
-    assert result.summary["complete"] is False and result.summary["rounds"] == 5
+    assert result.outcome["complete"] is False and result.outcome["rounds"] == 5
     assert result.rounds["round"].tolist() == [1, 2, 3, 4, 5]
-    assert "bounds" not in result.summary
+    assert "bounds" not in result.outcome
     assert result.events.equals(run(TINY).events.query("round <= 5"))
 
 
@@ -350,7 +350,7 @@ def printed(summary, expected=None):
 
 
 def test_the_summary_says_what_is_asked_for():
-    found = run(TINY, seed=3).summary
+    found = run(TINY, seed=3).outcome
     text = printed(found, {"share_of_best": (0.5, 0.1), "cancelled": (2.0, 0.0)})
     for words in (
         "welfare",
@@ -377,8 +377,8 @@ def test_the_summary_says_what_is_asked_for():
 def test_the_summary_tells_what_is_not_proven():
     rows = [{"arrival": 2, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]
     hidden = tiny(workload__jobs__1__requirements=rows)
-    assert "proven for revealed durations only" in " ".join(remarks(run(hidden).summary))
-    first_come = run(tiny(mechanism={"name": "first-come", "parameters": {"price": 0.5}})).summary
+    assert "proven for revealed durations only" in " ".join(remarks(run(hidden).outcome))
+    first_come = run(tiny(mechanism={"name": "first-come", "parameters": {"price": 0.5}})).outcome
     assert "no ratio to the best schedule is proven" in first_come["proven"] and first_come["revenue"] > 0
     worse = {"share_of_best": 0.5, "first_come_best_share": 0.6}
     assert any("worth more than this market" in x for x in remarks(worse))

@@ -59,7 +59,7 @@ def test_a_session_is_the_run_with_the_same_settings(mechanism):
     shown = session(mechanism=mechanism)
     shown.step(1000)
     view = shown.view()
-    real = run(SMALL.with_mechanism(mechanism), seed=1).summary
+    real = run(SMALL.with_mechanism(mechanism), seed=1).outcome
     assert view.complete and view.round == view.horizon == real["rounds"]
     assert view.welfare[-1] == pytest.approx(real["welfare"], rel=1e-12)
     assert view.revenue[-1] == pytest.approx(real["revenue"], rel=1e-12, abs=1e-12)

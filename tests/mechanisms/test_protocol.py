@@ -89,7 +89,7 @@ def setup(mechanism, duration=2):
 @pytest.mark.parametrize("kind", [Bare, Derived, WithMore])
 def test_a_mechanism_need_not_have_more_than_six_members(kind):
     result = MarketRun(setup(kind())).run()
-    assert result.summary["welfare"] == 4.0 and result.summary["revenue"] == 1.0
+    assert result.outcome["welfare"] == 4.0 and result.outcome["revenue"] == 1.0
     assert result.jobs["outcome"].tolist() == ["completed", "dropped"]
 
 
@@ -133,7 +133,7 @@ def test_what_an_object_has_is_used_and_the_rest_is_as_by_default():
     copy.complete("A")
     assert market.runs == "A"
     result = MarketRun(setup(WithMore(), duration=12)).run()
-    assert result.summary["mechanism"] == {"jobs": 2} and "close" in set(result.events["event"])
+    assert result.outcome["mechanism"] == {"jobs": 2} and "close" in set(result.events["event"])
 
 
 @pytest.mark.parametrize("lacking", ["round", "advance"])

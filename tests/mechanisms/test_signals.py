@@ -33,8 +33,8 @@ def labelled(mechanism):
 @pytest.mark.parametrize("mechanism", ["bid-price", "first-come"])
 def test_three_truthful_jobs_with_a_label_are_served(mechanism):
     found = run(labelled(mechanism), 1)
-    assert found.summary["completed"] == 3 and found.summary["evicted"] == 0
-    assert found.summary["welfare"] == 24.0
+    assert found.outcome["completed"] == 3 and found.outcome["evicted"] == 0
+    assert found.outcome["welfare"] == 24.0
 
 
 @pytest.mark.parametrize("kind", [BidPrice, FirstCome])

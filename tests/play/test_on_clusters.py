@@ -27,8 +27,8 @@ SCENARIO = {
 
 def test_a_run_is_measured_against_the_bound_with_pools():
     result = marketsched.run(SCENARIO, seed=1)
-    bounds, first_come = result.summary["bounds"], result.summary["first_come"]
-    assert 0 < result.summary["welfare"] <= bounds["dual"] + 1e-6
+    bounds, first_come = result.outcome["bounds"], result.outcome["first_come"]
+    assert 0 < result.outcome["welfare"] <= bounds["dual"] + 1e-6
     assert 0 < first_come["welfare_at_zero"] <= bounds["dual"] + 1e-6
     assert result.meta["scenario"] == "two kinds"
 
@@ -36,7 +36,7 @@ def test_a_run_is_measured_against_the_bound_with_pools():
 def test_the_table_of_pools_holds_what_runs():
     result = marketsched.run(SCENARIO, seed=1, mechanism="cluster-first-come")
     pools, jobs = result.tables["pools"], result.jobs
-    assert pools["round"].max() == result.summary["rounds"] and set(pools["pool"]) == {"a100", "v100"}
+    assert pools["round"].max() == result.outcome["rounds"] and set(pools["pool"]) == {"a100", "v100"}
     assert (pools["used"] >= 0).all() and (pools["used"] <= pools["size"]).all()
     done = jobs[jobs["outcome"] == "completed"]
     rounds = (done["completion"] - done["start"]).sum()
@@ -62,7 +62,7 @@ def test_a_mechanism_of_identical_nodes_is_refused_and_bid_price_stands_for_the_
     with pytest.raises(InvalidParameterError, match="cluster-bid-price"):
         marketsched.run(SCENARIO, mechanism="vcg")
     short, long = (
-        marketsched.run(SCENARIO, mechanism=name).summary["welfare"] for name in ("bid-price", "cluster-bid-price")
+        marketsched.run(SCENARIO, mechanism=name).outcome["welfare"] for name in ("bid-price", "cluster-bid-price")
     )
     assert short == long
 

@@ -94,7 +94,7 @@ def words(figure):
 def test_bands_add_up_to_the_load(run):
     found = load_by_band(run.jobs, ROUNDS)
     assert [name for name, _, _ in found] == ["production", "middle", "free"]
-    assert run.summary["evicted"] > 5  # evicted jobs hold nodes until they go
+    assert run.outcome["evicted"] > 5  # evicted jobs hold nodes until they go
     np.testing.assert_array_equal(sum(load for _, _, load in found), run.rounds["load"])
 
 
@@ -126,8 +126,8 @@ def test_panels_show_the_tables(run):
     heights = {tuple(p.get_facecolor()[:3]): 0 for p in removals.patches}
     for patch in removals.patches:
         heights[tuple(patch.get_facecolor()[:3])] += patch.get_height()
-    assert heights[to_rgb(CANCELLED)] == run.summary["cancelled"]
-    assert heights[to_rgb(EVICTED)] == run.summary["evicted"]
+    assert heights[to_rgb(CANCELLED)] == run.outcome["cancelled"]
+    assert heights[to_rgb(EVICTED)] == run.outcome["evicted"]
     (image,) = prices.images
     assert isinstance(image.norm, LogNorm)
     shown = np.asarray(image.get_array())
@@ -166,7 +166,7 @@ def test_every_word_is_on_the_page_and_none_covers_another(bands):
         "welfare": 123_456_789.0,
         "revenue": 98_765_432.0,
     }
-    run = replace(run, summary=run.summary | big)
+    run = replace(run, outcome=run.outcome | big)
     figure = drawn(run, round_seconds=300, title="google-recurring, seed 12345")
     page, boxes = figure.bbox, words(figure)
     assert len(boxes) > 20
@@ -178,7 +178,7 @@ def test_every_word_is_on_the_page_and_none_covers_another(bands):
 
 
 def test_an_interrupted_run_says_so(run):
-    part = replace(run, summary=run.summary | {"complete": False, "rounds": 50, "horizon": 96})
+    part = replace(run, outcome=run.outcome | {"complete": False, "rounds": 50, "horizon": 96})
     figure = drawn(part, title="run")
     assert "run (interrupted after round 50 of 96)" in [t.get_text() for t in figure.texts]
 

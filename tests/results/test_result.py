@@ -48,7 +48,7 @@ def test_a_market_comes_back_from_its_folder_prints_and_draws_the_same(market, t
     for name, table in market.tables.items():
         pd.testing.assert_frame_equal(again.tables[name], table)
     assert again.texts == market.texts and again.meta["seed"] == 0 and again.complete
-    assert again.summary["welfare"] == market.summary["welfare"]
+    assert again.outcome["welfare"] == market.outcome["welfare"]
     assert printed(again) == printed(market)
     for i, each in enumerate((market, again)):
         save_figure(each.plot(), tmp_path / f"{i}.png")
@@ -74,8 +74,8 @@ def test_a_result_is_its_tables(market):
         market.to_frame("slots")
     (row,) = market.records()
     frame = market.to_frame("summary")
-    assert row["welfare"] == frame["welfare"].item() == market.summary["welfare"]
-    assert frame["first_come.best_price"].item() == market.summary["first_come"]["best_price"]
+    assert row["welfare"] == frame["welfare"].item() == market.outcome["welfare"]
+    assert frame["first_come.best_price"].item() == market.outcome["first_come"]["best_price"]
     assert pickle.loads(pickle.dumps(market)).to_dict() == market.to_dict()
     assert repr(market).startswith("Result(market: small & <b>; events ")
 

@@ -27,7 +27,7 @@ def test_each_site_is_the_run_it_would_be_alone(tmp_path):
     assert found["site"].tolist() == ["north", "south"] and found["seed"].nunique() == 2
     for row in found.to_dict(orient="records"):
         alone = run(HALLS["sites"][row["site"]], row["seed"])
-        assert row["welfare"] == alone.summary["welfare"] and row["bound"] == alone.summary["bounds"]["dual"]
+        assert row["welfare"] == alone.outcome["welfare"] and row["bound"] == alone.outcome["bounds"]["dual"]
         kept = load(tmp_path / "out" / row["site"])
         pd.testing.assert_frame_equal(kept.jobs, alone.jobs)
 

@@ -67,9 +67,9 @@ def test_a_trial_is_a_run(mechanism):
             }
         )
         results = [run(scenario, k) for k in trial.seeds]
-        assert trial.welfare(sequence) == pytest.approx([r.summary["welfare"] for r in results], rel=1e-12)
-        evicted += sum(r.summary["evicted"] + r.summary["cancelled"] for r in results)
-        bounds = [r.summary["bounds"]["dual"] for r in results]
+        assert trial.welfare(sequence) == pytest.approx([r.outcome["welfare"] for r in results], rel=1e-12)
+        evicted += sum(r.outcome["evicted"] + r.outcome["cancelled"] for r in results)
+        bounds = [r.outcome["bounds"]["dual"] for r in results]
         assert trial(sequence).bound == pytest.approx(np.mean(bounds), rel=0.02)
     assert evicted > 0 or choice.epsilon >= 0
 

@@ -448,6 +448,7 @@ def test_hard_instances_from_the_command_line(market_file):
         "hard-first-come.yaml",
         "hard-exponential.yaml",
         "summary.json",
+        "summary.parquet",
         "meta.json",
     }
     told = json.loads((folder / "summary.json").read_text())

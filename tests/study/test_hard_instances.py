@@ -77,7 +77,7 @@ def test_what_is_found_replays_to_the_digit(mechanism, tmp_path):
     assert again == found.scenario()
     found.save(tmp_path / "hard.yaml")
     for scenario in (again, tmp_path / "hard.yaml"):
-        assert run(scenario, found.seeds[0]).summary["welfare"] == found.welfare
+        assert run(scenario, found.seeds[0]).outcome["welfare"] == found.welfare
     assert again.expected == {"welfare": (found.welfare, 0.0)}
     assert again.mechanism.name == found.mechanism
     assert found.n_jobs == len(again.workload.jobs) <= 16
@@ -139,7 +139,7 @@ def test_random_jobs_are_means_over_seeds(mechanism):
         limits, mechanism, steps=60, restarts=2, max_jobs=5, random_jobs=True, realisations=3, seed=5, rng=2
     )
     assert found.seeds == (5, 6, 7)
-    welfare = [run(found.scenario(), seed).summary["welfare"] for seed in found.seeds]
+    welfare = [run(found.scenario(), seed).outcome["welfare"] for seed in found.seeds]
     assert found.welfare == math.fsum(welfare) / 3
     best = [
         optimum_by_trying_all(run_jobs(found.scenario(), seed), 4, limits.horizon, limits.max_delay)
@@ -323,7 +323,7 @@ def test_an_interrupted_search_keeps_the_best_so_far():
     assert part.evaluations == 60
     assert (part.history == whole.history[:60]).all()
     assert part.ratio >= part.start_ratio
-    assert run(part.scenario()).summary["welfare"] == part.welfare
+    assert run(part.scenario()).outcome["welfare"] == part.welfare
 
 
 def test_an_interruption_before_anything_is_found_is_passed_on():

@@ -44,8 +44,8 @@ def test_a_day_is_what_a_market_makes_of_it(mechanism):
         result = Market(setup).run()
         by_owner = result.jobs.groupby("owner")["utility"].sum()
         assert outcome.utilities == pytest.approx([by_owner[owner] for owner in market.owners])
-        assert outcome.welfare == pytest.approx(result.summary["welfare"])
-        assert outcome.revenue == pytest.approx(result.summary["revenue"])
+        assert outcome.welfare == pytest.approx(result.outcome["welfare"])
+        assert outcome.revenue == pytest.approx(result.outcome["revenue"])
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

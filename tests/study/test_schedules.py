@@ -35,9 +35,9 @@ def test_schedules_are_those_of_the_first_seed(log, found):
     for name in NAMES:
         alone = run(Scenario.from_dict({**log, "mechanism": {"name": name}}), seed=2)
         own = found.schedules[found.schedules["mechanism"] == name]
-        assert about["seed"] == 2 and about["capacity"] == alone.summary["capacity"] and len(own) == 120
+        assert about["seed"] == 2 and about["capacity"] == alone.outcome["capacity"] and len(own) == 120
         assert busy_nodes(own, about["rounds"]).tolist() == alone.rounds["load"].tolist()
-        assert own["completed"].sum() == alone.summary["completed"]
+        assert own["completed"].sum() == alone.outcome["completed"]
         assert own["bounded_slowdown"].notna().tolist() == own["completed"].tolist()
     assert (found.schedules["start"] > 0).sum() > found.schedules["completed"].sum()  # somebody was evicted
 

@@ -37,7 +37,7 @@ def of_events(result, scenario):
     ended = events[events["event"] == "complete"].set_index("job")["completion"].reindex(frame.index).fillna(gone)
     nodes = pd.Series([job.truth.concurrency for job in jobs], index=frame.index)
     busy = float(((ended - rounds["start"]) * nodes).sum())
-    return frame, busy / (result.summary["capacity"] * result.summary["rounds"])
+    return frame, busy / (result.outcome["capacity"] * result.outcome["rounds"])
 
 
 def test_compare_says_what_the_events_say(log):

@@ -57,8 +57,8 @@ def printed_in_readme(name: str) -> str:
     return str(block)
 
 
-def run_example(name: str, work: Path, extra: str = "") -> Ran:
-    """Run the command of an example's README on a copy of its folder below ``work``."""
+def run_example(name: str, work: Path, extra: str = "", seconds: float = 280) -> Ran:
+    """Run the command of an example's README on a copy of its folder below ``work``, for at most these seconds."""
     shutil.copytree(
         EXAMPLES / name, work / "examples" / name, ignore=shutil.ignore_patterns("executed.ipynb", "figure.png")
     )
@@ -68,7 +68,7 @@ def run_example(name: str, work: Path, extra: str = "") -> Ran:
     if ".ipynb" in command:
         del environment["MPLBACKEND"]  # pictures belong into the notebook
     done = subprocess.run(
-        command.split(), cwd=work, env=environment, capture_output=True, text=True, timeout=280, check=False
+        command.split(), cwd=work, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
     executed = work / "examples" / name / "executed.ipynb"
     if executed.exists():
@@ -129,7 +129,7 @@ def store(notebook: Path, cells: list[list[dict[str, Any]]]) -> None:
 def renew(name: str) -> None:
     """Run an example, and renew its figure, the output in its README, and the outputs that its notebook stores."""
     with tempfile.TemporaryDirectory() as work:
-        ran = run_example(name, Path(work))
+        ran = run_example(name, Path(work), seconds=900)
         executed = Path(work) / "examples" / name / "executed.ipynb"
         cells = outputs_of(executed) if executed.exists() else []
     if ran.status != 0 or ran.errors:

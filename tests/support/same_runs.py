@@ -24,10 +24,9 @@ def found(scenario: str, seed: int, data: str | None) -> Iterator[tuple[str, str
         yield "error", type(error).__name__
         return
     tables = dict(result.tables)
-    if hasattr(result.summary, "columns"):
+    if result.compares:
         tables["summary"] = result.summary
-    else:
-        yield from ((f"summary.{name}", repr(value)) for name, value in result.summary.items())
+    yield from ((f"summary.{name}", repr(value)) for name, value in result.outcome.items())
     for name, table in tables.items():
         yield from ((f"{name}.{column}", repr(table[column].tolist())) for column in table.columns)
 

@@ -78,7 +78,7 @@ G1 = {  # gap G1: durations hidden, and declaring two nodes spares the price of 
 
 def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     found = audit(MARKET, ["reduction", "exponential", "pay-as-bid"], owners=3, plays=2000)
-    table = found.summary().set_index("mechanism")
+    table = found.summary.set_index("mechanism")
     assert table.loc[["reduction"], "regret_upper"].max() <= 1e-9
     assert table.loc[["reduction"], "regret_lower"].tolist() == [0.0]
     assert np.isnan(table.loc["exponential", "regret_lower"])  # its prices need more than one node: it is not built
@@ -96,7 +96,7 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
 
 def test_g1_is_found_from_both_sides():
     found = audit(G1, owners=2, plays=2000)
-    (row,) = found.summary().to_dict(orient="records")
+    (row,) = found.summary.to_dict(orient="records")
     assert row["regret_lower"] == pytest.approx(2.0)
     assert row["regret_upper"] == pytest.approx(2.0)
     assert (row["worst_job"], "2 nodes" in row["lie"]) == ("owner", True)
@@ -131,7 +131,7 @@ def test_one_that_raises_is_named_and_the_audit_goes_on():
         return Raises(capacity, horizon, **limits, max_value=max_value, max_delay=max_delay)
 
     found = audit(MARKET, ["raises-in-tests", "reduction"], owners=2, plays=300, budget=60.0)
-    errors = found.summary().set_index("mechanism")["errors"]
+    errors = found.summary.set_index("mechanism")["errors"]
     assert "no luck" in errors["raises-in-tests"]
     assert errors["reduction"] == ""
     with pytest.raises(
@@ -150,7 +150,7 @@ def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
         audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop)
     found = audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop, keep_interrupted=True)
     assert not found.complete
-    table = found.summary().set_index("mechanism")
+    table = found.summary.set_index("mechanism")
     assert table.index.tolist() == ["reduction", "pay-as-bid"]
     assert table.loc["reduction", "errors"] == ""
     assert "interrupted" in table.loc["pay-as-bid", "errors"]

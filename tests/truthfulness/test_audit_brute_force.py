@@ -65,7 +65,7 @@ def largest_gain(scenario, name):
 def enclosed(seed, folder):
     scenario, name = market(seed)
     found = audit(scenario, [name], owners=4, plays=800, seed=seed)
-    one, (row,) = found.mechanisms[0], found.summary().to_dict(orient="records")
+    one, (row,) = found.mechanisms[0], found.summary.to_dict(orient="records")
     true = largest_gain(scenario, name)
     assert row["audited"], row["errors"]
     assert row["regret_lower"] <= true + 2 * HAIR, (seed, name)  # a bid just above another's is a hair above it here

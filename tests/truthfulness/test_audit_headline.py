@@ -88,7 +88,7 @@ def names():
 
 def test_the_headline_is_the_best_confirmed_lie():
     found = audit(four_for_three(), ["pay-as-bid"], plays=4000)
-    (row,) = found.summary().to_dict(orient="records")
+    (row,) = found.summary.to_dict(orient="records")
     assert row["regret_lower"] >= 7.7  # 10 is worth, and a bid just above 2 wins
     assert row["worst_job"] == "worth 10"
     assert 0 < row["smallest_gain"] < 1e-2  # shading by a hair pays a hair
@@ -123,7 +123,7 @@ def test_a_charge_for_the_reported_duration_is_found_in_full():
 @pytest.mark.parametrize("name", ["cannot-be-built-in-tests", "raises-always-in-tests", "raises-under-lies-in-tests"])
 def test_what_was_not_audited_is_no_zero(name):
     found = audit(four_for_three(), [name, "vcg"], plays=800)
-    table = found.summary().set_index("mechanism")
+    table = found.summary.set_index("mechanism")
     assert np.isnan(table.loc[name, "regret_lower"]) and np.isnan(table.loc[name, "outside_gain"])
     assert not table.loc[name, "audited"] and table.loc[name, "errors"]
     assert table.loc["vcg", "regret_lower"] == 0.0
@@ -135,7 +135,7 @@ def test_what_was_not_audited_is_no_zero(name):
 def test_a_budget_too_small_to_play_is_not_audited():
     found = audit(four_for_three(), ["vcg"], budget=1e-9)
     assert found.not_audited == ["vcg"]
-    assert "no lie was compared with the truth" in found.summary()["errors"].iloc[0]
+    assert "no lie was compared with the truth" in found.summary["errors"].iloc[0]
 
 
 def test_the_budget_begins_when_kernels_are_compiled(monkeypatch):
@@ -204,7 +204,7 @@ def test_a_combination_whose_outside_part_changes_nothing_is_the_inside_lie():
 def test_ordinary_lies_are_not_called_conduct_outside_the_model():
     """Of jobs of one round on one node that are worth something in one round only, no conduct adds to a low bid."""
     found = audit(four_for_three(), ["pay-as-bid"], plays=2000)
-    assert found.summary()["outside_model"].tolist() == [""]
+    assert found.summary["outside_model"].tolist() == [""]
 
 
 def test_a_lie_is_told_from_the_truth_by_its_digits():
@@ -216,7 +216,7 @@ def test_a_lie_is_told_from_the_truth_by_its_digits():
 def test_the_market_of_four_owners_and_three_nodes():
     """Under `armada` 2026 the owner of 10 bids between 2 and 4: it sets the price, and pays 2 instead of 4."""
     names = ["pay-as-bid", "armada:version=2026", "armada:version=2024", "vcg", "spot", "cannot-be-built-in-tests"]
-    table = audit(four_for_three(), names, plays=3000).summary().set_index("mechanism")
+    table = audit(four_for_three(), names, plays=3000).summary.set_index("mechanism")
     assert table.loc["pay-as-bid", "regret_lower"] >= 7.7
     assert table.loc["armada:version=2026", ["regret_lower", "worst_job"]].tolist() == [2.0, "worth 10"]
     assert "gains exactly 2 credits" in table.loc["armada:version=2026", "sentence"]

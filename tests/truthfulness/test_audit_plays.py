@@ -16,9 +16,9 @@ MARKET = {
 @pytest.mark.compiled
 def test_plays_in_place_of_seconds():
     found = [audit(MARKET, ["pay-as-bid"], owners=1, plays=120, seed=3) for _ in range(2)]
-    one, two = (each.summary() for each in found)
+    one, two = (each.summary for each in found)
     pd.testing.assert_frame_equal(one, two)
     assert 0 < one["plays"].iloc[0] <= 120 and found[0].meta["plays"] == 120
-    assert audit(MARKET, ["pay-as-bid"], owners=1, plays=240, seed=3).summary()["plays"].iloc[0] > one["plays"].iloc[0]
+    assert audit(MARKET, ["pay-as-bid"], owners=1, plays=240, seed=3).summary["plays"].iloc[0] > one["plays"].iloc[0]
     with pytest.raises(InvalidParameterError, match="plays = 3: expected a whole number >= 100"):
         audit(MARKET, ["pay-as-bid"], plays=3)

@@ -132,7 +132,7 @@ def test_a_log_is_a_scenario(tmp_path, durations):
     scenario = Scenario.from_dict(data)
     assert Scenario.from_dict(scenario.to_dict()) == scenario
     result = run(scenario)
-    assert "lognormal-classes" in result.meta["workload"]["rule"] and result.summary["jobs"] == 60
+    assert "lognormal-classes" in result.meta["workload"]["rule"] and result.outcome["jobs"] == 60
     for key, message in (
         ("slack", r"slack = -1: expected a finite number >= 0"),
         ("slak", "keys of name"),

@@ -48,7 +48,7 @@ def test_jobs_with_spot_gpus_are_a_log(folder):
     assert log.table["queue"].tolist() == ["A10", "A10", "A100-SXM4-80GB", "A100-SXM4-80GB"]
     assert dict(log.counted) == {"rows left out: no run time": 1}
     mine = {"name": "spot", "mechanism": {"name": "easy-backfill"}, "workload": {"kind": "spot-gpu", "load": 1.0}}
-    assert run(Scenario.from_dict(mine), data=folder).summary["jobs"] == 4
+    assert run(Scenario.from_dict(mine), data=folder).outcome["jobs"] == 4
 
 
 def test_columns_are_read_in_any_order_and_compared_with_the_published_figures(folder):

@@ -137,7 +137,7 @@ def _parts(found: Result, path: Path) -> dict[str, Any]:
         head, tables, notes = chapters.head, list(chapters.tables), list(chapters.notes)
     elif view is None:  # of a kind nothing is known of: what is there
         tables = [frame_table(name, table) for name, table in found.tables.items()]
-        tables += [] if isinstance(found.summary, Mapping) else [frame_table("summary", found.summary)]
+        tables += [frame_table("summary", found.summary)] if found.compares else []
     return {
         "name": look.name(found),
         "head": head,

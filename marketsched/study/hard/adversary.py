@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
@@ -112,15 +113,15 @@ def hard_instances(found: Mapping[str, HardInstance], *, seed: int, asked: int |
     Returns
     -------
     Result
-        Of kind ``hard``: figures of each in the summary, and ``hard-LABEL.yaml``, its instance, which runs.
+        Of kind ``hard``: one row per mechanism in the summary, and ``hard-LABEL.yaml``, its instance, which runs.
     """
     figures = [field.name for field in fields(HardInstance) if field.name not in ("history", "instance")]
-    summary = {label: {name: getattr(each, name) for name in figures} for label, each in found.items()}
+    rows = [{"label": label} | {name: getattr(each, name) for name in figures} for label, each in found.items()]
     asked = len(found) if asked is None else asked
     complete = len(found) == asked and all(each.stopped != "interrupt" for each in found.values())
     meta = {"mechanisms": list(found), "mechanisms_asked_for": asked, "seed": seed, "versions": versions()}
     texts = {instance_file(label): each.instance.to_yaml() for label, each in found.items()}
-    return Result("hard", {}, summary, {**meta, "complete": complete}, texts)
+    return Result("hard", {}, pd.DataFrame(rows), {**meta, "complete": complete}, texts)
 
 
 @legal
@@ -335,7 +336,7 @@ def _measured(search: Search, exact_seconds: float) -> HardInstance:
 
 def _replayed(scenario: Scenario, seed: int) -> float:
     """Return the welfare of a full run."""
-    return float(run(scenario, seed).summary["welfare"])
+    return float(run(scenario, seed).outcome["welfare"])
 
 
 def _lp_bound(trial: Trial, jobs: list[Job]) -> float:

@@ -96,7 +96,7 @@ def _rows(task: SweepTask) -> list[dict[str, Any]]:
     found = run(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)
     if scenario.kind != "market":
         return [_figures(row) for row in found.records()]
-    return [_figures({name: value for name, value in found.summary.items() if name not in ("name", "meta")})]
+    return [_figures({name: value for name, value in found.outcome.items() if name not in ("name", "meta")})]
 
 
 def _data_folder(task: SweepTask) -> str | None:

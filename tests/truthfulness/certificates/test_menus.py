@@ -369,9 +369,9 @@ def test_menus_that_move_and_hidden_durations_get_no_certificate():
             for point in statement.get("requirements", ()):
                 point["signal"] = None
     found = audit({**hidden, "mechanism": {"name": "bid-price"}}, owners=10, plays=100, menu_lies=8)
-    errors = found.summary()["errors"][0]
+    errors = found.summary["errors"][0]
     assert "a certificate does not apply; rates locked at arrival: moved, bit for bit, by none of 8 lies" in errors
-    assert np.isnan(found.summary()["regret_upper"][0])
+    assert np.isnan(found.summary["regret_upper"][0])
 
 
 @pytest.mark.slow
