@@ -73,7 +73,8 @@ def test_a_result_is_its_tables(market):
     with pytest.raises(InvalidParameterError, match="table 'slots': expected one of events, jobs"):
         market.to_frame("slots")
     (row,) = market.records()
-    frame = market.to_frame("summary")
+    frame = market.summary
+    assert frame is market.to_frame("summary") and len(frame) == 1
     assert row["welfare"] == frame["welfare"].item() == market.outcome["welfare"]
     assert frame["first_come.best_price"].item() == market.outcome["first_come"]["best_price"]
     assert pickle.loads(pickle.dumps(market)).to_dict() == market.to_dict()
@@ -97,6 +98,7 @@ def test_seconds_are_kept_beside_the_tables_whose_bytes_are_those_of_the_seed(tm
     for name, made in {"a": first, "b": second}.items():
         pd.testing.assert_frame_equal(load(tmp_path / name).runs, made.runs)
     pd.testing.assert_frame_equal(load(tmp_path / "a").summary, first.summary)
+    assert first.outcome == load(tmp_path / "a").outcome == {}
 
 
 def test_an_interrupted_result_is_marked_and_loads_as_such(tmp_path):
