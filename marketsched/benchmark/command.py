@@ -33,7 +33,7 @@ def benchmark(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score mechanisms on fixed markets: welfare's lower end, and beside it the largest confirmed gain from lying.
+    """Score mechanisms on fixed markets. The lower end of welfare, and beside it the largest confirmed gain from lying.
 
     Writes one JSON file a contestant and the page table.md; the same versions write the same bytes.
     """

@@ -23,7 +23,7 @@ def dashboard(
     data: DataOption = None,
     changes: SetOption = None,
 ) -> None:
-    """Serve a live page of a market, on this machine alone; Ctrl-C ends it. Needs the extra viz."""
+    """Serve a live page of a market, on this machine alone. Ctrl-C ends it; it needs the extra viz."""
     with one_line_errors():
         from marketsched.dashboard.server import DashboardServer  # the extra `viz`
 

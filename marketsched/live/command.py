@@ -116,7 +116,7 @@ def owner(
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Create an owner and print the token; or deposit to, renew or revoke one that is there."""
+    """Create an owner and print the token. Or deposit to, renew or revoke one that is there."""
     with live_errors(), live_client(url, token_file) as client, _token_file(out) as write:
         if name is None:
             for each in client.owners():
@@ -133,7 +133,7 @@ def owner(
 
 @live_app.command(no_args_is_help=True)
 def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
-    """Print plan, prices and failure probabilities that a submission would get now; nothing is changed."""
+    """Print what a submission would get now. Plan, prices and failure probabilities; nothing is changed."""
     with live_errors(), live_client(url, token_file) as client:
         _print(client.quote(_statement(sow, client), owner=owner))
 
@@ -177,7 +177,7 @@ def complete(
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Report that a running job ran its last round in the one cleared last; for operators."""
+    """Report that a running job ended in the round cleared last. For operators."""
     with live_errors(), live_client(url, token_file) as client:
         _print(client.complete(job, outcome=outcome, exit_code=exit_code))
 
@@ -188,7 +188,7 @@ def cancel(
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Take a job back: at the no-show fee before it came, at the price of its rounds once it runs."""
+    """Take a job back. At the no-show fee before it came, at the price of its rounds once it runs."""
     with live_errors(), live_client(url, token_file) as client:
         _print(client.withdraw(job))
 
@@ -199,7 +199,7 @@ def rounds(
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Clear rounds of a market with a manual clock, and print the decisions; for operators."""
+    """Clear rounds of a market with a manual clock. Prints the decisions; for operators."""
     with live_errors(), live_client(url, token_file) as client:
         _print(client.advance(count))
 
@@ -231,7 +231,7 @@ def status(
 
 @live_app.command()
 def ledger(owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
-    """Print balance and entries: your own, or for an operator the whole market's."""
+    """Print balance and entries. Your own, or for an operator the whole market's."""
     with live_errors(), live_client(url, token_file) as client:
         after, more = 0, True
         found: dict[str, Any] = {}
@@ -255,7 +255,7 @@ def export(
     ] = False,
     config: Annotated[bool, typer.Option("--config", help="The configuration instead, for replay.")] = False,
 ) -> None:
-    """Print the journal of a market as the log that `marketsched replay` reads."""
+    """Print the journal as the log that `marketsched replay` reads."""
     with live_errors():
         from marketsched.live.playing import export_lines  # the extra `live`
 
@@ -266,7 +266,7 @@ def export(
 
 @live_app.command()
 def check(db: DatabaseOption = "market.db") -> None:
-    """Play the whole journal of a market, or of a copy of it, and compare everything in the database with it."""
+    """Play the whole journal of a market, or of a copy. Everything in the database is compared with it."""
     with live_errors():
         from marketsched.live.playing import check_market  # the extra `live`
 

@@ -38,7 +38,7 @@ def bridge(
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Start, hold and evict the jobs of a Slurm partition as the market decides, until SIGTERM or Ctrl-C.
+    """Run the jobs of a Slurm partition as the market decides. Starts, holds and evicts them until SIGTERM or Ctrl-C.
 
     It needs Slurm's commands (SLURM_CONF says which cluster), root or Slurm's own user, and an operator's token.
     """
@@ -74,7 +74,7 @@ def plugin(
         int | None, typer.Option(help="Number of the bridge's user (default: yours).", show_default=False)
     ] = None,
 ) -> None:
-    """Print the plugin job_submit.lua for Slurm's controller, which lies beside slurm.conf (JobSubmitPlugins=lua)."""
+    """Print the plugin job_submit.lua for Slurm's controller. It lies beside slurm.conf (JobSubmitPlugins=lua)."""
     with live_errors():
         from marketsched.live.slurm_plugin import plugin_text  # not for --help
 

@@ -49,7 +49,7 @@ def reproduce(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run tables and figures of the four papers, with the papers' numbers beside ours and a verdict.
+    """Run the papers' tables and figures. The papers' numbers stand beside ours, with a verdict.
 
     With --all, what the folder holds already of the same version, seeds and sizes is not run again.
     """

@@ -111,7 +111,7 @@ def run(
     details: DetailsOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Run a scenario or a log; print its summary, write its tables and a figure."""
+    """Run a scenario or a log. It prints a summary, and writes tables and a figure."""
     with one_line_errors():
         content, source = config.scenario_file.read_scenario(scenario)
         policies = asked_mechanisms(mechanism)
@@ -148,7 +148,7 @@ def replay(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first faulty line.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --out.")] = False,
 ) -> None:
-    """Feed a log of events to a mechanism and print its decisions, one JSON object per line."""
+    """Feed a log of events to a mechanism; print its decisions. Each is a JSON object on a line of its own."""
     with one_line_errors():
         if out is not None and out.is_file() and not force:
             raise FileExistsError(f"--out {out} exists: expected a new file, or --force to replace it")
@@ -170,7 +170,7 @@ def replay(
 def scenarios(
     name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", show_default=False)] = None,
 ) -> None:
-    """List the built-in scenarios, and what installed packages add; or print one."""
+    """List the built-in scenarios, or print one. Those that installed packages add are listed, too."""
     with one_line_errors():
         if name is not None:
             typer.echo(config.scenario_file.built_in_text(name), nl=False)

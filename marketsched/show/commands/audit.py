@@ -47,7 +47,7 @@ ScenarioArgument = Annotated[
     ),
 ]
 audit_app = typer.Typer(
-    help="Who could gain by lying? `lies` may be left out: marketsched audit synthetic-pipelines",
+    help="Find out who gains by lying. `lies` may be left out: marketsched audit synthetic-pipelines",
     rich_markup_mode=None,
     cls=group_with("lies"),
 )

@@ -103,7 +103,7 @@ def compare(
     details: DetailsOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Compare mechanisms on the same jobs, or policies on the same clusters; or find the jobs they are worst at."""
+    """Compare mechanisms on the same jobs. Or policies on the same clusters, or find the jobs they are worst at."""
     with one_line_errors():
         names = asked_mechanisms(mechanism)
         content, source = config.scenario_file.read_scenario(scenario) if scenario is not None else (None, "")

@@ -41,7 +41,7 @@ def learn(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let owners learn which report pays, day after day, under different mechanisms; no scenario is needed."""
+    """Let owners learn, day after day, which report pays. Under one mechanism or several; no scenario is needed."""
     with one_line_errors():
         names = asked_mechanisms(mechanism) or ["exponential", "pay-as-bid"]
         folder = target_folder(out, "learned", force)

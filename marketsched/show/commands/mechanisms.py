@@ -22,7 +22,7 @@ def mechanisms(
         typer.Argument(help="Describe this one.", show_default=False, autocompletion=known_mechanisms),
     ] = None,
 ) -> None:
-    """List the mechanisms, those of installed packages among them; or describe one with its parameters."""
+    """List the mechanisms, or describe one with its parameters. Those that installed packages add are listed, too."""
     with one_line_errors():
         if name is not None:
             typer.echo(_described(name, get("mechanism", name)))

@@ -22,6 +22,6 @@ def report(
         Path | None, typer.Option(help="File to write (default: report.html in DIR).", show_default=False)
     ] = None,
 ) -> None:
-    """Make one HTML page of a folder of results, with figures, tables and scenario; it needs no network."""
+    """Make one HTML page of a folder of results. It has figures, tables and scenario, and needs no network."""
     with one_line_errors():
         typer.echo(f"written to {reports.page.write_report(folder, out)}")

@@ -47,7 +47,7 @@ def sweep(
     as_json: JsonOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Run scenarios with many changes and seeds; go on where an earlier sweep was interrupted."""
+    """Run scenarios with many changes and seeds. It goes on where an earlier sweep was interrupted."""
     with one_line_errors():
         found, folder = sweeps.runs.read_spec(spec)
         runs = sweeps.runs.runs_of(found, folder=folder, source=str(spec), changes=changes or [], first_seed=seed)
