@@ -1,4 +1,4 @@
-"""A policy gradient in NumPy learns what to bid: under pay-as-bid to shade, at posted and at bid prices the truth."""
+"""A policy gradient and a follower of the leader learn what to bid: shading under pay-as-bid, the truth elsewhere."""
 
 import argparse
 from pathlib import Path
@@ -20,6 +20,7 @@ VALUE = OBSERVED.index("highest value")
 NODES, ROUNDS, BIRTHS, JOBS = 2, 9, 5, 3  # jobs born in each of the first rounds, but for one in five
 VALUES, DURATIONS = (2.0, 4.0, 6.0, 8.0, 10.0), (1, 2, 3)  # equally likely; credits, rounds
 OWN = 4  # the learner's job is born in this round
+SEEN = 30  # markets in which a learner that follows the leader sees what every factor earns
 BATCH, RATE, FRESH = 100, 4.0, 1_000_000  # markets a step, length of a step, first seed of the markets that judge
 
 
@@ -91,6 +92,20 @@ def judge(env: OwnerEnv, weights: NDArray[np.float64], markets: int) -> NDArray[
     return found
 
 
+def follow_the_leader(found: NDArray[np.float64], seen: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the factor that each learner takes after ``seen`` markets, and its mean gain over the truth in all others.
+
+    A learner sees what every factor earns in markets of its own, and takes the one that earned most there; of equal
+    ones the truest.
+    """
+    leaders, gains = [], []
+    for own in np.arange(len(found)).reshape(-1, seen):
+        earned, others = found[own].sum(axis=0).round(9), np.delete(found, own, axis=0)
+        leaders.append(max(range(len(FACTORS)), key=lambda k: (earned[k], k)))
+        gains.append((others[:, leaders[-1]] - others[:, -1]).mean())
+    return np.array(leaders), np.array(gains)
+
+
 def interval(differences: NDArray[np.float64]) -> str:
     """Return mean and half width of Student's 95 % interval."""
     half = t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / np.sqrt(len(differences))
@@ -101,7 +116,7 @@ def main() -> None:
     """Train, judge, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=60, help="steps of the gradient, of 100 markets each (60)")
-    parser.add_argument("--markets", type=int, default=300, help="fresh markets that judge (300)")
+    parser.add_argument("--markets", type=int, default=300, help="fresh markets that judge, a multiple of 30 (300)")
     parser.add_argument("--out", type=Path, default=Path("build/examples/policy-gradient.png"))
     chosen = parser.parse_args()
     plt.rcParams.update(figure_style())
@@ -116,6 +131,10 @@ def main() -> None:
         print(f"  best factor less truth, credits a market: {interval(found[:, best] - found[:, -2])}")
         print(f"  policy less best factor: {interval(found[:, -1] - found[:, best])}")
         print(f"  policy less truth: {interval(found[:, -1] - found[:, -2])}")
+        leaders, gains = follow_the_leader(found[:, :-1], SEEN)
+        truths = int((leaders == len(FACTORS) - 1).sum())
+        print(f"  the leader after {SEEN} markets: factors {sorted({FACTORS[k] for k in leaders})}, ", end="")
+        print(f"the truth for {truths} of {len(leaders)} learners; less truth: {interval(gains)}")
         left.plot(np.arange(1, len(means) + 1) * BATCH, means, label=mechanism)
         right.plot(FACTORS, earned, marker="o", label=mechanism)
     left.set(xlabel="markets played", ylabel="reported value / value, mean", ylim=(0, 1.05))

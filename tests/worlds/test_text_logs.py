@@ -103,6 +103,7 @@ def test_a_log_comes_in_with_one_command(tmp_path, monkeypatch):
     assert refused.exit_code == 2 and "own.csv:42: 1 fields, not 4" in refused.stderr
     wrong = CliRunner().invoke(app, ["run", "own.csv", "--columns", "owner=Who", "--out", "no"])
     assert wrong.exit_code == 2 and "keys of submit_s, run_s" in wrong.stderr
+    assert "(not 'owner'; did you mean 'user'?)" in wrong.stderr
     with pytest.raises(InvalidParameterError, match="swf has columns of its own"):
         Scenario.from_dict({"name": "x", "workload": {"kind": "swf", "path": "jobs", "strict": True}}).workload_of(0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,10 @@ class AnyColumns(Range[Any]):
         if not isinstance(x, Mapping) or not all(isinstance(each, str) and each for pair in x.items() for each in pair):
             raise ValueError("a table of names, as in {user: User, submit_s: Submit}")
         if unknown := [name for name in x if name not in KNOWN]:
-            raise ValueError(f"keys of {', '.join(KNOWN)} (not {unknown[0]!r})")
+            near = [ours for ours, known in KNOWN.items() if plain(unknown[0]) in known]
+            near = near or get_close_matches(unknown[0], KNOWN, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"keys of {', '.join(KNOWN)} (not {unknown[0]!r}{hint})")
         return dict(x)
 
 
