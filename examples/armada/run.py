@@ -77,6 +77,9 @@ def main() -> None:
     names = list(RULES.values())
     left.barh(names, gains.loc[list(RULES), "regret_lower"], color="#d55e00")
     left.set_xlabel("largest gain from a false bid, credits")
+    for rule, name in RULES.items():
+        if not gains.loc[rule, "regret_lower"] > 0:
+            left.text(0.02, name, "no lie pays", va="center")
     right.barh(names, share["welfare"], color="#56b4e9", label="welfare")
     right.barh(names, share["revenue"], height=0.4, color="#0072b2", label="revenue")
     right.set_xlabel("% of the welfare under Armada 2026")

@@ -1,4 +1,4 @@
-"""A policy gradient and a follower of the leader learn what to bid: shading under pay-as-bid, the truth elsewhere."""
+"""A policy gradient, and learners that see what every bid earns: shading under pay-as-bid, the truth elsewhere."""
 
 import argparse
 from pathlib import Path
@@ -11,6 +11,7 @@ from scipy.stats import t
 
 from marketsched import DeadlineValue, StatementOfWork, figure_style, get_mechanism
 from marketsched.agents import Job, MarketSetup, value_menu
+from marketsched.agents.learners import Draw, make_learner
 from marketsched.env import OBSERVED, OwnerEnv
 from marketsched.mechanisms import StatementLaw
 
@@ -20,7 +21,7 @@ VALUE = OBSERVED.index("highest value")
 NODES, ROUNDS, BIRTHS, JOBS = 2, 9, 5, 3  # jobs born in each of the first rounds, but for one in five
 VALUES, DURATIONS = (2.0, 4.0, 6.0, 8.0, 10.0), (1, 2, 3)  # equally likely; credits, rounds
 OWN = 4  # the learner's job is born in this round
-SEEN = 30  # markets in which a learner that follows the leader sees what every factor earns
+SEEN = 30  # markets in which three further learners see what every factor earns
 BATCH, RATE, FRESH = 100, 4.0, 1_000_000  # markets a step, length of a step, first seed of the markets that judge
 
 
@@ -92,18 +93,25 @@ def judge(env: OwnerEnv, weights: NDArray[np.float64], markets: int) -> NDArray[
     return found
 
 
-def follow_the_leader(found: NDArray[np.float64], seen: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the factor that each learner takes after ``seen`` markets, and its mean gain over the truth in all others.
+def odds_after(rule: str, own: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how likely a learner takes each factor that has seen what all of them earn in these markets."""
+    if rule == "follow the leader":
+        earned = own.sum(axis=0).round(9)
+        return np.eye(len(FACTORS))[max(range(len(FACTORS)), key=lambda k: (earned[k], k))]  # of equal ones the truest
+    learner = make_learner(rule, len(FACTORS), low=-max(VALUES), high=max(VALUES), horizon=len(own))
+    for row in own:
+        learner.learn(Draw(0, 1.0), row)
+    return learner.probabilities
 
-    A learner sees what every factor earns in markets of its own, and takes the one that earned most there; of equal
-    ones the truest.
-    """
-    leaders, gains = [], []
-    for own in np.arange(len(found)).reshape(-1, seen):
-        earned, others = found[own].sum(axis=0).round(9), np.delete(found, own, axis=0)
-        leaders.append(max(range(len(FACTORS)), key=lambda k: (earned[k], k)))
-        gains.append((others[:, leaders[-1]] - others[:, -1]).mean())
-    return np.array(leaders), np.array(gains)
+
+def seen_in_full(rule: str, found: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Return how likely learners take the truth after `SEEN` markets of their own, and what each gains elsewhere."""
+    truths, gains = [], []
+    for own in np.arange(len(found)).reshape(-1, SEEN):
+        odds, others = odds_after(rule, found[own]), np.delete(found, own, axis=0)
+        truths.append(odds[-1])
+        gains.append((others @ odds - others[:, -1]).mean())
+    return float(np.mean(truths)), np.array(gains)
 
 
 def interval(differences: NDArray[np.float64]) -> str:
@@ -131,10 +139,9 @@ def main() -> None:
         print(f"  best factor less truth, credits a market: {interval(found[:, best] - found[:, -2])}")
         print(f"  policy less best factor: {interval(found[:, -1] - found[:, best])}")
         print(f"  policy less truth: {interval(found[:, -1] - found[:, -2])}")
-        leaders, gains = follow_the_leader(found[:, :-1], SEEN)
-        truths = int((leaders == len(FACTORS) - 1).sum())
-        print(f"  the leader after {SEEN} markets: factors {sorted({FACTORS[k] for k in leaders})}, ", end="")
-        print(f"the truth for {truths} of {len(leaders)} learners; less truth: {interval(gains)}")
+        for rule in ("follow the leader", "adahedge", "hedge"):
+            truth, gains = seen_in_full(rule, found[:, :-1])
+            print(f"  {rule}, every factor seen in {SEEN} markets, less truth: {interval(gains)}; truthful {truth:.2f}")
         left.plot(np.arange(1, len(means) + 1) * BATCH, means, label=mechanism)
         right.plot(FACTORS, earned, marker="o", label=mechanism)
     left.set(xlabel="markets played", ylabel="reported value / value, mean", ylim=(0, 1.05))
