@@ -100,7 +100,8 @@ class Result:
 
     def __repr__(self) -> str:
         tables = self.tables if isinstance(self.tables, Tables) else Tables(self.tables)
-        sizes = ", ".join(f"{name} {tables.rows(name):,}" for name in tables)
+        rows = [f"summary {len(self.summary):,}"] if self.compares else []
+        sizes = ", ".join([*rows, *(f"{name} {tables.rows(name):,}" for name in tables)])
         figures = ""
         if "welfare" in self.outcome:
             share = self.outcome.get("share_of_best")

@@ -79,6 +79,7 @@ def test_a_result_is_its_tables(market):
     assert frame["first_come.best_price"].item() == market.outcome["first_come"]["best_price"]
     assert pickle.loads(pickle.dumps(market)).to_dict() == market.to_dict()
     assert repr(market).startswith("Result(market: small & <b>; events ")
+    assert repr(a_result()).startswith("Result(notes: x; summary 2, runs ")
 
 
 def test_a_notebook_shows_summary_and_figure_and_reads_names_as_words(market):
