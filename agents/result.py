@@ -85,6 +85,11 @@ class RunResult:
     price_surface: NDArray[np.float32] | None = None
 
     @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The outcome as a data frame of one row, with dots between the levels of nested figures."""
+        return pd.json_normalize(self.outcome)
+
+    @cached_property
     def events(self) -> pd.DataFrame:
         """One row per event; made of ``event_rows`` when it is first asked for."""
         return self.event_rows.frame()
