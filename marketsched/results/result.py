@@ -84,7 +84,9 @@ class Result:
     def __post_init__(self) -> None:
         import pandas as pd
 
-        if self.outcome or self.summary is None:
+        if isinstance(self.summary, Mapping):  # of a plug-in: figures of a single run
+            object.__setattr__(self, "outcome", self.summary)
+        if self.outcome or not isinstance(self.summary, pd.DataFrame):
             row = dict(results.views.flat(self.outcome))
             object.__setattr__(self, "summary", pd.DataFrame([row] if row else []))
 

@@ -44,6 +44,5 @@ def _result(name, place, shows, rows, panel, runs, meta):
     table = pd.DataFrame([row.to_dict() for row in rows])
     table.insert(0, "experiment", name)
     tables = {"table": table, "lines": lines_table([panel]), "runs": runs}
-    return Result(
-        "experiment", tables, verdict_counts(table), {"experiment": name, "place": place, "shows": shows, **meta}
-    )
+    about = {"experiment": name, "place": place, "shows": shows, **meta}
+    return Result("experiment", tables, meta=about, outcome=verdict_counts(table))
