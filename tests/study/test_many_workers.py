@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs the extra cluster (distributed)")
 COMMANDS = {
     "compare": ("compare", "market.yaml", "-m", "exponential,first-come", "--runs", 60),
-    "audit": ("audit", "market.yaml", "-m", "exponential", "--plays", 400, "--owners", 5),
+    "audit": ("audit", "market.yaml", "-m", "exponential", "--plays", 200, "--owners", 5, "--budget", 9999),
     "learn": ("learn", "--days", 12, "--seeds", 4, "--owners", 3, "--nodes", 2),
 }
 
