@@ -90,7 +90,9 @@ def test_notebooks_are_stored_with_small_outputs_and_read_well(notebook):
 def test_every_picture_and_script_is_used():
     for folder in (EXAMPLES / name for name in NAMES):
         kept = {path.name for path in folder.iterdir()} - {"README.md", "figure.png", "executed.ipynb", "__pycache__"}
-        assert kept == {re.search(r"/([^/\s]+\.(?:py|ipynb))", command_of(folder.name))[1]}
+        given = {name for name in kept if name.endswith((".yaml", ".txt"))}  # what a script reads, named in the text
+        assert all(f"`{name}`" in (folder / "README.md").read_text() for name in given)
+        assert kept - given == {re.search(r"/([^/\s]+\.(?:py|ipynb))", command_of(folder.name))[1]}
 
 
 def test_the_check_of_figures_in_texts_finds_what_was_not_printed():
@@ -267,6 +269,14 @@ def slurm_beside_easy(ran):
     assert equal == jobs > ran.number(r"(\d+) of \d+ jobs start in the round in which conservative")
 
 
+def gpu_cluster(ran):
+    shares = [float(x) for x in re.findall(r"(?:truth|price 0|bid prices) +([\d.]+)  ", ran.text)]
+    assert len(shares) == 4 and 0 < min(shares) < max(shares) <= 100
+    assert re.search(r"menus at bid prices +[\d.]+ +[-+][\d.]+ \+- [\d.]+", ran.text)
+    prices = [float(x) for x in re.findall(r"mean price +([\d.]+)", ran.text)]
+    assert len(prices) == 3 and prices[2] < min(prices[:2])  # a core costs less than a GPU
+
+
 def live_slurm(ran):
     assert ran.text.count(" pays ") == 10 and ran.text.count(" overrun ") == 1
     balances = [
@@ -289,6 +299,7 @@ def live_agents(ran):
 
 HEADLINES = {
     "live-agents": live_agents,
+    "gpu-cluster": gpu_cluster,
     "live-slurm": live_slurm,
     "bid-prices": bid_prices,
     "why-truthful": why_truthful,
