@@ -209,7 +209,7 @@ class Cluster:
         """How many there are in all."""
         return sum(group.nodes for group in self.groups)
 
-    @cached_property
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of nodes, in the order of the groups."""
         return tuple(dict.fromkeys(group.kind for group in self.groups))
@@ -219,7 +219,7 @@ class Cluster:
         """What each pool is called."""
         return tuple(name for name, _ in self._members)
 
-    @cached_property
+    @property
     def pool_kinds(self) -> tuple[str, ...]:
         """The kind of the nodes of each pool."""
         return tuple(self.groups[members[0]].kind for _, members in self._members)
