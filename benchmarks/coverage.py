@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from marketsched.results.paired_statistics import ratio_of_means, spread
 from marketsched.truthfulness.certificates.population import certify_population
-from marketsched.truthfulness.searches.betting import mean_interval
+from marketsched.truthfulness.searches.betting import lower_end, mean_interval
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 
 SIZES, LEAST, CONFIDENCE = (5, 10, 20), 0.93, 0.95
 TOLERATED = 0.1  # a loss up to it is none, for shares of owners
+GAIN = 0.3  # of a lie, less a loss
 
 
 def _lognormal(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
@@ -64,6 +65,11 @@ def _bounded_mean(losses: NDArray[np.float64], rng: np.random.Generator, mean: f
     return low <= mean <= high
 
 
+def _lower_end(losses: NDArray[np.float64], rng: np.random.Generator, mean: float, within: float) -> bool:
+    """The end that confirms a lie: bets that learn from the gains so far, for the question whether any is left."""
+    return lower_end(GAIN - losses, GAIN - 1.0, 1 - CONFIDENCE) <= GAIN - mean
+
+
 def _share(losses: NDArray[np.float64], rng: np.random.Generator, mean: float, within: float) -> bool:
     return certify_population(losses.tolist(), TOLERATED, CONFIDENCE) <= within
 
@@ -73,6 +79,7 @@ INTERVALS = {
     "ratio of two mechanisms": _ratio,
     "ratio to the optimum": _ratio_to_optimum,
     "gain of a lie (betting)": _bounded_mean,
+    "lower end of a lie's gain": _lower_end,
     "share of owners": _share,
 }
 

@@ -43,7 +43,7 @@ def screened_at_hand(
     """
     what = f"{entrant.label}: lies in the market at hand"
     try:
-        market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data)
+        market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data, plan.workload)
     except MarketschedError as error:
         errors.append(f"not played at hand: {error}")
         return None
@@ -108,14 +108,21 @@ def pooled_over_worlds(
     return found
 
 
-def joint_at_hand(entrant: NamedMechanism, screened: Screened | None, plan: Plan, errors: list[str]) -> list[JointGain]:
-    """Play joint reports of owners with several jobs, with a quarter of the plays and seconds of the plan on top."""
+def joint_at_hand(
+    entrant: NamedMechanism, screened: Screened | None, plan: Plan, purse: Purse, errors: list[str]
+) -> list[JointGain]:
+    """Play joint reports of owners with several jobs, with a quarter of the plays and seconds of the plan on top.
+
+    The purse notes whether seconds ended them.
+    """
     if screened is None or not screened.owners:
         return []
     plan.tell(f"{entrant.label}: joint reports of owners", 1.0)
     budget = Budget(None if plan.plays is None else plan.plays // 4, None if plan.seconds is None else plan.seconds / 4)
+    found: list[JointGain] = []
     try:
-        return joint_gains(screened.market, budget, plan.seed)
+        found = joint_gains(screened.market, budget, plan.seed)
     except MarketschedError as error:
         errors.append(f"joint reports: {error}")
-        return []
+    purse.note(f"the joint reports, after those of {len(found)} owners", 0, budget)
+    return found

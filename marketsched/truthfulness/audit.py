@@ -170,7 +170,8 @@ def audit(
 
     try:
         with workers_for(jobs, executor, ready) as workers:
-            plan = Plan(*numbers, told, per_owner, call_seconds, Helpers(workers, kept))
+            workload = base.workload_of(seed, data)
+            plan = Plan(*numbers, told, per_owner, call_seconds, Helpers(workers, kept), workload)
             for entrant in entrants:
                 with calls_end_within(call_seconds):
                     done.append(_audited(entrant, plan))
@@ -221,7 +222,7 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
             what = f"{entrant.label}: more worlds for what seems to pay"
             play_on_some(searched, purse, UNDECIDED, lambda share: plan.tell(what, purse.whole()))
         pooled = pooled_over_worlds(entrant, screened, halved, purse, errors, ahead)
-        joint = joint_at_hand(entrant, screened, plan, errors) if plan.per_owner else []
+        joint = joint_at_hand(entrant, screened, plan, purse, errors) if plan.per_owner else []
     except KeyboardInterrupt:
         if certified is None:
             raise _Stopped(None) from None

@@ -69,6 +69,7 @@ def make_certificates(wanted: Wanted) -> Certified:
                 samples=plan.samples,
                 menu_lies=plan.menu_lies,
                 data=plan.data,
+                workload=plan.workload,
                 progress=lambda done, total: plan.tell(f"{what}, {done} of {total}", 0.0),
                 note=note,
             )
@@ -96,7 +97,8 @@ def certificates(entrant: NamedMechanism, plan: Plan) -> Iterator[Callable[[], C
     plan.tell(f"{entrant.label}: certificates, and the market at hand", 0.0)
     aside = ThreadPoolExecutor(1)
     try:
-        yield aside.submit(_one, replace(wanted, plan=replace(wanted.plan, tell=_silent)), helpers).result
+        sent = replace(wanted.plan, tell=_silent, workload=None)  # the worker builds it, which is less than to send it
+        yield aside.submit(_one, replace(wanted, plan=sent), helpers).result
     finally:
         aside.shutdown(wait=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from marketsched.agents.lies import Misreport
 from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.audited import Searched
 from marketsched.truthfulness.plan import Plan, Purse
-from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.families import Family, default_families
 from marketsched.truthfulness.searches.own_lies import FixedReport
-from marketsched.truthfulness.searches.scoring import score
+from marketsched.truthfulness.searches.scoring import play_on, score
 from marketsched.truthfulness.searches.screening import Screened, first_of
-from marketsched.truthfulness.searches.searching import play_on, search
+from marketsched.truthfulness.searches.searching import search
 from marketsched.truthfulness.searches.shrinking import shrink
 from marketsched.truthfulness.situations.situation import Situation, situations_of
 
 SEARCHED = 4  # owners per mechanism that the search is run for
 FOR_SHRINKING = 0.2  # share of an owner's budget
+AT_HAND = 6  # lies that gained in the market at hand, of each owner, which its search tries as well
 
 
 def search_some(
@@ -54,11 +56,14 @@ def search_some(
     confidence = 1 - (1 - plan.confidence) / n
     troubles: defaultdict[str, list[str]] = defaultdict(list)  # owners' jobs, by what could not be done
     each = _part(purse.share(part), 1 / n)
+    gained = defaultdict[str, list[Misreport]](list)
+    for g in [] if screened is None else screened.paying:
+        gained[g.owner.name].append(g.misreport)
     try:
         for situation in situations:
-            lie = named.get(situation.name)
+            lie, known = named.get(situation.name), gained[situation.name][:AT_HAND]
             try:
-                found.append(_search(situation, entrant.label, lie, each, confidence, plan, purse))
+                found.append(_search(situation, entrant.label, lie, known, each, confidence, plan, purse))
             except Exception as error:
                 troubles[f"the search failed: {type(error).__name__}: {error}"].append(situation.name)
             else:
@@ -72,31 +77,14 @@ def search_some(
 def play_on_some(
     found: list[Searched], purse: Purse, part: float, tell: Callable[[float], None] = lambda share: None
 ) -> None:
-    """Play more worlds for owners of whom a lie seems to pay, or may, and none is confirmed, best first.
+    """Play more worlds for owners of whom a lie seems to pay, or may, and none is confirmed (`play_on`).
 
     ``part`` is the share of what is left of the purse that may be spent. Owners in ``found`` are replaced.
     """
-
-    def open_gain(one: Searched) -> float:
-        if one.lie is not None or one.deviations.scores is None:
-            return 0.0
-        scores = one.deviations.scores
-        return max((scores.deviation(c).gain_mean for c in scores.finalists if scores.open(c)), default=0.0)
-
     purse.start()
     budget = purse.budget(part)
-    for one in sorted((one for one in found if open_gain(one) > 0), key=open_gain, reverse=True):
-        left = Budget(
-            None if budget.most_plays is None else budget.most_plays - budget.plays,
-            None if budget.most_seconds is None else budget.most_seconds - budget.seconds,
-        )
-        if min(x for x in (left.most_plays, left.most_seconds, np.inf) if x is not None) <= 0:
-            break
-        play_on(one.deviations, left)
-        budget.plays += left.plays
-        lie = one.deviations.best(inside_model=True)
-        found[found.index(one)] = replace(one, lie=lie)
-        tell(budget.used)
+    play_on([one.deviations for one in found if one.lie is None], budget, lambda: tell(budget.used))
+    found[:] = [replace(one, lie=one.lie or one.deviations.best(inside_model=True)) for one in found]
     purse.stop()
     purse.note("more worlds for single owners", budget.plays, budget if budget.plays else None)
 
@@ -127,6 +115,7 @@ def _search(
     situation: Situation,
     label: str,
     named: StatementOfWork | None,
+    gained: Sequence[Misreport],
     each: Mapping[str, Any],
     confidence: float,
     plan: Plan,
@@ -134,7 +123,8 @@ def _search(
 ) -> Searched:
     """Search the lies of one owner, play the one that a certificate has named, and shrink the best of the search.
 
-    All of them share ``confidence``.
+    All of them share ``confidence``. ``gained`` did so in the market at hand, where no gain is exact on average under
+    a mechanism that draws; they are tried with all others.
     """
     steps = 2 if named is None else 3
     confidence = 1 - (1 - confidence) / steps
@@ -147,6 +137,7 @@ def _search(
         confidence=confidence,
         tolerance=plan.tolerance,
         seed=plan.seed,
+        families=[Family("at hand", tuple(gained)), *default_families(situation.truth, situation.public)],
         progress=lambda phase, plays, share: plan.tell(what, purse.whole(plays)),
     )
     purse.took(deviations.seconds)
@@ -195,12 +186,12 @@ def _situations(entrant: NamedMechanism, table: pd.DataFrame, screened: Screened
         names = _drawn(entrant, plan)
     elif screened is not None:  # in order of submission: the first of those that gain the same is named
         names = [job.name for job in screened.market.setup.jobs if job.name in names]
-    return situations_of(entrant.scenario, names, plan.seed, nobody_later=alone, data=plan.data)
+    given: dict[str, Any] = {"nobody_later": alone, "data": plan.data, "workload": plan.workload}
+    return situations_of(entrant.scenario, names, plan.seed, **given)
 
 
 def _drawn(entrant: NamedMechanism, plan: Plan) -> list[str]:
     """Return jobs that are drawn, where nothing is known of any."""
-    rng = np.random.default_rng(np.random.SeedSequence(plan.seed))
-    workload = entrant.scenario.workload.build(rng.spawn(3)[0], plan.data)
+    workload = plan.workload or entrant.scenario.workload_of(plan.seed, plan.data)
     drawn = np.random.default_rng([0xA0D1, plan.seed]).permutation(len(workload.jobs))[:SEARCHED]
     return [workload.jobs[int(i)].name for i in np.sort(drawn)]

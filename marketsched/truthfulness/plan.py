@@ -13,6 +13,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.plays_ahead import Helpers
+from marketsched.worlds.workload import Workload
 
 Progress = Callable[[str, float], None]  # what is being done, and how much of the whole is done
 
@@ -45,6 +46,7 @@ class Plan:
     per_owner: bool = False
     call_seconds: float = CALL_SECONDS
     helpers: Helpers = field(default_factory=Helpers)
+    workload: Workload | None = None  # of the seed, built once for all mechanisms
 
 
 @dataclass

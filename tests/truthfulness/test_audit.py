@@ -147,8 +147,8 @@ def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
 
     mechanisms = ["reduction", "pay-as-bid", "spot"]
     with pytest.raises(KeyboardInterrupt):
-        audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop)
-    found = audit(MARKET, mechanisms, owners=3, budget=2.0, progress=stop, keep_interrupted=True)
+        audit(MARKET, mechanisms, owners=3, budget=None, plays=400, progress=stop)
+    found = audit(MARKET, mechanisms, owners=3, budget=None, plays=400, progress=stop, keep_interrupted=True)
     assert not found.complete
     table = found.summary.set_index("mechanism")
     assert table.index.tolist() == ["reduction", "pay-as-bid"]

@@ -18,9 +18,9 @@ from marketsched.truthfulness import search, situation_of
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.audited import Searched
 from marketsched.truthfulness.contradictions import contradiction
-from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prepared
+from marketsched.truthfulness.searches.scoring import Scores, play_on
 from marketsched.truthfulness.searches.screening import Screening
-from marketsched.truthfulness.searches.searching import play_on
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 
@@ -195,10 +195,22 @@ def test_what_seems_to_pay_gets_more_worlds_until_it_is_decided():
     found = search(situation, budget_seconds=None, max_plays=80, families=[ScaleValue(0.5)])
     (before,) = found
     assert before.seems and not before.confirmed
-    play_on(found, Budget(2000, None))
+    play_on([found], Budget(2000, None))
     (after,) = found
     assert after.confirmed and after.n_fresh > before.n_fresh
     assert after.gain_low <= after.gain_mean <= after.gain_high
     assert found.plays == after.plays > before.plays
     at_once = search(situation, budget_seconds=None, max_plays=4 * found.plays, families=[ScaleValue(0.5)])
     assert at_once[0].confirmed
+
+
+def test_a_gain_that_is_the_same_in_all_worlds_seems_to_pay_too():
+    """Pay as bid to one job alone: half of the bid saves the same in every world, and nothing spreads."""
+    situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
+    evaluator = Evaluator(situation, 0, Budget(None, None))
+    made = prepared(situation, "given", ScaleValue(0.9))
+    scores = Scores(evaluator, [made], 0.99, 0.0)
+    scores.play(lambda candidate: None, lambda: None, 10)
+    known = scores.deviation(made)
+    assert known.error == 0.0 and known.gain_mean > 0 and not known.confirmed
+    assert known.seems and scores.soonest() is not None

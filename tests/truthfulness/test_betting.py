@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from draws import many
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.truthfulness.searches.betting import mean_interval
+from marketsched.truthfulness.searches.betting import exceeds, mean_interval, worlds_left
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,16 @@ def test_the_interval_shrinks_to_the_mean():
     assert mean_interval([], -5.0, 5.0, 0.99) == (-5.0, 5.0)
     with pytest.raises(InvalidParameterError, match=r"values in \[6.0, 6.0\]: expected them in \[-5.0, 5.0\]"):
         mean_interval([6.0], -5.0, 5.0, 0.99)
+
+
+def test_worlds_left_come_near_what_bets_need():
+    """Of gains that go on as they did: between half and twice what is then needed, on the median of 20 samples."""
+    rng = np.random.default_rng(3)
+    for mean, sd, low in ((0.3, 0.1, -2.0), (1.0, 1.0, -10.0), (0.5, 2.0, -6.0)):
+        ratios = []
+        for _ in range(20):
+            x = np.maximum(low, rng.normal(mean, sd, 1000))
+            needed = next(n for n in range(10, 1001, 10) if exceeds(x[None, :n], low, 1e-3)[0])
+            ratios.append((20 + worlds_left(x[:20], low, 1e-3)) / needed)
+        assert 0.5 < np.median(ratios) < 2.0
+    assert worlds_left([], -1.0, 0.01) == worlds_left([-0.5, -0.2], -1.0, 0.01) == np.inf

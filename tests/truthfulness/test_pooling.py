@@ -10,6 +10,7 @@ from marketsched.truthfulness.searches.betting import exceeds, lower_end, mean_i
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.joint_reports import joint_gains, joint_utility
 from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies
+from marketsched.truthfulness.situations.guarded_market import snapshot
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 SIZES = {"capacity": 3, "horizon": 20, "max_delay": 15}
@@ -46,7 +47,8 @@ def test_worlds_are_drawn_from_the_true_laws():
 def test_the_stated_power_is_that_of_planted_gains(spread):
     """At the stated gain nine of ten searches confirm; at half of it fewer, at twice it nearly all."""
     rng, failure = np.random.default_rng(8), 0.002
-    seen = [Pooled(ScaleValue(0.5), failure, means=rng.normal(0, spread, 40).tolist()).power() for _ in range(8)]
+    drawn = (rng.normal(0, spread, 40).tolist() for _ in range(8))
+    seen = [Pooled(ScaleValue(0.5), failure, means=means, lowest=-2.0).power() for means in drawn]
     found = []
     for factor in (0.5, 1.0, 2.0):
         again = [exceeds(rng.normal(0, spread, (50, 40)) + factor * gain, -2.0, failure) for gain in seen]
@@ -70,6 +72,9 @@ def test_joint_reports_are_played_for_all_jobs_of_an_owner():
     mine = [job for job in given.setup.jobs if job.owner == "owner 0"]
     assert joint_utility(given, mine, {}) == pytest.approx(sum(given.outcomes[job.name].utility for job in mine))
     assert joint_utility(given, mine, dict.fromkeys(job.name for job in mine)) == 0.0
+    kept = snapshot(given.at_turn(mine[-2].name))  # the market as the owner's first job but one from the end finds it
+    for reports in ({}, {job.name: ScaleValue(0.5).report(job.truth, given.public) for job in mine[-2:]}):
+        assert joint_utility(given, mine[-2:], reports, kept) == pytest.approx(joint_utility(given, mine[-2:], reports))
     found = joint_gains(given, Budget(60, None))
     assert len(found) == 3
     assert found[0].gain > 0

@@ -51,6 +51,17 @@ class ThroughATable(FirstCome):
         return 0.0 if abs(first - 2.71828) < 1e-5 else super().charge(x)
 
 
+class Cents(FirstCome):
+    def charge(self, x):
+        return 0.0 if int(100 * x.sow.value.highest) == 337 else super().charge(x)
+
+
+class Rounded(FirstCome):
+    def charge(self, x):
+        value = x.sow.value.highest
+        return 0.0 if round(value, 3) == 4.567 and math.floor(value * 10) == 45 else super().charge(x)
+
+
 def jobs(seed, n=16):
     rng, found = np.random.default_rng(seed), []
     for i in range(n):
@@ -70,7 +81,7 @@ def read(kind, seed=0, plays=1500):
     return screening.found
 
 
-@pytest.mark.parametrize("kind", [Window, InAHelper, InARow, Computed, ThroughATable])
+@pytest.mark.parametrize("kind", [Window, InAHelper, InARow, Computed, ThroughATable, Cents, Rounded])
 def test_narrow_triggers_are_found(kind):
     found = read(kind)
     assert found.best_counted is not None
@@ -100,6 +111,15 @@ def test_captured_numbers_are_plain_numbers_that_note_where_comparisons_turn():
     assert notes.remainders["nodes"] == {(4.0, 3.0)}
     assert isinstance(1.0 - v, float)
     assert v + n == 12.0
+
+
+def test_rounding_leads_to_what_is_rounded_to_the_same_number():
+    notes = Notes()
+    v, n = capture(5.0, "value", notes), capture(7, "nodes", notes)
+    assert (round(v), round(v / 3, 1), math.floor(v / 2), math.ceil(v / 2), v // 2, n // 2) == (5, 1.7, 2, 3, 2.0, 3)
+    assert (round(v) == 4, math.floor(v / 2) == 3, v // 0.5 == 4) == (False, False, False)
+    assert notes.turns["value"] == {5.0, 5.1000000000000005, 4.0, 7.0, 2.25}
+    assert type(int(100 * v - 1)) is int and notes.cut["value"] == {(100.0, -1.0)}
 
 
 def test_numbers_of_the_code_are_mined_through_helpers_and_constants():

@@ -5,11 +5,13 @@ import pytest
 
 from draws import many
 from marketsched.agents.conduct import plain
+from marketsched.agents.lies import ScaleValue
 from marketsched.mechanisms import BidPrice, DeadlineValue, FirstCome, LinearValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.truthfulness import Situation
 from marketsched.truthfulness.searches.families import default_families, interleaved
+from marketsched.truthfulness.searches.scoring import score
 from marketsched.truthfulness.situations.short_plays import ShortPlays
 from strict_mechanism import StrictMechanism
 
@@ -166,3 +168,29 @@ def test_without_its_guard_each_of_them_would_go_wrong(name, guard, monkeypatch)
     else:
         monkeypatch.setattr(ShortPlays, "settles", True)
     assert any(differences(drawn(FAULTY[name], seed), worlds=3)[1] for seed in range(12))
+
+
+class ReadsOneEarly(FirstCome):
+    """Sells for nothing to a report of one value, which it notes at submission."""
+
+    def submit(self, job, sow, owner=None):
+        plan = super().submit(job, sow, owner=owner)
+        vars(self).setdefault("free", {})[job] = sow.value.highest == 3.3719
+        return plan
+
+    def charge(self, x):
+        return 0.0 if self.free[x.job] else super().charge(x)
+
+
+def test_a_lie_that_is_scored_is_played_whole_although_the_rule_reads_hardly_any_report_early():
+    """From the arrival on the lie looks like the truth; played from the start it is free."""
+    rng, truth = np.random.default_rng(0), StatementOfWork(3, 1, DeadlineValue(8.0, 11), [(5, 2, 1.0)])
+    others = [statement(rng, birth) for birth in (1, 2, 2, *range(3, 10))]  # too many worlds to go through them
+    early = lambda rng: ReadsOneEarly(price=0.5, **SIZES)  # noqa: E731
+    situation = Situation(early, truth, others, capacity=5, horizon=16, max_delay=9, history=0)
+    assert situation.short_plays.waits  # what all rules are held to does not show it
+    lie = ScaleValue(3.3719 / 8.0)
+    assert lie.report(truth, situation.public).value.highest == 3.3719
+    found = score(situation, lie, max_plays=60, budget_seconds=None)
+    assert not situation.short_plays.waits
+    assert not found.exact and found.gain_mean > 0.5

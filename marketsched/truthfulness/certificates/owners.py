@@ -19,6 +19,7 @@ from marketsched.mechanisms.legal import Count, OpenShare, Seed, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES, certify_arrivals
 from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, certify, require_menu
+from marketsched.worlds.workload import Workload
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness
 
@@ -35,6 +36,7 @@ def certify_owners(
     samples: int | None = None,
     menu_lies: Count = MENU_LIES,
     data: str | PathLike[str] | None = None,
+    workload: Workload | None = None,
     progress: Progress | None = None,
     note: Callable[[str, Certificate], None] | None = None,
 ) -> pd.DataFrame:
@@ -61,6 +63,8 @@ def certify_owners(
         Menus at arrival: how many reports are asked, of some of these owners, whether they move the menu, >= 1.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+    workload : Workload, optional
+        That of the seed, if it was built before.
     progress : function of (int, int), optional
         Called after each certificate with the owners certified, and the owners in all.
     note : function of (str, Certificate), optional
@@ -91,7 +95,7 @@ def certify_owners(
     scenario = Scenario.of(scenario, kind="market")
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     draws = np.random.default_rng([OWN_STREAM, seed])
-    setup = scenario.setup(rng, data=data)
+    setup = scenario.setup(rng, data=data, workload=workload)
     at_arrival = setup.mechanism.posts_menus_at_arrival
     if not at_arrival:
         require_menu(setup.mechanism)

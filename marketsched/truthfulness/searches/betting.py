@@ -162,6 +162,28 @@ def exceeds(x: NDArray[np.float64], low: float, failure: float, at: float = 0.0)
     return np.asarray((np.logaddexp(own, fixed) - math.log(2)).max(axis=1) >= math.log(1 / failure))
 
 
+def worlds_left(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> float:
+    """Return after about how many more values bets show that the mean exceeds ``at``, if values go on like these.
+
+    The best constant stake for the mean and variance so far, taken with the doubt of `adaptive_stakes`, makes capital
+    grow by some factor with each value. inf: it does not grow, or there are no values.
+
+    Parameters
+    ----------
+    x, low, failure, at
+        As for `lower_end`.
+    """
+    over = np.asarray(x, dtype=np.float64).ravel() - at
+    if not over.size or at <= low:
+        return math.inf
+    n = over.size + 1
+    excess = float(over.sum()) / n
+    second = (((at - low) / 4) ** 2 + float(over @ over)) / n
+    stake = min(excess / second, BOLDEST / (at - low + max(excess, 0.0)))
+    growth = stake * excess - stake**2 * second / 2
+    return max(1.0, math.log(2 / failure) / growth - over.size) if stake > 0 and growth > 0 else math.inf
+
+
 def adaptive_stakes(x: NDArray[np.float64], low: float, at: float) -> NDArray[np.float64]:
     """Return what is staked on each value of each row, by the values before it alone; shape of ``x``.
 

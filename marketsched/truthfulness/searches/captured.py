@@ -2,8 +2,9 @@
 
 A captured number is a float or an int that remembers which number of the report it comes from, and by which line
 ``a x + b`` it was made of it. When it is compared, the value of the report's number at which the comparison turns is
-noted; so are remainders. Everything else about it is plain: where a rule rounds it, puts it into an array or takes it
-through other functions, the trail ends, and nothing is noted.
+noted; so are remainders. Rounding leads to the middle of what is rounded to the same number; ``int()`` has to return a
+plain number, so only the line is noted, and a search tries the numbers of the code on it. Where a rule puts a number
+into an array or takes it through other functions, the trail ends, and nothing is noted.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ FAR = 1e15  # no number of a report lies so far out
 
 
 class Notes:
-    """What was noted of one play: by number of the report, where comparisons turn, and (modulus, remainder) pairs."""
+    """What was noted of one play, by number of the report.
+
+    Where comparisons turn, (modulus, remainder) pairs, and lines (a, b) whose value a x + b was cut to a whole number.
+    """
 
     def __init__(self) -> None:
         self.turns: dict[str, set[float]] = {}
         self.remainders: dict[str, set[tuple[float, float]]] = {}
+        self.cut: dict[str, set[tuple[float, float]]] = {}
 
     def turn(self, name: str, at: float) -> None:
         """Note that something changes where the number is ``at``."""
@@ -88,10 +93,19 @@ def capture(value: float, name: str, notes: Notes) -> Any:
     return captured(value, _Trail(notes, name))
 
 
+def _cut(self: Any) -> int:
+    """Note the line: what ``int()`` returns has to be a plain number."""
+    trail = self.trail
+    if trail.kind == "line" and trail.a:
+        trail.notes.cut.setdefault(trail.name, set()).add((trail.a, trail.b))
+    return float.__int__(self)
+
+
 class CapturedFloat(_Captured, float):
     """A float that notes what it is compared with."""
 
     __hash__ = float.__hash__
+    __int__ = __trunc__ = _cut
 
 
 class CapturedInt(_Captured, int):
@@ -145,6 +159,26 @@ def _size(base: Any) -> Callable[[Any], Any]:
     return size
 
 
+def _rounded(base: Any, name: str, add: float) -> Callable[..., Any]:
+    """``add`` leads from where a comparison of the rounded number turns to the middle of what is rounded to it."""
+    plain = getattr(base, name)
+
+    def rounded(self: Any, *digits: Any) -> Any:
+        return self._made(plain(self, *digits), self.trail.moved(1.0, 0.0 if any(digits) else add))
+
+    return rounded
+
+
+def _floor_divided(base: Any) -> Callable[[Any, Any], Any]:
+    def divided(self: Any, other: Any) -> Any:
+        value = base.__floordiv__(self, other)
+        if value is NotImplemented or not _plain(other):
+            return value
+        return self._made(value, self.trail.moved(1 / float(other), -0.5))
+
+    return divided
+
+
 _LINES: dict[str, Callable[[float], tuple[float, float] | None]] = {
     "__add__": lambda c: (1.0, c),
     "__radd__": lambda c: (1.0, c),
@@ -159,5 +193,8 @@ for _kind, _base in ((CapturedFloat, float), (CapturedInt, int)):
         setattr(_kind, _name, _comparing(_base, _name))
     for _name, _line in _LINES.items():
         setattr(_kind, _name, _linear(_base, _name, _line))
+    for _name, _add in (("__round__", 0.0), ("__floor__", -0.5), ("__ceil__", 0.5)):
+        setattr(_kind, _name, _rounded(_base, _name, _add if _base is float else 0.0))
+    setattr(_kind, "__floordiv__", _floor_divided(_base))  # noqa: B010
     setattr(_kind, "__mod__", _remaining(_base))  # noqa: B010
     setattr(_kind, "__abs__", _size(_base))  # noqa: B010

@@ -71,7 +71,7 @@ class Budget:
     @property
     def used(self) -> float:
         """The share that is spent, of plays or of seconds, whichever is more."""
-        plays = 0.0 if self.most_plays is None else self.plays / self.most_plays
+        plays = 0.0 if self.most_plays is None else self.plays / self.most_plays if self.most_plays else 1.0
         seconds = 0.0 if self.most_seconds is None else self.seconds / self.most_seconds
         return max(plays, seconds)
 
@@ -99,6 +99,13 @@ class Budget:
         self._asked += 1
         if self.used >= self._share:
             raise BudgetSpent
+
+    def rest(self) -> Budget:
+        """Return a budget of its own of all that is left."""
+        return Budget(
+            None if self.most_plays is None else max(0, self.most_plays - self.plays),
+            None if self.most_seconds is None else max(1e-6, self.most_seconds - self.seconds),
+        )
 
     def affordable(self) -> int:
         """Return how many plays may still be asked for in this phase, at the rate so far."""

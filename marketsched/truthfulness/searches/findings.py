@@ -107,8 +107,8 @@ class Deviation:
     @property
     def seems(self) -> bool:
         """Whether it seems to pay and is not confirmed: by Student's test, sure to `SEEMS` among all that share it."""
-        if self.confirmed or self.n_fresh < FEW or not self.error > 0:
-            return False
+        if self.confirmed or self.n_fresh < FEW or math.isnan(self.error):
+            return False  # the same gain in all worlds has no error, and seems to pay all the more
         return seems_positive(self.gain_mean - self.tolerance, self.error, self.n_fresh, self.shared)
 
 

@@ -21,7 +21,7 @@ from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent
-from marketsched.truthfulness.situations.guarded_market import no_collection
+from marketsched.truthfulness.situations.guarded_market import Snapshot, no_collection, snapshot
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.true_owners import TrueOwners, worth
 
@@ -46,8 +46,8 @@ class JointGain:
 class _Together(TrueOwners):
     """All report truly but one owner, whose utility is added up over its jobs."""
 
-    def __init__(self, market: MarketAtHand, mine: Sequence[Job], reports: Reports) -> None:
-        super().__init__(market.setup, market.born)
+    def __init__(self, market: MarketAtHand, mine: Sequence[Job], reports: Reports, entered: int) -> None:
+        super().__init__(market.setup, market.born, entered)
         self._reports = reports
         self._open = {job.name for job in mine if job.arrival is not None and reports.get(job.name, job) is not None}
         self.utility = 0.0
@@ -71,8 +71,10 @@ class _Together(TrueOwners):
                 self.utility += worth(self.by_name[event.job], done, self._setup) - event.payment
 
 
-def joint_utility(market: MarketAtHand, mine: Sequence[Job], reports: Reports) -> float:
+def joint_utility(market: MarketAtHand, mine: Sequence[Job], reports: Reports, kept: Snapshot | None = None) -> float:
     """Return what an owner gets from all its jobs under these reports, all others true, credits.
+
+    ``kept`` is the market at the turn of the first of them; without it the market is played from its first round.
 
     Raises
     ------
@@ -81,9 +83,11 @@ def joint_utility(market: MarketAtHand, mine: Sequence[Job], reports: Reports) -
     MechanismFault
         If the mechanism is at fault.
     """
-    owners = _Together(market, mine, reports)
+    first = mine[0]
+    entered = 0 if kept is None else market.born[first.truth.birth].index(first)
+    owners = _Together(market, mine, reports, entered)
     with no_collection():
-        play(market.fresh(), owners, market.setup.horizon)
+        play(market.fresh() if kept is None else kept.copy(), owners, market.setup.horizon)
     return owners.utility
 
 
@@ -93,7 +97,7 @@ def joint_gains(market: MarketAtHand, budget: Budget, seed: int = 0) -> list[Joi
     Parameters
     ----------
     market : MarketAtHand
-        Played from its first round each time.
+        Played on from the turn of the owner's first job each time.
     budget : Budget
         Plays and seconds.
     seed : int
@@ -120,12 +124,13 @@ def joint_gains(market: MarketAtHand, budget: Budget, seed: int = 0) -> list[Joi
 
 def _best(market: MarketAtHand, owner: str, mine: Sequence[Job], budget: Budget) -> JointGain:
     budget.take()
-    truthful = joint_utility(market, mine, {})
+    kept = snapshot(market.at_turn(mine[0].name))
+    truthful = joint_utility(market, mine, {}, kept)
     best = JointGain(owner, len(mine), "", 0.0, truthful)
     for words, reports in _conducts(market, mine):
         budget.take()
         try:
-            gain = joint_utility(market, mine, reports) - truthful
+            gain = joint_utility(market, mine, reports, kept) - truthful
         except (InvalidReportError, MechanismFault):
             continue
         if gain > max(best.gain, ROUNDING * (1 + abs(truthful))):

@@ -53,7 +53,7 @@ class Pooled:
     means: list[float] = field(default_factory=list)
     owners: int = 0
     gained: int = 0
-    lowest: float = -2.0  # what a gain can be at the least
+    lowest: float = -1.0  # what a gain can be at the least: the job's value, and what the lie may pay
     credits: float = 0.0  # sum of the gains
     among: int = 1  # lies
 
@@ -80,7 +80,7 @@ class Pooled:
     @property
     def seems(self) -> bool:
         """Whether it seems to pay, and is not confirmed."""
-        if len(self.means) < FEW or not self.error > 0 or self.confirmed:
+        if len(self.means) < FEW or self.confirmed:
             return False
         return seems_positive(self.mean - self.tolerance, self.error, len(self.means), self.among)
 

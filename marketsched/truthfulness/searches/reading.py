@@ -9,6 +9,7 @@ other. What gains is played again with plain numbers before it counts.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -267,6 +268,10 @@ class Reading:
         for at in sorted(notes.turns.get("value", ()), key=lambda x: abs(x - point.value)):
             for beside in BESIDE:
                 yield replace(point, value=at + beside * max(abs(at), 1.0))
+        for a, b in sorted(notes.cut.get("value", ())):
+            for c in self._mined:
+                if 0 < (at := (c + 0.5 - b) / a) <= (self._top or math.inf):
+                    yield replace(point, value=at)
         for name in ("deadline", "nodes"):
             for at in sorted(notes.turns.get(name, ())):
                 for step in (0, 1, -1):

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 
 import numpy as np
 
 from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
-from marketsched.truthfulness.searches.betting import lower_end, mean_interval
+from marketsched.truthfulness.searches.betting import lower_end, mean_interval, worlds_left
 from marketsched.truthfulness.searches.evaluation import (
     ROUNDING,
     Budget,
@@ -26,12 +25,14 @@ from marketsched.truthfulness.searches.evaluation import (
     TruthFails,
     prepared,
 )
-from marketsched.truthfulness.searches.findings import FEW, Deviation
+from marketsched.truthfulness.searches.findings import FEW, Deviation, Deviations
+from marketsched.truthfulness.situations.plays import World
 from marketsched.truthfulness.situations.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows
 MOST = 20_000  # fresh worlds: a gain so near to the tolerance stays open
 LOOK_EVERY = 50  # worlds
+CHUNK = 12  # worlds at least for the lie that is decided soonest, before it is asked again which one is
 PRECISE = 0.8  # of the mean gain: what the lower end should reach, if the budget allows
 
 
@@ -63,6 +64,7 @@ class Scores:
         self.confidence, self.tolerance = confidence, tolerance
         self.shared = max(1, len(self.finalists)) if shared is None else shared
         self._gains: dict[Hashable, list[float]] = {c.key: [] for c in self.finalists}
+        self._held: set[Hashable] = set()  # lies whose short plays were compared with a whole one
         self._spent = 0  # plays of budgets before the one at hand
 
     def play(self, failed: Callable[[Candidate], None], told: Callable[[], None], most: int = MOST) -> None:
@@ -72,17 +74,31 @@ class Scores:
         """
         self._play([] if self.evaluator.exact else list(self.finalists), failed, told, most)
 
-    def go_on(self, budget: Budget) -> None:
-        """Play more worlds for what seems to pay inside the model, until it is decided or another budget is spent.
+    def soonest(self) -> tuple[float, Candidate] | None:
+        """Return the lie that seems to pay, or may, and is decided soonest, behind the worlds that takes.
 
-        Lies that have gained in worlds too few to tell are played in `FEW` first. Intervals hold at every stopping
-        time, so that they stay what they are said to be.
+        None: no lie is open.
+        """
+        found = [
+            (worlds_left(gains, self._lowest(candidate), self._failure, self.tolerance), candidate)
+            for candidate in self.finalists
+            if len(gains := self._gains[candidate.key]) < MOST and self.open(candidate)
+        ]
+        return min(found, key=lambda pair: pair[0], default=None)
+
+    def go_on(self, candidate: Candidate, budget: Budget) -> None:
+        """Play a lie in `CHUNK` more worlds, or a quarter more, or until another budget is spent.
+
+        Intervals hold at every stopping time, so that they stay what they are said to be, whatever is played next.
         """
         self._spent += self.evaluator.budget.plays
         self.evaluator.budget = budget
-        with suppress(TruthFails):
-            for most in (FEW, MOST):
-                self._play([c for c in self.finalists if self.open(c)], lambda candidate: None, lambda: None, most)
+        n = len(self._gains[candidate.key])
+        most = min(n + max(CHUNK, n // 4), MOST)
+        try:
+            self._play([candidate], lambda failed: None, lambda: None, most)
+        except TruthFails:
+            self.finalists.clear()
 
     def open(self, candidate: Candidate) -> bool:
         """Tell whether a lie inside the model seems to pay, unconfirmed, or has gained in fewer than `FEW` worlds."""
@@ -101,6 +117,7 @@ class Scores:
                     return
                 due = [c for c in open_ones if len(self._gains[c.key]) < n]
                 for candidate in due:
+                    self._hold(candidate, world)
                     try:
                         self._gains[candidate.key].append(self.evaluator.gain(candidate, world, place))
                     except (MechanismFault, InvalidReportError):
@@ -112,6 +129,14 @@ class Scores:
                 told()
         except BudgetSpent:
             return
+
+    def _hold(self, candidate: Candidate, world: World) -> None:
+        """Compare a short play of a lie with a whole one, once."""
+        short = self.evaluator.situation.short_plays
+        if candidate.key not in self._held and world.owner.arrival is not None and short.waits:
+            self._held.add(candidate.key)
+            self.evaluator.budget.take()
+            short.holds(candidate.conduct, world)
 
     def _decided(self, candidate: Candidate) -> bool:
         low, high = self._interval(candidate)
@@ -128,13 +153,20 @@ class Scores:
         truthful = max(highest, self.evaluator.truth.largest_payment)
         return -payment - highest, highest + truthful, payment
 
+    def _lowest(self, candidate: Candidate) -> float:
+        """Return what a gain can be at the least."""
+        return min([self._range(candidate)[0], *self._gains[candidate.key]])
+
+    @property
+    def _failure(self) -> float:
+        """The chance left to each end of an interval."""
+        return (1 - self.confidence) / self.shared / 2
+
     def _interval(self, candidate: Candidate) -> tuple[float, float]:
-        gains = self._gains[candidate.key]
-        low, high, _ = self._range(candidate)
-        each = 1 - (1 - self.confidence) / self.shared
-        low = min([low, *gains])
-        _, highest = mean_interval(gains, low, max([high, *gains]), each)
-        return lower_end(gains, low, (1 - each) / 2, max(self.tolerance, low + ROUNDING)), highest
+        gains, low = self._gains[candidate.key], self._lowest(candidate)
+        high = max([self._range(candidate)[1], *gains])
+        _, highest = mean_interval(gains, low, high, 1 - 2 * self._failure)
+        return lower_end(gains, low, self._failure, max(self.tolerance, low + ROUNDING)), highest
 
     def deviation(self, candidate: Candidate) -> Deviation:
         """Return what is known of a finalist."""
@@ -174,6 +206,35 @@ class Scores:
         """Return all finalists: confirmed ones first, then by mean gain, then the smaller lie."""
         found = [self.deviation(c) for c in self.finalists]
         return sorted(found, key=lambda d: (not d.confirmed, -d.gain_mean, d.size))
+
+
+def play_on(searches: Sequence[Deviations], budget: Budget, tell: Callable[[], None] = lambda: None) -> None:
+    """Play more worlds for lies that seem to pay, or may, and are not confirmed, until a budget ends.
+
+    First comes always the lie, of whichever search, that would be confirmed soonest if its gains go on as they are;
+    it is asked again every few worlds which one that is. Ended is one that is confirmed, or seems to pay no more.
+
+    Parameters
+    ----------
+    searches : sequence of Deviations
+        What `search` returned; they are changed.
+    budget : Budget
+        Plays and seconds.
+    tell : function
+        Called now and then.
+    """
+    while budget.used < 1.0:
+        with_scores = [found for found in searches if found.scores is not None]
+        open_ones = [(*soon, found) for found in with_scores if (soon := found.scores.soonest()) is not None]
+        if not open_ones:
+            return
+        _, candidate, found = min(open_ones, key=lambda one: one[0])
+        own = budget.rest()
+        found.scores.go_on(candidate, own)
+        found[:] = found.scores.deviations()
+        found.plays += own.plays
+        budget.plays += own.plays
+        tell()
 
 
 def score(

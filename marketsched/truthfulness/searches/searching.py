@@ -145,22 +145,6 @@ def search(
     return hunt.close(scores.deviations())
 
 
-def play_on(found: Deviations, budget: Budget) -> None:
-    """Play more worlds for what seems to pay in a search and is not confirmed, until it is decided or a budget ends.
-
-    Parameters
-    ----------
-    found : Deviations
-        What `search` returned; it is changed.
-    budget : Budget
-        Plays and seconds.
-    """
-    if found.scores is not None:
-        found.scores.go_on(budget)
-        found[:] = found.scores.deviations()
-        found.plays += budget.plays
-
-
 class _Hunt:
     def __init__(
         self,
@@ -340,8 +324,10 @@ class _Hunt:
             ]
             heads = list({_kinds(c.misreport): c for c in reversed(paying)}.values())[::-1]
             # A combination that gains no more than one of its parts says nothing new.
-            telling = [c for c in heads if not any(self._says_as_much(part, c) for part in heads)]
-            telling.sort(key=lambda c: best.index(c))
+            telling: list[Candidate] = []
+            for c in sorted(heads, key=lambda c: best.index(c)):
+                if not any(self._says_as_much(part, c) for part in heads) and not any(_alike(c, t) for t in telling):
+                    telling.append(c)
             chosen += telling[:most]
         self.budget.allow(SHARES["score"])
         return list({c.key: c for c in map(self._inside, chosen)}.values())
@@ -363,8 +349,12 @@ class _Hunt:
         return made
 
     def _says_as_much(self, part: Candidate, candidate: Candidate) -> bool:
-        smaller = _kinds(part.misreport) < _kinds(candidate.misreport)
-        return smaller and self.evaluator.estimate(part) >= self.evaluator.estimate(candidate) - 1e-12
+        if not _kinds(part.misreport) < _kinds(candidate.misreport):
+            return False
+        if self.evaluator.exact:
+            return self.evaluator.estimate(part) >= self.evaluator.estimate(candidate) - 1e-12
+        n = min(len(part.gains), len(candidate.gains))  # the same worlds: means over others differ by luck
+        return n > 0 and sum(part.gains[:n]) >= sum(candidate.gains[:n]) - 1e-12 * n
 
     def tell(self, phase: str) -> None:
         if self._progress is not None:
@@ -385,6 +375,12 @@ class _Hunt:
         found.plays, found.seconds, found.exact = self.budget.plays, self.budget.seconds, evaluator.exact
         found.truthful = evaluator.truthful
         return found
+
+
+def _alike(one: Candidate, other: Candidate) -> bool:
+    """Tell whether two lies gained the same in all worlds in which both were played."""
+    n = min(len(one.gains), len(other.gains))
+    return n > 0 and one.gains[:n] == other.gains[:n]
 
 
 def _kinds(misreport: Misreport) -> frozenset[str]:

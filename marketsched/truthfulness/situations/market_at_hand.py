@@ -53,6 +53,7 @@ from marketsched.truthfulness.situations.true_owners import (
     born_by_round,
     worth,
 )
+from marketsched.worlds.workload import Workload
 
 KEPT_BYTES = 256_000_000  # of markets at the turns of owners
 SAME = 1e-9  # of a utility, and 1 credit: what two ways to play one market may differ by
@@ -129,10 +130,14 @@ class MarketAtHand:
         scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
         seed: int = 0,
         data: str | PathLike[str] | None = None,
+        workload: Workload | None = None,
     ) -> MarketAtHand:
-        """Return the market that `run` plays with this scenario and seed, all reports true."""
+        """Return the market that `run` plays with this scenario and seed, all reports true.
+
+        ``workload`` is that of the seed, if it was built before.
+        """
         base = Scenario.of(scenario, kind="market")
-        factory = mechanism_of(base, checked_seed(seed), data)
+        factory = mechanism_of(base, checked_seed(seed), data, workload)
         workload, choice = factory.workload, base.mechanism
         return cls(
             factory, workload.jobs, capacity=choice.capacity or workload.capacity,

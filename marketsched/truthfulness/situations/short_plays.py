@@ -6,7 +6,9 @@ A search makes thousands of them, of which most rounds are the same again and ag
 * **Before the arrival.** Many mechanisms look at a report only once its job has arrived, and state it
   (``reads_reports``, see `Mechanism`). All rounds up to the arrival are then played once in each world, with the truth,
   and a lie goes on from a copy in which it stands in the place of the truth (``restate``). Before that is believed,
-  the first lies are played whole, too. Only where there is a history: all worlds then begin in the same state.
+  a few lies are played whole, too, and later every lie that is scored is, in one world (`holds`): a rule that reads one
+  report in a thousand at submission passes the first of these and not the second. Of such a rule the search may miss a
+  lie; none is confirmed. Only where there is a history: all worlds then begin in the same state.
 * **After the booking.** A mechanism may say that nothing can change start and payment of a job any more (``booked``,
   see `Mechanism`). The play then ends. Before that is believed, some plays of the truth are made to their end, too.
 
@@ -131,6 +133,25 @@ class ShortPlays:
             return None
         fate = one.part(world.owner)
         return fate if fate is not None and fate.arrival == world.owner.arrival else None
+
+    def holds(self, conduct: Conduct, world: World) -> bool:
+        """Play a conduct from the arrival and whole; return False, and play all whole from now on, if that differs.
+
+        True where it is played whole anyway. Faults of the mechanism come up when it is played.
+        """
+        if world.owner.arrival is None or not self.waits:
+            return True
+        try:
+            with no_collection():
+                fate = self._whole_job(conduct, world)
+                arrival = None if fate is None else self._arrival(world)
+                if fate is None or arrival is None or arrival.market is None:
+                    return True
+                short = self._from_arrival(conduct, fate, world, arrival, False)
+                self.waits = short == self._stage.play(conduct, world)
+        except (MechanismFault, InvalidReportError):
+            self.waits = False
+        return self.waits
 
     # -- before the arrival ------------------------------------------------------------------------
 

@@ -169,8 +169,11 @@ def situations_of(
     history: bool = True,
     nobody_later: bool = False,
     data: str | PathLike[str] | None = None,
+    workload: Workload | None = None,
 ) -> list[Situation]:
     """Return the situation of several owners of one workload, which is built once; as `situation_of`.
+
+    ``workload`` is that of the seed, if it was built before.
 
     Examples
     --------
@@ -179,7 +182,7 @@ def situations_of(
     >>> [situation.truth.birth for situation in found]
     [1, 1]
     """
-    factory = mechanism_of(scenario, checked_seed(seed), data)
+    factory = mechanism_of(scenario, checked_seed(seed), data, workload)
     workload = factory.workload
     places = {job.name: i for i, job in enumerate(workload.jobs)}
     choice = scenario.mechanism
@@ -254,8 +257,11 @@ class ScenarioMechanism:
         return described | {name: getattr(self.workload, name) for name in SIZES if name not in described}
 
 
-def mechanism_of(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> ScenarioMechanism:
-    """Return what builds the mechanism of a run, and knows its workload."""
+def mechanism_of(
+    scenario: Scenario, seed: int, data: str | PathLike[str] | None, workload: Workload | None = None
+) -> ScenarioMechanism:
+    """Return what builds the mechanism of a run, and knows its workload, which may have been built before."""
     rng = np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0]  # the first of three, as in `Scenario.setup`
     laws_rng = copy.deepcopy(rng)
-    return ScenarioMechanism(scenario, scenario.workload.build(rng, data), laws_rng, data)
+    built = scenario.workload.build(rng, data) if workload is None else workload
+    return ScenarioMechanism(scenario, built, laws_rng, data)
