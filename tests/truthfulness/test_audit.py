@@ -162,7 +162,7 @@ def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
 def test_the_command_says_3_if_a_lie_pays(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "market.yaml").write_text(dump_yaml(MARKET))
-    call = ["audit", "market.yaml", "--owners", "3", "--budget", "3"]
+    call = ["audit", "market.yaml", "--owners", "3", "--budget", "60"]
     clean = CliRunner().invoke(app, [*call, "--out", "clean"])
     assert clean.exit_code == 0, clean.stdout + clean.stderr
     accused = CliRunner().invoke(app, [*call, "--mechanism", "pay-as-bid", "--out", "accused"])
