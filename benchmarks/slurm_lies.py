@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from marketsched.mechanisms.schedulers.fair_share import RULES
 from marketsched.results.paired_statistics import spread
-from marketsched.slurm.fair_share import RULES, FairShareCluster, Situation
+from marketsched.slurm.fair_share import FairShareCluster, Situation
 from marketsched.slurm.lies import FRESH, LIES, LOOKED, QUICK, parts_of, told
 from marketsched.slurm.port import simple_job
 
