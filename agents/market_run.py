@@ -223,7 +223,7 @@ class MarketRun:
         """Hand one event to its owner, and do what follows from it in the real world."""
         owner = self._owners[event.job]
         owner.observe(event)
-        money = (event.completion, owner.payment, owner.value)  # none, 0 and 0 unless complete
+        money = (event.completion, owner.payment, owner.value)  # a run that is stopped may pay; else none, 0 and 0
         self._log.event(event.round, _KINDS[event.kind], owner.index, owner.resubmitted, *money)
         if not event.kind.leaves:
             return

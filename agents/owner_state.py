@@ -64,10 +64,9 @@ class OwnerState:
         if not event.kind.leaves:
             self.start = event.round if event.kind is EventKind.START else None
             return
-        self.finished = True
+        self.finished, self.payment = True, event.payment
         if event.kind is EventKind.COMPLETE and event.completion is not None:
             self.value = event.worth * self.worth(event.completion)
-            self.payment = event.payment
 
     def leave(self) -> None:
         """Leave the market for good; a strategy with ``see`` gets this owner, one with ``hear`` its utility."""

@@ -386,6 +386,7 @@ class LiveMarket:
             job.end = decision.get("completion", decision["round"])
         if kind == "complete":
             job.outcome = job.outcome or "done"
+        if "payment" in decision:  # completed, or stopped by a mechanism that charges for that
             payment = 0.0 if job.outcome == "node-failed" else decision["payment"]
             postings = self.accounts.charge(job.owner, payment, job.name)
             job.charge = (job.charge or 0) + (postings[-1].micro if postings else 0)

@@ -385,6 +385,8 @@ class Replayer:
         decision: Decision = {"round": event.round, "event": event.kind.value, "job": event.job}
         if event.kind is EventKind.COMPLETE:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
+        elif event.payment:  # of a run that was stopped
+            decision["payment"] = float(event.payment)
         if event.kind.leaves and event.job not in self._market.entries and event.job in self._jobs:
             self._jobs[event.job].plan = None
             if self._forgets:

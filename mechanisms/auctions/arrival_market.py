@@ -248,10 +248,11 @@ class ArrivalMarket(Rounds):
         for x in started:
             self._running[x.job] = x
             self._ending[self._stop(x)].append(x)
+        evictions = self._evictions(sorted(overdue, key=_order, reverse=True))
         self._round, self._any_arrival = now + 1, False
         return [
             *(Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=_order)),
-            *(Event(now, EventKind.EVICT, x.job) for x in sorted(overdue, key=_order, reverse=True)),
+            *evictions,
             *(Event(now, EventKind.START, x.job) for x in started),
         ]
 
@@ -287,14 +288,24 @@ class ArrivalMarket(Rounds):
     ) -> tuple[int, float | None] | None:
         """Return what `booked` of `Mechanism` does, for a mechanism that never takes a start back.
 
-        ``owed(x, used)`` is what the job ``x`` pays for so many rounds.
+        ``owed(x, used)`` is what the job ``x`` pays for so many rounds. A run that is stopped at a price is played.
         """
         x = self._jobs.get(job)
         if x is None or x.start == NOT_YET:
             return None
         if not duration or x.start + duration > min(self._stop(x), self.horizon + 1):
-            return x.start, None
+            return (x.start, None) if not self.charge_stopped(x, 1) else None
         return x.start, owed(x, duration)
+
+    def charge_stopped(self, x: WaitingJob, used: int) -> float:
+        """Return what a run that is stopped after ``used`` rounds pays, credits: by default nothing."""
+        return 0.0
+
+    def _evictions(self, stopped: Sequence[WaitingJob]) -> list[Event]:
+        """Return the events of runs that are stopped in the current round."""
+        now = self._round
+        paid = [self.charge_stopped(x, now - x.start) for x in stopped]
+        return [Event(now, EventKind.EVICT, x.job, payment=p) for x, p in zip(stopped, paid, strict=True)]
 
     def give_back(self, x: WaitingJob) -> None:
         """Free what is booked for a run from this round on, which has ended; by default nothing is booked."""

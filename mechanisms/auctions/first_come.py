@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
 from marketsched.mechanisms.auctions.hidden_turn import (
+    CHARGES_STOPS,
+    best_stops,
     charged_rounds,
     duration_law,
     last_completion,
     start_at_turn,
-    surplus_of_starts,
 )
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
@@ -54,8 +55,8 @@ class FirstCome(ArrivalMarket):
     stop_at_deadline : bool
         Whether a run is stopped once no completion could be worth anything by its report.
     stop_at_loss : bool
-        Whether a run of hidden duration is stopped once no completion could be worth more than it costs: then truth is
-        the best report. Runs that are stopped are free, so jobs try their luck (docs/mathematics.md).
+        Whether a run of hidden duration is stopped where that is best for its owner by its report, and then pays for
+        the rounds it used: then truth is the best report (docs/mathematics.md).
     signals : {"durations", "labels"}
         What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden).
 
@@ -93,7 +94,9 @@ class FirstCome(ArrivalMarket):
         )
         self.price, self.signals = price, signals
         self.stop_at_loss = stop_at_loss
-        if self.stop_at_deadline and not stop_at_loss:  # a nearer deadline has long runs stopped for nothing
+        if stop_at_loss:
+            vars(self).update(does_not_claim=CHARGES_STOPS)
+        elif stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
             vars(self).update(truthful_hidden="none")
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
@@ -129,10 +132,15 @@ class FirstCome(ArrivalMarket):
 
     def last_completion(self, x: WaitingJob) -> int:
         """Return the completion time after which a run is stopped: with ``stop_at_loss`` the best for its owner."""
-        last = super().last_completion(x)
         if x.worth is None or not self.stop_at_loss:
-            return last
-        return last_completion(x.sow.value, x.agreed, x.start, last, self.price * x.sow.concurrency)
+            return super().last_completion(x)
+        law, stops = x.agreed
+        last, rounds = super().last_completion(x), int(stops[x.start - x.arrival])
+        return last_completion(x.sow.value, law, x.start, rounds, last, self.price * x.sow.concurrency)
+
+    def charge_stopped(self, x: WaitingJob, used: int) -> float:
+        """Charge the rounds used by a run of hidden duration, with ``stop_at_loss``."""
+        return self._owed(x, used) if self.stop_at_loss and x.worth is not None else 0.0
 
     def give_back(self, x: WaitingJob) -> None:
         """Free what was booked beyond the end."""
@@ -176,10 +184,12 @@ class FirstCome(ArrivalMarket):
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
         now, cost, law = self.round, self.price * x.sow.concurrency, duration_law(x.sow, self.round, signal)
-        x.agreed, x.mean = law, law.mean
+        x.mean = law.mean
         if not law.durations.size:
             return np.zeros(0)
         if self.stop_at_loss:
-            return surplus_of_starts(x.sow.value, law, now, super().last_completion(x), cost)
+            found = best_stops(x.sow.value, law, now, super().last_completion(x), self.horizon + 1, cost)
+            x.agreed = law, found.rounds
+            return found.surplus
         worth = self._expected(x, x.sow.law.points_of(now, signal))
         return worth - cost * charged_rounds(law, now, worth.size, self.horizon + 1)

@@ -1,20 +1,20 @@
 r"""The turn of a job whose duration is hidden: the expected surplus of each start, and when its run is stopped.
 
-A job pays for the rounds it used, when it completes; a run that is stopped pays nothing. With ``stop_at_loss`` the
-mechanism chooses the stop that is best for the owner by its report. At a cost of k credits a round (rate times nodes)
-a run that starts in s and may take L rounds is expected to bring
+A job pays for the rounds it used when it completes. With ``stop_at_loss`` the mechanism also chooses the stop that is
+best for the owner by its report, and a run that is stopped pays for the rounds it used, too. At a cost of k credits a
+round (rate times nodes) a run that starts in s and may take L rounds is expected to bring
 
-.. math:: u(s, L) = \sum_{d \le L} p_d (V(s + d) - k d), \quad\text{completions up to the last that is worth anything.}
+.. math:: u(s, L) = \sum_{d \le L} p_d V(s + d) - k E[\min(d, L)], \quad s + L \le T,
 
-`surplus_of_starts` returns :math:`\max_L u(s, L)`, `last_completion` the stop that reaches it. A report selects a start
-and a stop, and the truth gets the best of both, so no false deadline, value or law gains. Where V never rises, the best
-stop is the last completion that is worth more than it costs, whatever the law, and the best start is the first.
+and one that goes on to the end, :math:`\sum_{s + d \le T + 1} p_d (V(s + d) - k d)`: what is not over after round T
+pays nothing. `best_stops` returns the largest of these and where it is reached. A report selects a start and a stop,
+and the truth gets the best of both, so no false deadline, value or law gains in expectation. A job that tries its luck
+pays for the nodes that it holds meanwhile.
 
-Without it a start is expected to cost :math:`k E[d; s + d \le T + 1]` (`charged_rounds`): a run that is not over after
-round T pays nothing. If it counted, a job near the horizon would be kept out by rounds that it never pays for, and
-would gain by hiding its long runs. Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay
-nothing either, and count all the same: a nearer deadline then has long runs stopped for nothing, and truth is not the
-best report. In exchange jobs do not try their luck with runs that are free if they fail.
+Without it a start is expected to cost :math:`k E[d; s + d \le T + 1]` (`charged_rounds`). If a run that is not over
+after round T counted, a job near the horizon would be kept out by rounds that it never pays for, and would gain by
+hiding its long runs. Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay nothing, and count
+all the same: a nearer deadline then has long runs stopped for nothing, and truth is not the best report.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue, ValueCurve
+from marketsched.mechanisms.values import ValueCurve
+
+CHARGES_STOPS = {
+    "pays on completion only": "a run that is stopped at a loss pays for the rounds it used",
+    "pays nothing when evicted": "a run that is stopped at a loss pays for the rounds it used",
+    "pays at most the declared value": "a run goes on while that is best in expectation, and may cost more in the end",
+}  # what ``stop_at_loss`` does not claim
 
 
 class DurationLaw(NamedTuple):
@@ -55,8 +61,15 @@ def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> Duration
     return DurationLaw(durations, weights / mass)
 
 
-def surplus_of_starts(curve: ValueCurve, law: DurationLaw, first: int, last: int, cost: float) -> NDArray[np.float64]:
-    """Return what starts ``first, first + 1, ...`` are expected to bring if their runs are stopped at the best time.
+class BestStops(NamedTuple):
+    """Of starts in consecutive rounds: what each is expected to bring, and when its run is stopped for that."""
+
+    surplus: NDArray[np.float64]  # (n_starts,), credits, >= 0
+    rounds: NDArray[np.int64]  # (n_starts,), the most that a run may take; 0: no start is worth its cost
+
+
+def best_stops(curve: ValueCurve, law: DurationLaw, first: int, last: int, end: int, cost: float) -> BestStops:
+    """Return what starts ``first, first + 1, ...`` bring if their runs are stopped at the best time, and pay for it.
 
     Parameters
     ----------
@@ -67,60 +80,51 @@ def surplus_of_starts(curve: ValueCurve, law: DurationLaw, first: int, last: int
     first : int
         A round.
     last : int
-        The last completion worth anything.
+        The last completion worth anything; a start counts if the shortest run completes by then.
+    end : int
+        T + 1, the last completion that can happen.
     cost : float
-        Credits a round, on completion.
+        Credits a round, for runs that complete or are stopped.
 
-    Returns
-    -------
-    ndarray of float, shape (n_starts,)
-        Credits, >= 0; one for each start from which the shortest run completes by ``last``.
+    Examples
+    --------
+    One round, rarely ten: at the start the short run is hoped for, and after it the long one is not paid for.
+
+    >>> law = DurationLaw(np.array([1, 10]), np.array([0.9, 0.1]))
+    >>> best_stops(DeadlineValue(8.0, 30), law, 1, 2, 101, 1.0)
+    BestStops(surplus=array([6.2]), rounds=array([1]))
     """
-    if not law.durations.size:
-        return np.zeros(0)
-    n_starts, shortest = max(0, last - int(law.durations[0]) - first + 1), int(law.durations[0])
-    values = curve.table(first + shortest, n_starts)
-    so_far, best = np.zeros(n_starts), np.zeros(n_starts)
+    shortest = int(law.durations[0]) if law.durations.size else 0
+    n_starts = max(0, last - shortest - first + 1) if shortest else 0
+    best, rounds = np.zeros(n_starts), np.zeros(n_starts, dtype=np.int64)
+    if not n_starts:
+        return BestStops(best, rounds)
+    beyond = np.zeros(int(law.durations[-1]) - shortest)
+    values = np.concatenate([curve.table(first + shortest, n_starts), beyond])
+    to_end = end - first - np.arange(n_starts)  # rounds from a start to the end
+    brought, longer = np.zeros(n_starts), np.ones(n_starts)  # by completions so far; how likely none of them happens
     for d, share in zip(law.durations.tolist(), law.weights.tolist(), strict=True):
-        n = n_starts - (d - shortest)
-        if n <= 0:
-            break
-        so_far[:n] += share * (values[d - shortest :] - cost * d)
-        np.maximum(best[:n], so_far[:n], out=best[:n])
-    return best
+        n = int(np.count_nonzero(to_end >= d))
+        brought[:n] += share * (values[d - shortest : d - shortest + n] - cost * d)
+        longer[:n] = longer[:n] - share if d < law.durations[-1] else 0.0
+        stopped = brought - cost * d * np.maximum(0.0, longer)
+        better = (stopped > best) & (to_end > d)
+        best[better], rounds[better] = stopped[better], d
+    better = brought > best  # goes on to the end
+    return BestStops(np.where(better, brought, best), np.where(better, to_end, rounds))
 
 
-def last_completion(curve: ValueCurve, law: DurationLaw, start: int, last: int, cost: float) -> int:
-    """Return the completion time after which a run is stopped: the last of the stop that brings most.
+def last_completion(curve: ValueCurve, law: DurationLaw, start: int, rounds: int, last: int, cost: float) -> int:
+    """Return the completion time after which a run that may take ``rounds`` of `BestStops` is stopped.
 
-    Parameters
-    ----------
-    curve, law, last, cost
-        As `surplus_of_starts`.
-    start : int
-        First round of the run.
-
-    Returns
-    -------
-    int
-        ``start`` if no completion is worth what it costs.
+    A run that outlasts every duration of its law goes on while completing would bring more than it costs in all: by
+    the law that never happens, so it moves no expectation.
     """
-    if isinstance(curve, DeadlineValue) and cost <= 0:
-        return last
-    longest = max(0, last - start)
-    ages = np.arange(longest + 1)
-    net = curve.table(start, longest + 1) - cost * ages
-    if isinstance(curve, DeadlineValue) or (np.diff(net) <= 0).all():  # it falls: the law does not matter
-        end = ages.size
-    else:
-        days = law.durations[: int(law.durations.searchsorted(longest, side="right"))]
-        brought = np.cumsum(law.weights[: days.size] * net[days])
-        if not days.size or brought.max() <= 0:
-            return start
-        best = int(brought.argmax())
-        end = int(law.durations[best + 1]) if best + 1 < law.durations.size else ages.size
-    good = np.flatnonzero(net[:end] > 0)
-    return start + (int(good[-1]) if good.size else 0)
+    if not rounds or rounds != law.durations[-1]:
+        return start + rounds
+    ages = np.arange(rounds, max(rounds, last - start) + 1)
+    good = np.flatnonzero(curve.table(start + rounds, ages.size) > cost * ages)
+    return start + (int(ages[good[-1]]) if good.size else rounds)
 
 
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:

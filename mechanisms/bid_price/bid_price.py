@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import charged_rounds, last_completion, surplus_of_starts
+from marketsched.mechanisms.auctions.hidden_turn import CHARGES_STOPS, best_stops, charged_rounds, last_completion
 from marketsched.mechanisms.bid_price.curve import Curve
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
@@ -111,7 +111,7 @@ class BidPrice(KeptMenus):
     stop_at_deadline : bool
         Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
     stop_at_loss : bool
-        Whether it is stopped once none could be worth more than it costs, as `FirstCome`.
+        Whether it is stopped where that is best for its owner, and then pays for the rounds it used, as `FirstCome`.
     signals : {"durations", "labels"}
         What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden). A
         scenario sees it from its jobs. No report decides it.
@@ -182,7 +182,9 @@ class BidPrice(KeptMenus):
         stops = stop_at_deadline or stop_at_loss
         super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stops)
         self.stop_at_loss = stop_at_loss
-        if self.stop_at_deadline and not stop_at_loss:  # a nearer deadline has long runs stopped for nothing
+        if stop_at_loss:
+            vars(self).update(does_not_claim=CHARGES_STOPS)
+        elif stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
             vars(self).update(truthful_hidden="none")
         check_sources(forecast, laws, history, self.limits)
         source: Forecast
@@ -270,10 +272,15 @@ class BidPrice(KeptMenus):
 
     def last_completion(self, x: WaitingJob) -> int:
         """Return the completion time after which a run is stopped: with ``stop_at_loss`` the best for its owner."""
-        last = super().last_completion(x)
-        if not isinstance(x.agreed, Queued) or not self.stop_at_loss:
+        last, agreed = super().last_completion(x), x.agreed
+        if not isinstance(agreed, Queued) or agreed.stops is None:
             return last
-        return last_completion(x.sow.value, x.agreed.law, x.start, last, x.agreed.rate * x.sow.concurrency)
+        rounds, cost = int(agreed.stops[x.start - x.arrival]), agreed.rate * x.sow.concurrency
+        return last_completion(x.sow.value, agreed.law, x.start, rounds, last, cost)
+
+    def charge_stopped(self, x: WaitingJob, used: int) -> float:
+        """Charge the rounds used by a run of hidden duration, with ``stop_at_loss``."""
+        return self._owed(x, used) if isinstance(x.agreed, Queued) and x.agreed.stops is not None else 0.0
 
     def give_back(self, x: WaitingJob) -> None:
         """Free what was booked beyond the end."""
@@ -342,7 +349,9 @@ class BidPrice(KeptMenus):
         """Return what starts from the arrival of a job on are expected to bring at its locked rate, credits."""
         law, cost = x.agreed.law, x.agreed.rate * x.sow.concurrency
         if self.stop_at_loss:
-            return surplus_of_starts(x.sow.value, law, x.arrival, super().last_completion(x), cost)
+            last, end = super().last_completion(x), self.horizon + 1
+            surplus, x.agreed.stops = best_stops(x.sow.value, law, x.arrival, last, end, cost)
+            return surplus
         assert x.worth is not None
         charged = charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)
         return x.worth - float(cost) * charged

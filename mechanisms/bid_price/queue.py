@@ -29,6 +29,7 @@ class Queued:
     law: DurationLaw  # of its duration, by its report
     rate: float = 0.0  # credits per node and round, locked when it arrived
     surplus: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # credits, of starts from its arrival on
+    stops: NDArray[np.int64] | None = None  # the most rounds that runs of these starts take; None: until the deadline
 
 
 def serve_queue(

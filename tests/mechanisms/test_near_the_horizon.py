@@ -5,6 +5,9 @@ import pytest
 
 import draws
 from bid_price_markets import SmallJob, Turn
+from marketsched.agents.job import Job
+from marketsched.agents.market_run import MarketRun
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import (
     BidPrice,
     DeadlineValue,
@@ -138,7 +141,33 @@ def gains_of_a_nearer_deadline(**rules):
     return [0.9 * turn.utility(report, 1) + 0.1 * turn.utility(report, 10) for report in (truth, near)]
 
 
+def test_if_stopped_runs_were_free_again_reports_would_gain(monkeypatch):
+    """1 or 6 rounds, as likely, at 2 a round for 3: (3 - 2) / 2 less 2 / 2 keeps it out, and less nothing would not."""
+    truth = StatementOfWork(1, 1, DeadlineValue(3.0, 3), [(1, 1, 0.5, None), (1, 6, 0.5, None)])
+    lucky = StatementOfWork(1, 1, DeadlineValue(3.0, 3), [(1, 1, 1.0, None)])
+
+    def both():
+        market = FirstCome(1, 20, 2.0, **{**SIZES, "max_concurrency": 1}, stop_at_loss=True)
+        turn = Turn(market, [SmallJob(0, truth, 1, 1)], 0, hidden=True)
+        return [0.5 * turn.utility(report, 1) + 0.5 * turn.utility(report, 6) for report in (truth, lucky)]
+
+    assert both() == [0.0, -0.5]
+    monkeypatch.setattr(FirstCome, "charge_stopped", lambda self, x, used: 0.0)
+    assert both() == [0.0, 0.5]
+
+
+def test_a_stopped_run_is_charged_and_counted():
+    """A run that may be short is stopped after its one round, and pays for it."""
+    law = [(1, 1, 0.9, None), (1, 6, 0.1, None)]
+    truth = StatementOfWork(1, 1, DeadlineValue(8.0, 3), law)
+    market = FirstCome(1, 20, 1.0, **SIZES | {"max_concurrency": 1}, stop_at_loss=True)
+    setup = MarketSetup("test", [Job("A", "owner", truth, 1, 6)], market, 1, 20, max_delay=9)
+    result = MarketRun(setup).run()
+    assert [(row.outcome, row.payment) for row in result.jobs.itertuples()] == [("evicted", 1.0)]
+    assert (result.summary["revenue"], result.summary["owners_utility"]) == (1.0, -1.0)
+
+
 def test_a_nearer_deadline_gains_nothing_unless_runs_are_stopped_at_it():
-    assert gains_of_a_nearer_deadline(stop_at_loss=True) == [pytest.approx(6.3)] * 2  # the long run is stopped
+    assert gains_of_a_nearer_deadline(stop_at_loss=True) == [pytest.approx(6.2)] * 2  # stopped, and pays its one round
     assert gains_of_a_nearer_deadline(stop_at_deadline=False) == [pytest.approx(6.02)] * 2
     assert gains_of_a_nearer_deadline() == [pytest.approx(6.02), pytest.approx(6.3)]  # no promise is made here

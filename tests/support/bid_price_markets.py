@@ -125,14 +125,16 @@ class Turn:
 
     def utility(self, report, duration=None):
         """Return what its owner has in the end, credits."""
-        ends = [event for event in self.played(report, duration)[0] if event.kind is EventKind.COMPLETE]
-        return self.job.truth.value(ends[0].completion) - ends[0].payment if ends else 0.0
+        ends = [event for event in self.played(report, duration)[0] if event.kind.leaves]
+        value = sum(self.job.truth.value(event.completion) for event in ends if event.kind is EventKind.COMPLETE)
+        return value - sum(event.payment for event in ends)
 
 
-def utility(job, starts, payments):
+def utility(job, starts, payments, events=()):
     """What its owner has in the end, credits."""
-    completed = job.name in payments
-    return job.truth.value(starts[job.name] + job.duration) - payments[job.name] if completed else 0.0
+    if job.name in payments:
+        return job.truth.value(starts[job.name] + job.duration) - payments[job.name]
+    return -sum(event.payment for event in events if event.job == job.name)
 
 
 def loads(jobs, starts, horizon):

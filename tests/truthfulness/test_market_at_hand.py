@@ -105,15 +105,12 @@ def screened(name, given, plays=2000, **parameters):
 
 
 def test_luck_under_hidden_durations_is_no_lie_that_pays():
-    """First come at a flat price, far from the horizon: some reports gain in hindsight, none over the own law.
-
-    Where runs are stopped at the best time none gains in hindsight either, as no value rises.
-    """
+    """First come at a flat price, far from the horizon: some reports gain in hindsight, none over the own law."""
     going_on, stopped = (
         [screened("first-come", jobs(seed, revealed=False), price=0.7, **rule) for seed in range(8)]
         for rule in ({"stop_at_deadline": False}, {"stop_at_loss": True})
     )
-    assert sum(found.gainers for found in going_on) > 0 == sum(found.gainers for found in stopped)
+    assert all(sum(found.gainers for found in rule) > 0 for rule in (going_on, stopped))
     assert all(found.best_own_law is None for found in (*going_on, *stopped))
     assert screened("pay-as-bid", jobs(0, revealed=False)).best_own_law is not None
 

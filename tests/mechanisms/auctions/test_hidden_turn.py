@@ -1,12 +1,11 @@
 """The stop of a run of hidden duration is the best for its owner: compared with every stop, by the definition."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
-from marketsched.mechanisms.auctions.hidden_turn import duration_law, last_completion, surplus_of_starts
+from marketsched.mechanisms.auctions.hidden_turn import best_stops, duration_law
 
 LAST = 12
 COSTS = (0.0, 0.4, 1.0, 2.5)
@@ -32,33 +31,25 @@ laws = st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True).map(
 )
 
 
-def brought(curve, law, start, cost, stop):
-    """What a run is expected to bring that is stopped after completions at ``stop``."""
-    gains = [p * (curve(start + d) - cost * d) for d, p in zip(*law, strict=True) if start + d <= min(stop, LAST)]
-    return sum(gains)
+def brought(curve, law, start, cost, rounds, end):
+    """What a run is expected to bring that may take so many rounds, outcome by outcome; ``end``: T + 1."""
+    total = 0.0
+    for d, p in zip(*law, strict=True):
+        if d <= rounds and start + d <= end:
+            total += p * ((curve(start + d) if start + d <= LAST else 0.0) - cost * d)
+        elif start + rounds < end:
+            total -= p * cost * rounds
+    return total
 
 
-@given(curves(), laws, st.integers(1, 6), st.sampled_from(COSTS))
-def test_no_stop_brings_more(curve, law, first, cost):
-    surplus = surplus_of_starts(curve, law, first, LAST, cost)
-    assert surplus.size == max(0, LAST - law.durations[0] - first + 1)
-    for start, found in enumerate(surplus, first):
-        best = max(brought(curve, law, start, cost, stop) for stop in range(start, LAST + 1))
-        assert found == pytest.approx(best, abs=1e-12)
-        if best > 0:
-            stop = last_completion(curve, law, start, LAST, cost)
-            assert brought(curve, law, start, cost, stop) == pytest.approx(best, abs=1e-12)
-
-
-@given(curves(), laws, st.integers(1, 6), st.sampled_from(COSTS))
-def test_where_values_fall_no_stop_brings_more_whatever_the_duration(curve, law, start, cost):
-    values = [curve(f) for f in range(start, LAST + 1)]
-    if (np.diff(values) > 0).any():
-        return
-    stop = last_completion(curve, law, start, LAST, cost)
-    for d in range(1, LAST - start + 1):
-        gain = curve(start + d) - cost * d
-        assert gain >= -1e-12 if start + d <= stop else gain <= 1e-12
+@given(curves(), laws, st.integers(1, 6), st.sampled_from(COSTS), st.integers(LAST, 20))
+def test_no_stop_brings_more(curve, law, first, cost, end):
+    found = best_stops(curve, law, first, LAST, end, cost)
+    assert found.surplus.size == found.rounds.size == max(0, LAST - law.durations[0] - first + 1)
+    for start, (surplus, rounds) in enumerate(zip(*found, strict=True), first):
+        every = [brought(curve, law, start, cost, n, end) for n in range(end - start + 1)]
+        assert surplus == pytest.approx(max(every), abs=1e-12)
+        assert every[rounds] == pytest.approx(surplus, abs=1e-12)
 
 
 def test_a_case_that_a_report_excludes_has_all_its_durations_in_order():
