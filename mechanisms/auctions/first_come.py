@@ -184,7 +184,7 @@ class FirstCome(ArrivalMarket):
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
         now, cost, law = self.round, self.price * x.sow.concurrency, duration_law(x.sow, self.round, signal)
-        x.mean = law.mean
+        x.agreed, x.mean = law, law.mean
         if not law.durations.size:
             return np.zeros(0)
         if self.stop_at_loss:
