@@ -63,7 +63,7 @@ class Present:
         self.n = 0
         self._free = list(range(63, -1, -1))
 
-    def add(self, **columns: float) -> int:
+    def add(self, offer: int, width: int, band: int, *, last_start: int, cell: int, mean: float, density: float) -> int:
         """Add a job at the end of the queue; return its row."""
         if not self._free:
             size = self.jobs.size
@@ -71,10 +71,7 @@ class Present:
             self.turn = np.concatenate([self.turn, np.zeros(size, dtype=np.int64)])
             self._free = list(range(2 * size - 1, size - 1, -1))
         row = self._free.pop()
-        job = self.jobs[row]
-        job["start"] = job["ran"] = job["state"] = 0
-        for name, value in columns.items():
-            job[name] = value
+        self.jobs[row] = (offer, width, band, 0, 0, 0, last_start, HERE, 0, 0, cell, mean, density)  # as `JOB`
         self.turn[self.n] = row
         self.n += 1
         return row

@@ -254,12 +254,12 @@ class TwoOffers(BidPrice):
         offer = self._preferred(x, values)
         if offer is None:
             return False
-        rate, shortest = self._rates.posted[offer], report.shortest
-        room, length = report.last - now, max(1, int(report.mean + 0.5))
+        rate, room, length = self._rates.posted[offer], report.last - now, max(1, int(report.mean + 0.5))
         row = self._present.add(
-            offer=offer, width=width, band=band, mean=report.mean, cell=cell_of(waits[offer], room, length),
+            offer, width, band,
+            last_start=last_worth(report.stairs, rate * width * report.shortest) - report.shortest,
+            cell=cell_of(waits[offer], room, length), mean=report.mean,
             density=x.sow.value.highest / (width * report.mean),
-            last_start=last_worth(report.stairs, rate * width * shortest) - shortest,
         )  # fmt: skip
         x.agreed = Taken(row, offer, rate, chances[offer], report.stairs, report.last)
         self._in_row[row] = x
@@ -275,7 +275,7 @@ class TwoOffers(BidPrice):
         points = law.points_of(now, signal)
         durations, weights = law.durations[points], law.probabilities[points]
         mass, last = float(weights.sum()), self.limits.last_useful_completion(sow)
-        shortest = int(durations.min())
+        shortest = int(durations[0] if len(law.offsets) == 2 else durations.min())  # rising within a case
         if mass <= 0 or now + shortest > last:
             return None
         weights = weights / mass
