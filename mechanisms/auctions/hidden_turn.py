@@ -90,6 +90,7 @@ def best_stops(curve: ValueCurve, law: DurationLaw, first: int, last: int, end: 
     --------
     One round, rarely ten: at the start the short run is hoped for, and after it the long one is not paid for.
 
+    >>> from marketsched.mechanisms.values import DeadlineValue
     >>> law = DurationLaw(np.array([1, 10]), np.array([0.9, 0.1]))
     >>> best_stops(DeadlineValue(8.0, 30), law, 1, 2, 101, 1.0)
     BestStops(surplus=array([6.2]), rounds=array([1]))
