@@ -450,6 +450,7 @@ def test_hard_instances_from_the_command_line(market_file):
         "summary.json",
         "summary.parquet",
         "meta.json",
+        "timings.json",
     }
     told = json.loads((folder / "summary.json").read_text())
     again = compare(str(folder / "hard-first-come.yaml"), ["scenario"], runs=1)

@@ -11,7 +11,7 @@ from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from planted_faults import PLANTED, all_faults, market, registered
 
 
-def screened(mechanism, plays=240):
+def screened(mechanism, plays=600):
     given = MarketAtHand.of(Scenario.of({**market(), "mechanism": {"name": mechanism}}))
     return Screening(given, Budget(plays, None), lambda share: None).screen(0, plays)
 
