@@ -335,6 +335,7 @@ def test_a_sweep_that_was_never_begun_leaves_a_folder_to_begin_in(here):
     assert _Work.__name__ and marketsched.sweep(SPEC, here / "out").complete
 
 
+@pytest.mark.slow
 def test_the_command_with_worker_processes_gives_the_same_bytes(here):
     """Three spawned processes find two runs to make."""
     spec = write_spec(here / "sweep.yaml", **{**SPEC, "seeds": 1})
