@@ -142,6 +142,8 @@ class SlurmActions:
                 self.slurm.update(JobId=action.number, TimeLimit=booked)
         if mate.begins_later:
             self.slurm.update(JobId=action.number, StartTime="now")
+        if mate.restarts:  # it was allowed to go back for the market's sake, not for its user's
+            self.slurm.update(JobId=action.number, Requeue=0)
         self.slurm.release(action.number)
 
     def _stop(self, action: Action) -> None:

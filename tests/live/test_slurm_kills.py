@@ -5,42 +5,16 @@
 
 import os
 import random
-import subprocess
-import sys
 import time
 from datetime import datetime
 
 import pytest
 
-from slurm_trials import WITH_SLURM, Trial, until
+from slurm_trials import WITH_SLURM, BridgeProcess, Trial, until
 
 KILLS = int(os.environ.get("MARKETSCHED_SLURM_KILLS", "3"))
 ROUND = 1.0  # seconds at least; a job that is let go begins within one
 FINAL = ("completed", "dropped", "cancelled", "evicted", "missed", "withdrawn")
-
-
-class Bridge:
-    """The bridge as a process."""
-
-    def __init__(self, trial):
-        self.trial = trial
-        self.start()
-
-    def start(self):
-        """Start it as an operator does."""
-        trial = self.trial
-        command = [sys.executable, "-m", "marketsched", "live", "slurm", "--url", trial.url, "--interval", "0.1"]
-        command.append("--any-proctrack")  # the cluster of these tests knows no cgroups
-        with open(trial.folder / "bridge.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [*command, "--token-file", str(trial.folder / "token"), "--announced", str(trial.announced)],
-                env=trial.cluster.environment, stdout=log, stderr=log,
-            )  # fmt: skip
-
-    def kill(self):
-        """End it without a word."""
-        self.process.kill()
-        self.process.wait()
 
 
 def play_one(trial, bridge, label, victim, moment):
@@ -77,7 +51,7 @@ def play_one(trial, bridge, label, victim, moment):
 def test_killed_at_any_moment_nothing_runs_unasked_and_nobody_pays_twice(tmp_path):
     draw = random.Random(1)
     with Trial(tmp_path) as trial:
-        bridge = Bridge(trial)
+        bridge = BridgeProcess(trial)
         try:
             for i in range(KILLS):
                 victim = ("bridge", "slurmctld")[i % 2]

@@ -1,6 +1,8 @@
 """Real Slurm clusters for tests; where its packages are missing, the tests are skipped and say which."""
 
 import getpass
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 
@@ -81,12 +83,12 @@ class Trial:
     def __exit__(self, *_):
         self.stack.close()
 
-    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False):
+    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False, patience=30):
         """Submit a statement that is due now, or ``later`` rounds from now; return the job."""
         here = self.operator.market()["round"] + later
         sow = {
             "concurrency": nodes,
-            "value": {"kind": "deadline", "value": worth, "deadline": here + 30},
+            "value": {"kind": "deadline", "value": worth, "deadline": here + patience},
             "requirements": [{"arrival": here, "duration": d, "probability": 1 / len(rounds)} for d in rounds],
         }
         if hidden:
@@ -124,3 +126,27 @@ class Trial:
         except AssertionError as error:
             error.add_note(f"the bridge: {self.said[-8:]}; Slurm: {self.slurm.jobs()}")
             raise
+
+
+class BridgeProcess:
+    """The bridge as a process."""
+
+    def __init__(self, trial):
+        self.trial = trial
+        self.start()
+
+    def start(self):
+        """Start it as an operator does."""
+        trial = self.trial
+        command = [sys.executable, "-m", "marketsched", "live", "slurm", "--url", trial.url, "--interval", "0.1"]
+        command.append("--any-proctrack")  # the cluster of these tests knows no cgroups
+        with open(trial.folder / "bridge.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--token-file", str(trial.folder / "token"), "--announced", str(trial.announced)],
+                env=trial.cluster.environment, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def kill(self):
+        """End it without a word."""
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,128 @@
+"""Two offers in front of a real Slurm: runs that the market takes back lose their nodes, and start again when it says so.
+
+`MARKETSCHED_SLURM_KILLS` says in how many trials the bridge is killed around a requeue (1).
+"""
+
+import os
+import random
+import time
+from datetime import datetime
+
+import pytest
+
+from marketsched.slurm import SlurmError
+from slurm_trials import WITH_SLURM, BridgeProcess, Trial, until
+
+pytestmark = [WITH_SLURM, pytest.mark.slow]
+KILLS = int(os.environ.get("MARKETSCHED_SLURM_KILLS", "1"))
+OFFERS = {"mechanism": "two-offers", "max_duration": 8}
+URGENT = {"rounds": (2,), "hidden": True, "patience": 3}  # to wait would be too late: it takes the regular offer
+ROUND = 1.0  # seconds at least
+FINAL = ("completed", "dropped", "cancelled", "evicted", "missed", "withdrawn")
+
+
+def script(trial, job, first, later=0.3):
+    """Return a script that writes when it begins and ends, also off its nodes: seconds of its first and later runs."""
+    note = f"$(date +%s.%N) >> {trial.folder}/runs"
+    return (
+        f"echo {job} begin {note}\ntrap 'echo {job} end {note}; exit 143' TERM\n"
+        f'[ -n "$SLURM_RESTART_COUNT" ] && s={later} || s={first}\nsleep $s & wait $!\necho {job} end {note}'
+    )
+
+
+def runs_of(trial, job):
+    """Return what a job's scripts have written: ("begin" or "end", seconds)."""
+    path = trial.folder / "runs"
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return [(what, float(when)) for name, what, when in lines if name == job]
+
+
+def times_of(trial, kind, job):
+    """Return when the market decided something about a job, seconds."""
+    return [
+        datetime.fromisoformat(event["time"]).timestamp()
+        for event in trial.operator.events(follow=False)
+        for decision in event["decisions"]
+        if (decision["event"], decision.get("job")) == (kind, job)
+    ]
+
+
+def test_a_run_that_is_taken_back_starts_again_and_pays_for_its_last_run(tmp_path):
+    with Trial(tmp_path, config=OFFERS) as trial:
+        wide = trial.announce("wide", 2, (4,), hidden=True)
+        number = trial.batch(wide, script(trial, wide, 60), nodes=2, minutes=8)
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: runs_of(trial, wide))
+        urgent = trial.announce("urgent", 1, **URGENT)
+        other = trial.batch(urgent, script(trial, urgent, 1), minutes=8)
+        trial.bridge.step()
+        trial.operator.advance()
+        assert (trial.state(wide), trial.state(urgent)) == ("arrived", "running")
+        trial.step_until(lambda: trial.slurm_state(number) == "HELD" and trial.slurm_state(other) == "RUNNING")
+        trial.step_until(lambda: trial.state(urgent) == "completed")
+        assert trial.slurm_state(number) == "HELD"
+        trial.operator.advance()
+        trial.step_until(lambda: trial.state(wide) == "completed")
+        (found,) = [each for each in trial.slurm.jobs() if each.id == number]
+        assert found.restarts == 1 == len(times_of(trial, "requeue", wide))
+        assert [what for what, _ in runs_of(trial, wide)] == ["begin", "end", "begin", "end"]
+        assert trial.operator.job(wide)["start"] == 3 and trial.operator.job(wide)["outcome"] == "done"
+        with pytest.raises(SlurmError, match="disabled"):  # no user sends back what has to pay
+            trial.slurm.requeue_held(number)
+
+
+def play_one(trial, bridge, label, moment, away):
+    """Let a wide spare run lose its nodes; kill the bridge ``moment`` s after that, for ``away`` s; wait for the end."""
+    jobs = {trial.announce(f"{label}-wide", 2, (4,), hidden=True, bridge=False): 15.0}
+    (wide,) = jobs
+    listed = lambda job: job in trial.announced.read_text()  # noqa: E731
+    until(lambda: listed(wide))
+    trial.batch(wide, script(trial, wide, jobs[wide]), nodes=2, minutes=8)
+    until(lambda: trial.state(wide) == "arrived")
+    trial.operator.advance()
+    until(lambda: runs_of(trial, wide))
+    urgent = trial.announce(f"{label}-urgent", 1, **URGENT, bridge=False)
+    until(lambda: listed(urgent))
+    trial.batch(urgent, script(trial, urgent, 0.5), minutes=8)
+    until(lambda: trial.state(urgent) == "arrived")
+    trial.operator.advance()
+    assert trial.state(wide) == "arrived"
+    time.sleep(moment)
+    bridge.kill()
+    back, next_round = time.monotonic() + away, time.monotonic() + ROUND
+    while any(trial.state(job) not in FINAL for job in (wide, urgent)):
+        if back and time.monotonic() >= back:
+            bridge.start()
+            back = 0.0
+        if time.monotonic() >= next_round:
+            trial.operator.advance()
+            next_round = time.monotonic() + ROUND
+        time.sleep(0.05)
+    if back:
+        bridge.start()
+    return wide, urgent
+
+
+def test_killed_between_requeue_and_start_nothing_runs_twice(tmp_path):
+    draw = random.Random(3)
+    with Trial(tmp_path, config={**OFFERS, "max_delay": 400}) as trial:
+        bridge, jobs = BridgeProcess(trial), []
+        try:
+            for i in range(KILLS):
+                jobs += play_one(trial, bridge, f"k{i}", draw.uniform(0.0, 0.6), draw.uniform(0.2, 4.0))
+            until(lambda: not any(job.active for job in trial.slurm.jobs()))
+        finally:
+            bridge.kill()
+        again = 0
+        for job in jobs:
+            ran, starts = runs_of(trial, job), times_of(trial, "start", job)
+            begun = [when for what, when in ran if what == "begin"]
+            assert [what for what, _ in ran] == ["begin", "end"] * len(begun), (job, ran)  # one run after the other
+            assert len(begun) <= len(starts) and all(a >= b for a, b in zip(begun, starts, strict=False))
+            again += len(starts) > len(begun)
+        charged = [entry["job"] for entry in trial.operator.ledger(trial.me)["entries"] if entry["job"]]
+        assert len(charged) == len(set(charged)) and {trial.state(job) for job in jobs} <= set(FINAL)
+        requeues = sum(len(times_of(trial, "requeue", job)) for job in jobs)
+        assert requeues >= KILLS
+        print(f"{KILLS} kills: {requeues} requeues, {again} runs went on as the bridge saw none of it")
