@@ -1,4 +1,4 @@
-"""Two offers in front of a real Slurm: runs that the market takes back lose their nodes, and start again when it says so.
+"""Two offers in front of a real Slurm: runs that the market takes back lose their nodes, and start again later.
 
 `MARKETSCHED_SLURM_KILLS` says in how many trials the bridge is killed around a requeue (1).
 """
@@ -73,7 +73,7 @@ def test_a_run_that_is_taken_back_starts_again_and_pays_for_its_last_run(tmp_pat
 
 
 def play_one(trial, bridge, label, moment, away):
-    """Let a wide spare run lose its nodes; kill the bridge ``moment`` s after that, for ``away`` s; wait for the end."""
+    """Let a wide spare run lose its nodes; kill the bridge ``moment`` s later, for ``away`` s; wait for the end."""
     jobs = {trial.announce(f"{label}-wide", 2, (4,), hidden=True, bridge=False): 15.0}
     (wide,) = jobs
     listed = lambda job: job in trial.announced.read_text()  # noqa: E731
