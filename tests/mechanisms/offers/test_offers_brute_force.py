@@ -1,0 +1,116 @@
+"""Every report of a grid in drawn markets of six to nine jobs, the job's durations enumerated: none beats the truth.
+
+`MARKETSCHED_OFFERS_MARKETS` says how many markets (25), `MARKETSCHED_OFFERS_FIRST` the first seed (0).
+"""
+
+import itertools
+import os
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork
+from offers_markets import LAWS, Chosen, played, random_jobs, sizes_of
+
+pytestmark = pytest.mark.slow
+MARKETS = int(os.environ.get("MARKETSCHED_OFFERS_MARKETS", "25"))
+FIRST = int(os.environ.get("MARKETSCHED_OFFERS_FIRST", "0"))
+NODES = 4
+FACTORS, LATER = (0.15, 0.6, 1.0, 2.0, 8.0), (-3, 0, 4)
+
+
+class Fixed(Chosen):
+    """Two offers at rates and odds that a test draws: few jobs leave a tiny market, and teach little."""
+
+    def __init__(self, *sizes, rate, odds, **rules):
+        super().__init__(*sizes, **rules)
+        self._rates.posted = (0.2 * rate, rate)
+        self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
+        self.taken = {}
+
+    def _preferred(self, x, values):
+        self.taken[x.job] = super()._preferred(x, values)
+        return self.taken[x.job]
+
+
+def reports_of(truth, wider=False):
+    """Yield reports of a job: laws, values, deadlines; with ``wider`` those of more nodes."""
+    laws = [(truth.law.durations.tolist(), truth.law.probabilities.tolist()), *LAWS]
+    widths = range(truth.concurrency + 1, NODES + 1) if wider else (truth.concurrency,)
+    for (days, weights), factor, later, width in itertools.product(laws, FACTORS, LATER, widths):
+        value = DeadlineValue(min(999.0, factor * truth.value.highest), max(truth.birth + 1, truth.value.last + later))
+        rows = [(truth.birth, d, p, None) for d, p in zip(days, weights, strict=True)]
+        yield StatementOfWork(truth.birth, width, value, rows)
+
+
+class World:
+    """A market of few jobs, and one of them, whose durations are enumerated."""
+
+    def __init__(self, seed, made=Fixed):
+        rng = np.random.default_rng(seed)
+        self.jobs = random_jobs(seed, int(rng.integers(6, 10)), NODES, span=8, curves=("deadline",))
+        self.mine = int(rng.integers(len(self.jobs)))
+        self.job = self.jobs[self.mine]
+        shares = np.sort(rng.uniform(0.05, 1.0, (2, 2, 6)), axis=2).reshape(2, 12)  # odds that rise with the slack
+        self.rules = {"rate": float(np.exp(rng.normal(-0.5, 1.0))), "odds": shares}
+        self.made = made
+
+    def played(self, report, offer=None):
+        """Return expected true utility of a report, the offer it takes, and what offers were announced as worth."""
+        utility, law = 0.0, self.job.truth.law
+        for duration, probability in zip(law.durations.tolist(), law.probabilities.tolist(), strict=True):
+            jobs = [replace(job, duration=duration) if i == self.mine else job for i, job in enumerate(self.jobs)]
+            chosen = {} if offer is None else {self.job.name: offer}
+            (_, horizon), limits = sizes_of(self.jobs, NODES)
+            limits["max_delay"] = horizon = horizon + max(LATER)
+            market = self.made(NODES, horizon, **limits, chosen=chosen, **self.rules)
+            for e in played(market, jobs, {self.job.name: report})[0]:
+                if e.job == self.job.name:
+                    done = e.kind is EventKind.COMPLETE
+                    utility += probability * ((float(self.job.truth.value(e.completion)) if done else 0.0) - e.payment)
+        return utility, market.taken.get(self.job.name), market.values.get(self.job.name, (0.0, 0.0))
+
+
+def findings(seed, made=Fixed):
+    """Return counts: reports, those better by the announcement, better inside an offer, and wider ones that gain."""
+    world, found = World(seed, made), Counter()
+    truth = world.job.truth
+    _, _, announced = world.played(truth)
+    inside = {offer: world.played(truth, offer)[0] for offer in (0, 1)} | {None: 0.0}
+    worth = {0: announced[0], 1: announced[1], None: 0.0}
+    best = max(0.0, *announced)
+    for report in reports_of(truth):
+        utility, offer, _ = world.played(report)
+        found["reports"] += 1
+        found["taken", offer] += 1
+        found["announced better"] += worth[offer] > best + 1e-9
+        found["better inside"] += utility > inside[offer] + 1e-9
+    for report in itertools.islice(reports_of(truth, wider=True), 0, None, 7):
+        found["wider"] += 1
+        found["wider gains"] += world.played(report)[0] > max(inside.values()) + 1e-9
+    return found
+
+
+def test_no_report_beats_the_truth():
+    found = sum((findings(seed) for seed in range(FIRST, FIRST + MARKETS)), Counter())
+    print(dict(found))
+    assert found["reports"] == 90 * MARKETS and min(found["taken", offer] for offer in (0, 1, None)) > 0
+    assert found["announced better"] == found["better inside"] == 0
+
+
+def test_a_run_that_pays_when_it_is_stopped_is_caught():
+    """Rounds used are charged to a run that ends at its own limit, and not to one that is taken back."""
+
+    class Charges(Fixed):
+        def _depart(self, now):
+            rows = {x.job: (x.start, x.agreed.rate * x.sow.concurrency) for x in self._in_row.values()}
+            charged = []
+            for e in super()._depart(now):
+                start, rate = rows[e.job]
+                evicted = e.kind is EventKind.EVICT and start
+                charged.append(replace(e, payment=rate * (now - start)) if evicted else e)
+            return charged
+
+    assert any(findings(seed, Charges)["better inside"] for seed in range(6))
