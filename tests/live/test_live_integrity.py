@@ -3,14 +3,19 @@
 import hashlib
 import json
 import os
+import secrets
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
 
-from live_tools import PLAIN, check_journal, refused, sow, state
-from marketsched.live import calls
+from live_tools import PLAIN, check_journal, refused, settle, sow, state
+from marketsched.live import calls, snapshots
+from marketsched.live.clock import Clock
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
 from marketsched.live.principal import Principal
@@ -23,7 +28,9 @@ KEYS = ("first", "second")
 
 
 def ask(service, work, key=None):
-    return service.ask(work, None if key is None else Repeatable("ann", key, "r" * 64)).result(20)
+    answer = service.ask(work, None if key is None else Repeatable("ann", key, "r" * 64)).result(20)
+    settle(service)
+    return answer
 
 
 def populated(path, **options):
@@ -66,21 +73,25 @@ def answers(path):
 
 def changed(path, rng):
     """Change one character of one field of the database; return what was changed."""
+
+    def below(count):  # takes one draw, however many there are
+        return int(rng.random() * count)
+
     with closing(sqlite3.connect(path)) as connection, connection:
         tables = ("journal", "decisions", "ledger", "accounts", "tokens", "idempotency", "market", "ended", "snapshots")
-        table = str(rng.choice(tables))
+        table = tables[below(len(tables))]
         columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
-        column = str(rng.choice([each for each in columns if each not in ("checked", "writer", "id")]))
+        columns = [each for each in columns if each not in ("checked", "writer", "id")]
+        column = columns[below(len(columns))]
         found = connection.execute(f"select rowid, {column} from {table} order by rowid").fetchall()
-        rowid, old = found[int(rng.integers(len(found)))]
-        new: object = "1"
+        rowid, old = found[below(len(found))]
+        place, letter, new = rng.random(), rng.random(), "1"
         if isinstance(old, bytes):
-            at = int(rng.integers(len(old)))
-            new = old[:at] + bytes([old[at] ^ (1 << int(rng.integers(8)))]) + old[at + 1 :]
+            at = int(place * len(old))
+            new = old[:at] + bytes([old[at] ^ (1 << int(8 * letter))]) + old[at + 1 :]
         elif old is not None:
-            at = int(rng.integers(len(str(old))))
-            letter = str(rng.choice(list("0123456789abcx{}\"'-.")))
-            new = str(old)[:at] + letter + str(old)[at + 1 :]
+            at, letters = int(place * len(str(old))), "0123456789abcx{}\"'-."
+            new = str(old)[:at] + letters[int(letter * len(letters))] + str(old)[at + 1 :]
         try:
             connection.execute(f"update {table} set {column} = ? where rowid = ?", (new, rowid))
         except sqlite3.IntegrityError:  # the number of another row
@@ -88,13 +99,22 @@ def changed(path, rng):
     return f"{table}.{column} of row {rowid}: {old!r} to {new!r}" if new not in (old, str(old)) else ""
 
 
-def one_byte_changes(tmp_path, count, seed):
+def unmoved(monkeypatch):
+    """Let a market's times and tokens be the same each time, and snapshots as often as is set."""
+    numbers = count()
+    monkeypatch.setattr(secrets, "token_urlsafe", lambda size: f"{next(numbers):0{size}}")
+    monkeypatch.setattr(snapshots, "SHARE", 1e9)
+    return partial(Clock, system=lambda: datetime(2026, 1, 1, tzinfo=UTC), elapsed=lambda: 0.0)
+
+
+def one_byte_changes(tmp_path, count, seed, make_clock):
     path = tmp_path / "m.db"
-    populated(path, snapshot_rows=7).stop()
+    populated(path, snapshot_rows=7, make_clock=make_clock).stop()
     assert answers(path)
     before, rng, refusals = answers(path), np.random.default_rng(seed), 0
     whole = path.read_bytes()  # closed: all of it is in this file
     for _ in range(count):
+        assert not (tmp_path / "m.db-wal").exists()  # in which a change before this one could stand
         path.write_bytes(whole)
         what = changed(path, rng)
         found = answers(path)
@@ -103,13 +123,13 @@ def one_byte_changes(tmp_path, count, seed):
     return refusals
 
 
-def test_a_changed_character_is_refused_or_changes_no_answer(tmp_path):
-    assert one_byte_changes(tmp_path, 10, 1) > 5
+def test_a_changed_character_is_refused_or_changes_no_answer(tmp_path, monkeypatch):
+    assert one_byte_changes(tmp_path, 10, 1, unmoved(monkeypatch)) > 5
 
 
 @pytest.mark.slow
-def test_five_hundred_changed_characters(tmp_path):
-    assert one_byte_changes(tmp_path, 500, 2) > 350
+def test_five_hundred_changed_characters(tmp_path, monkeypatch):
+    assert one_byte_changes(tmp_path, 500, 2, unmoved(monkeypatch)) > 350
 
 
 DAMAGE = {

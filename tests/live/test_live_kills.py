@@ -21,6 +21,7 @@ from marketsched.live.playing import play_journal
 
 KILLS = int(os.environ.get("MARKETSCHED_KILLS", "5"))
 CLIENTS = 8
+PATIENCE_S = 600.0  # for a start: where other work has the processors it takes minutes
 FEE = 1.0  # of an announcement of one node that does not come as it said
 SNAPSHOT_ROWS = 150
 WHOLE_EVERY = max(1, KILLS // 5)  # kills between two plays of the whole journal, which grows
@@ -58,7 +59,7 @@ class Served:
             env={**os.environ},
         )
         log.close()
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 LiveClient(self.url, "none", patience=0).health()
@@ -81,19 +82,19 @@ class Load:
     """Eight owners that submit and report arrivals, and an operator that clears rounds and reports completions."""
 
     def __init__(self, url, token):
-        operator = LiveClient(url, token, patience=120)
+        operator = LiveClient(url, token, patience=PATIENCE_S)
         self.tokens = {f"o{n}": operator.create_owner(f"o{n}")["token"] for n in range(CLIENTS)}
         self.answered, self.charged, self.over, self.faults = [], {}, False, []
         self.announced, self.came = {}, {}  # rounds of each job
         self.operator, self.rounds = operator, 0
-        works = [(self._owner, LiveClient(url, each, patience=120)) for each in self.tokens.values()]
+        works = [(self._owner, LiveClient(url, each, patience=PATIENCE_S)) for each in self.tokens.values()]
         self.threads = [threading.Thread(target=self._run, args=work) for work in [*works, (self._operator, operator)]]
         for thread in self.threads:
             thread.start()
 
     def wait(self, answers):
         """Wait until so many more events are answered."""
-        wanted, deadline = len(self.answered) + answers, time.monotonic() + 120
+        wanted, deadline = len(self.answered) + answers, time.monotonic() + PATIENCE_S
         while len(self.answered) < wanted:
             assert time.monotonic() < deadline and not self.faults, self.faults
             time.sleep(0.002)
@@ -167,7 +168,7 @@ def check_accounts(url, load):
     """
     finished = {job for event, job in load.answered if event == "complete"}
     for owner, token in load.tokens.items():
-        client = LiveClient(url, token, patience=120)
+        client = LiveClient(url, token, patience=PATIENCE_S)
         jobs = {job["job"]: job for job in client.jobs()}
         assert jobs.keys() == {job for job in load.announced if job.startswith(f"{owner}.")}
         noted = {name: load.charged.get(name, 0.0) for name in jobs}
@@ -199,13 +200,16 @@ def test_killed_under_load(kind, tmp_path):
                     if len(rows) > 10 * SNAPSHOT_ROWS:
                         check_both_ways(url)
                 service.start()
+                print(f"{kind}: kill {kill + 1}, {len(answered)} answered", flush=True)
             load.stop()
             for _ in range(4):
                 load.clear(load.operator)  # until all that was announced has come, or is known not to
             check_accounts(service.url, load)
         finally:
-            load.stop()
-            service.stop()
+            try:
+                load.stop()
+            finally:
+                service.stop()
         rows = check_journal(url)
         check_both_ways(url)
         events = [(row.event, row.job) for row in rows if row.event in ("submit", "arrive", "complete")]

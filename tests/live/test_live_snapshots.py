@@ -9,7 +9,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from live_tools import MECHANISMS, PLAIN, Owners, check_journal, config, refused, sow, state
+from live_tools import MECHANISMS, PLAIN, Owners, check_journal, config, refused, settle, sow, state
 from marketsched.live import calls, snapshots
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
@@ -85,9 +85,7 @@ def test_what_is_kept_does_not_grow_with_the_jobs_that_have_gone(name):
 
 def ask(service, work):
     answer = service.ask(work).result(20)
-    while service.aside is not None:  # a snapshot is under way
-        service.aside.wait(20)
-        service.ask(lambda turn: None).result(20)
+    settle(service)
     return answer
 
 

@@ -145,6 +145,13 @@ def random_quote(rng):
     return quote
 
 
+def settle(service):
+    """Wait until a running service has entered the snapshot that is under way, if one is."""
+    while service.aside is not None:
+        service.aside.wait(20)
+        service.ask(lambda turn: None).result(20)
+
+
 def replayed(config_, rows):
     """Return the decisions of `replay` on the exported rows."""
     return list(replay(config_.for_replay(), exported(iter(rows), config_.horizon)))
