@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marketsched.live.readable import readable
 from marketsched.live.times import in_rounds
 from marketsched.mechanisms.errors import InvalidReportError, placed
 from marketsched.show.commands.tools import one_line_errors, stop
@@ -337,4 +338,4 @@ def _signal(text: str) -> Any:
 
 
 def _print(answer: Mapping[str, Any]) -> None:
-    typer.echo(json.dumps(answer, indent=2))
+    typer.echo(readable(answer))
