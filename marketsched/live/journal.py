@@ -79,6 +79,12 @@ class Journal(Database):
         without = () if row.seq >= self._ended_from else ("ended",) if row.seq >= self._sealed_from else BESIDE
         return row.sealed(before, without=without)
 
+    def check_seal(self, row: Row, before: str) -> None:
+        """Raise JournalError unless a row is what was written behind a row of digest ``before``."""
+        if self.seal(row, before) != row.digest:
+            base = ", or the market's configuration," if row.seq == self._sealed_from else ""
+            raise JournalError(f"journal row {row.seq} ({row.event}){base} is not what was written: its digest differs")
+
     # -- writing ------------------------------------------------------------------------------------------
 
     def write(self, batch: Batch) -> None:
@@ -271,12 +277,13 @@ class Journal(Database):
     def snapshot(self) -> tuple[Row, str, bytes] | None:
         """Return the event of the last snapshot, the digest of the row behind which the market was so, and the state.
 
-        None: there is no snapshot.
+        None: there is no snapshot. What no row that is played tells is compared with its seal here: the event itself,
+        and the market's configuration, which the chain begins with.
 
         Raises
         ------
         JournalError
-            If there is no such event.
+            If there is no such event, or if it is not what was written.
         """
         with self._reading("the snapshot cannot be read"):
             wanted = select(tables.snapshots).order_by(tables.snapshots.c.seq.desc()).limit(1)
@@ -287,8 +294,14 @@ class Journal(Database):
             after = rows[0].body.get("after") if rows and rows[0].event == "snapshot" else None
             if not isinstance(after, int) or not 0 <= after < found.seq:
                 raise JournalError(f"the snapshot of journal row {found.seq} has no such row")
-            digest = self.connection.execute(select(tables.journal.c.digest).where(tables.journal.c.seq == after))
-            return rows[0], digest.scalar() or "", bytes(found.state)
+            for row in rows + self.row([self._sealed_from]):
+                self.check_seal(row, self._digest_of(row.seq - 1))
+            return rows[0], self._digest_of(after), bytes(found.state)
+
+    def _digest_of(self, seq: int) -> str:
+        """Return the digest of a row; nothing: there is no such row."""
+        wanted = select(tables.journal.c.digest).where(tables.journal.c.seq == seq)
+        return self.connection.execute(wanted).scalar() or ""
 
     def entries(self, account: str | None, after: int, most: int) -> list[dict[str, Any]]:
         """Return entries of the ledger behind event ``after``, of one account or of all."""

@@ -87,7 +87,7 @@ def play_journal(
         else:
             gone = [beside_of_ended(job.kept()) for job in applied.ended]
             _compare(row, "ended job", sorted(row.beside["ended"]), sorted(gone))
-        check_seal(journal, row, played.digest)
+        journal.check_seal(row, played.digest)
         played.seq, played.digest = row.seq, row.digest
         played.counts += row.counts
         if recent is not None:
@@ -131,12 +131,6 @@ def _from_snapshot(config: LiveConfig, journal: Journal) -> PlayedJournal | None
     market = thawed(state, config)
     after, counts = row.body["after"], row.body["counts"]
     return PlayedJournal(market, after, digest, Counter(counts), after, counts)
-
-
-def check_seal(journal: Journal, row: Row, before: str) -> None:
-    """Raise JournalError unless a row is what was written behind a row of digest ``before``."""
-    if journal.seal(row, before) != row.digest:
-        raise JournalError(f"journal row {row.seq} ({row.event}) is not what was written: its digest differs")
 
 
 def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:

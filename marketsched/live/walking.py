@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
-from marketsched.live.playing import check_counts, check_seal
+from marketsched.live.playing import check_counts
 from marketsched.live.rows import Row, note_ended
 
 ROWS_AT_ONCE = 100
@@ -61,7 +61,7 @@ class Walk:
     def _pass(self, row: Row) -> None:
         if row.seq != self._seq + 1:
             raise JournalError(f"journal row {self._seq + 1} is missing: the next one is {row.seq}")
-        check_seal(self._journal, row, self._digest)
+        self._journal.check_seal(row, self._digest)
         if row.event == "upgrade" and row.body["ended"] != self._ended.hexdigest():
             raise JournalError(f"a job that ended before journal row {row.seq} is not what was written")
         note_ended(self._ended, row)

@@ -25,7 +25,7 @@ from marketsched.papers.runs import Bench, Found, Line, Panel, experiment
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.betting import mean_interval
 
-OWNERS = 10
+OWNERS, PLAYS = 10, 2000  # of each mechanism, in the short experiment
 
 
 @experiment(
@@ -33,7 +33,7 @@ OWNERS = 10
 )
 def _truthfulness(bench: Bench) -> Found:
     """Certificates and a search for lies, under posted prices and under pay-as-bid."""
-    owners, plays = (100, 40_000) if bench.full else (OWNERS, 2000)
+    owners, plays = (100, 40_000) if bench.full else (OWNERS, PLAYS)
     names, tables = ("exponential:epsilon=0.1", "pay-as-bid"), []
     for seed in range(bench.first, bench.first + bench.runs):
         bench.tell(f"seed {seed}")

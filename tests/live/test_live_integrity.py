@@ -162,6 +162,21 @@ def test_damage_beside_the_journal_is_named(case, tmp_path):
     assert words in str(refused(JournalError, LiveService, f"{tmp_path}/m.db"))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("update market set configuration = json_set(configuration, '$.max_delay', 7)", "the market's configuration"),
+        ("update journal set body = replace(body, 'counts', 'c0unts') where event = 'snapshot'", "(snapshot)"),
+    ],
+)
+def test_damage_that_no_played_row_shows_is_named_at_a_snapshot(change, words, tmp_path):
+    service = populated(tmp_path / "m.db", snapshot_rows=7)
+    service.stop()
+    with closing(sqlite3.connect(tmp_path / "m.db")) as connection, connection:
+        assert connection.execute(change).rowcount
+    assert words in str(refused(JournalError, LiveService, f"{tmp_path}/m.db"))
+
+
 @pytest.mark.parametrize("link", [os.link, os.symlink])
 def test_a_file_has_one_writer_under_all_its_names(link, tmp_path):
     first = populated(tmp_path / "m.db")
