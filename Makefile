@@ -28,8 +28,9 @@ demo: $(VENV)/.core ## install into .venv and run a busy day of recurring jobs a
 test: $(VENV)/.test ## install into .venv and run the tests (without the slow ones)
 	$(PYTEST) -m "not slow" $(SHARED)
 
-slow: $(VENV)/.test ## the slow tests, with half of the cases that they draw
-	MARKETSCHED_TESTS=slow $(PYTEST) -m slow -n $(WORKERS) --dist worksteal
+# One worker more than cores: tests with Slurm's daemons and those that kill processes wait for most of their time.
+slow: $(VENV)/.test ## the slow tests, with a quarter of the cases that they draw
+	$(PYTEST) -m slow -n $$(($(WORKERS) + 1)) --dist worksteal
 
 thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of them (half an hour and more)
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal

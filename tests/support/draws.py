@@ -1,4 +1,4 @@
-"""How many random cases a test draws: a quarter in `make test`, half in `make slow`, all in `make thorough`.
+"""How many random cases a test draws: a quarter in `make test` and `make slow`, all in `make thorough`.
 
 A test that draws cases says `many(200)` where it would say 200. A file that does so, or that uses Hypothesis, is run
 again by `make thorough` (`conftest.py` marks its tests `many`).
@@ -6,7 +6,7 @@ again by `make thorough` (`conftest.py` marks its tests `many`).
 
 import os
 
-PART = {"slow": 2, "all": 1}.get(os.environ.get("MARKETSCHED_TESTS", ""), 4)
+PART = 1 if os.environ.get("MARKETSCHED_TESTS") == "all" else 4
 
 
 def many(n: int, *, least: int = 10) -> int:
