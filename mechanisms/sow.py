@@ -28,8 +28,8 @@ from marketsched.mechanisms.law import (
     signal_key,
 )
 from marketsched.mechanisms.legal import EXACT, Whole
-from marketsched.mechanisms.resources.shapes import Shape, check_shapes
-from marketsched.mechanisms.values import ValueCurve
+from marketsched.mechanisms.resources.shapes import Shape, check_first_shape, check_shapes
+from marketsched.mechanisms.values import ValueCurve, check_curve
 
 _ONE_OR_MORE = Whole(1, EXACT)
 
@@ -51,6 +51,8 @@ class StatementOfWork:
     shapes : sequence of Shape
         On a cluster: the ways in which the job can run, any one of which does its work. ``concurrency`` is then the
         tasks of the first. Empty: a job of a market of identical nodes.
+    restarts : bool
+        Whether a run that is taken back may start again. False: the job is offered nodes that are never taken back.
 
     Raises
     ------
@@ -67,11 +69,12 @@ class StatementOfWork:
     """
 
     # Of a report that was moved only the one it comes from: a million runs of recurring jobs share few laws.
-    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "shapes", "value")
+    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "restarts", "shapes", "value")
     birth: int
     concurrency: int
     value: ValueCurve
     shapes: tuple[Shape, ...]
+    restarts: bool
     _law: Law | None
     _moved_from: StatementOfWork | None
     _span: tuple[int, int] | None  # shortest and longest duration, once they were asked for
@@ -83,6 +86,8 @@ class StatementOfWork:
         value: ValueCurve,
         requirements: Iterable[Requirement | Sequence[Any]],
         shapes: Iterable[Shape] = (),
+        *,
+        restarts: bool = True,
     ) -> None:
         points = [r if isinstance(r, Requirement) else as_requirement(i, r) for i, r in enumerate(requirements)]
         if not points:
@@ -115,7 +120,7 @@ class StatementOfWork:
             np.array([a for a, _ in cases], dtype=np.int64),
             tuple(o for _, o in cases),
         )
-        self._set(birth, concurrency, value, law, check_shapes(shapes))
+        self._set(birth, concurrency, value, law, check_shapes(shapes), restarts)
 
     @classmethod
     def of_shapes(
@@ -176,6 +181,7 @@ class StatementOfWork:
         probabilities: ArrayLike,
         *,
         revealed: bool = True,
+        restarts: bool = True,
     ) -> StatementOfWork:
         """Build a statement from columns; the fast way for large laws.
 
@@ -189,6 +195,8 @@ class StatementOfWork:
             Probability of each point.
         revealed : bool
             True: the signal is the duration. False: there is no signal.
+        restarts : bool
+            As for the constructor.
 
         Raises
         ------
@@ -218,7 +226,7 @@ class StatementOfWork:
             starts = np.flatnonzero(np.r_[True, np.diff(a) > 0])
             law = Law(a, d, p, np.r_[starts, a.size], a[starts], (None,) * starts.size)
         self = cls.__new__(cls)
-        self._set(birth, concurrency, value, law)
+        self._set(birth, concurrency, value, law, restarts=restarts)
         return self
 
     def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
@@ -250,9 +258,9 @@ class StatementOfWork:
         last = int(self._shared_law.arrivals[-1]) + birth - first.birth
         if last > LAST_REPORTED:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
-        _check_curve(value)
+        check_curve(value)
         made = type(self).__new__(type(self))
-        made._store(birth, self.concurrency, value, None, self.shapes, first)
+        made._store(birth, self.concurrency, value, None, self.shapes, self.restarts, first)
         return made
 
     @property
@@ -292,11 +300,19 @@ class StatementOfWork:
         assert law is not None
         return law
 
-    def _set(self, birth: int, concurrency: int, value: ValueCurve, law: Law, shapes: tuple[Shape, ...] = ()) -> None:
+    def _set(
+        self,
+        birth: int,
+        concurrency: int,
+        value: ValueCurve,
+        law: Law,
+        shapes: tuple[Shape, ...] = (),
+        restarts: bool = True,
+    ) -> None:
         """Check what both constructors share, then store."""
         birth = _ONE_OR_MORE.check("birth", birth, InvalidReportError)
         concurrency = _ONE_OR_MORE.check("concurrency", concurrency, InvalidReportError)
-        _check_curve(value)
+        check_curve(value)
         p = law.probabilities
         if not (np.isfinite(p).all() and (p >= 0).all()):
             raise InvalidReportError(f"probabilities {p.tolist()}: expected finite numbers >= 0")
@@ -305,10 +321,12 @@ class StatementOfWork:
         if law.arrivals[0] < birth:
             raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")
         if shapes:
-            _check_first_shape(shapes[0], concurrency, law)
+            check_first_shape(shapes[0], concurrency, law.durations.tolist())
+        if not isinstance(restarts, bool):
+            raise InvalidReportError(place="restarts", value=restarts, legal="true or false")
         for array in law[:5]:
             array.flags.writeable = False
-        self._store(birth, concurrency, value, law, shapes)
+        self._store(birth, concurrency, value, law, shapes, restarts)
 
     def _store(
         self,
@@ -317,6 +335,7 @@ class StatementOfWork:
         value: ValueCurve,
         law: Law | None,
         shapes: tuple[Shape, ...] = (),
+        restarts: bool = True,
         moved_from: StatementOfWork | None = None,
     ) -> None:
         store = object.__setattr__
@@ -324,6 +343,7 @@ class StatementOfWork:
         store(self, "concurrency", concurrency)
         store(self, "value", value)
         store(self, "shapes", shapes)
+        store(self, "restarts", restarts)
         store(self, "_law", law)
         store(self, "_moved_from", moved_from)
         store(self, "_span", None)
@@ -335,7 +355,7 @@ class StatementOfWork:
         raise AttributeError(f"a StatementOfWork is never changed: cannot delete {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.birth, self.concurrency, self.value, self.law, self.shapes)
+        return _rebuild, (self.birth, self.concurrency, self.value, self.law, self.shapes, self.restarts)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
@@ -357,7 +377,7 @@ class StatementOfWork:
             return NotImplemented
         return (
             (self.birth, self.concurrency, self.value) == (other.birth, other.concurrency, other.value)
-            and self.shapes == other.shapes
+            and (self.shapes, self.restarts) == (other.shapes, other.restarts)
             and self.law.group_signals == other.law.group_signals
             and all(np.array_equal(x, y) for x, y in zip(self.law[:5], other.law[:5], strict=True))
         )
@@ -369,36 +389,15 @@ class StatementOfWork:
     def __repr__(self) -> str:
         points = self.requirements
         shown = ", ".join(map(repr, points[:3])) + (f", ... {len(points)} in all" if len(points) > 3 else "")
+        more = (f", shapes={self.shapes!r}" if self.shapes else "") + ("" if self.restarts else ", restarts=False")
         return (
             f"StatementOfWork(birth={self.birth}, concurrency={self.concurrency}, "
-            f"value={self.value!r}, requirements=[{shown}]" + (f", shapes={self.shapes!r})" if self.shapes else ")")
+            f"value={self.value!r}, requirements=[{shown}]{more})"
         )
 
 
-def _check_curve(value: object) -> None:
-    """Raise ``InvalidReportError`` if it is no value curve."""
-    # Looked up by name: an isinstance test of the protocol costs more than all else here.
-    if not (callable(value) and hasattr(value, "table") and hasattr(value, "highest") and hasattr(value, "last")):
-        raise InvalidReportError(
-            place="value", value=value, legal="a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
-        )
-
-
-def _check_first_shape(first: Shape, concurrency: int, law: Law) -> None:
-    """Raise ``InvalidReportError`` if a law is not about the first shape of its statement."""
-    if concurrency != first.tasks:
-        raise InvalidReportError(place="concurrency", value=concurrency, legal=f"the tasks of shapes[0], {first.tasks}")
-    kind = first.kinds[0]
-    for duration in law.durations.tolist():
-        if duration not in first.on[kind]:
-            legal = f"those of shapes[0] on {kind}, {', '.join(map(str, first.on[kind]))}"
-            raise InvalidReportError(place="duration in requirements", value=duration, legal=legal)
-
-
-def _rebuild(
-    birth: int, concurrency: int, value: ValueCurve, law: Law, shapes: tuple[Shape, ...] = ()
-) -> StatementOfWork:
+def _rebuild(*fields: Any) -> StatementOfWork:
     """Unpickle."""
     sow = StatementOfWork.__new__(StatementOfWork)
-    sow._set(birth, concurrency, value, law, shapes)
+    sow._set(*fields)
     return sow

@@ -244,3 +244,12 @@ class LinearValue(_Curve):
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         late = np.maximum(completion - self.start, 0.0)
         return np.where(completion <= self.deadline, np.maximum(self.value - self.slope * late, 0.0), 0.0)
+
+
+def check_curve(value: object) -> None:
+    """Raise ``InvalidReportError`` if it is no value curve."""
+    # Looked up by name: an isinstance test of the protocol costs more than all else here.
+    if not (callable(value) and hasattr(value, "table") and hasattr(value, "highest") and hasattr(value, "last")):
+        raise InvalidReportError(
+            place="value", value=value, legal="a value curve (TableValue, DeadlineValue, LinearValue, or alike)"
+        )

@@ -381,4 +381,5 @@ def restated(
         truth.concurrency if concurrency is None else concurrency,
         truth.value if value is None else value,
         truth.requirements if points is None else points,
+        restarts=truth.restarts,
     )

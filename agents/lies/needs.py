@@ -113,7 +113,7 @@ class ScaleDuration(Misreport):
             return int(max(1.0, min(float(np.rint(duration * self.f)), longest)))
 
         points = [Requirement(r.arrival, scaled(r.duration), r.probability, r.signal) for r in truth.requirements]
-        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points)
+        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """From one round to D_max (four times, if there is none)."""

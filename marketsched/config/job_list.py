@@ -52,6 +52,7 @@ class JobEntry(Strict):
     arrival: Annotated[int | None, Maybe(Whole(1))] = None
     duration: Annotated[int | None, Maybe(Whole(1))] = None
     signal: int | float | str | None = None
+    restarts: bool = True
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -81,7 +82,8 @@ class JobEntry(Strict):
         return sow_from_json(self.birth, self._fields(), limits)
 
     def _fields(self) -> dict[str, Any]:
-        return {"concurrency": self.concurrency, "value": self.value, "requirements": self.requirements}
+        said = {"concurrency": self.concurrency, "value": self.value, "requirements": self.requirements}
+        return {**said, "restarts": self.restarts}
 
     def job(self, rng: np.random.Generator) -> Job:
         """Return the job; what the entry leaves open is drawn from ``rng``.

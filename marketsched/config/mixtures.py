@@ -195,7 +195,8 @@ def moved(sow: StatementOfWork, rounds: int) -> StatementOfWork:
     (Requirement(arrival=5, duration=1, probability=1.0, signal=1),)
     """
     points = [Requirement(r.arrival + rounds, r.duration, r.probability, r.signal) for r in sow.requirements]
-    return StatementOfWork(sow.birth + rounds, sow.concurrency, _moved_value(sow.value, rounds), points)
+    value = _moved_value(sow.value, rounds)
+    return StatementOfWork(sow.birth + rounds, sow.concurrency, value, points, restarts=sow.restarts)
 
 
 def _moved_value(value: ValueCurve, rounds: int) -> ValueCurve:

@@ -48,7 +48,8 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     birth : int
         Round of submission, >= 1.
     fields : mapping
-        ``concurrency``, ``value``, ``requirements``, as in the replay contract.
+        ``concurrency``, ``value``, ``requirements`` and, if a run cannot start again, ``restarts: false``, as in the
+        replay contract.
     limits : ReportLimits, optional
         What the market has announced.
 
@@ -57,7 +58,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     InvalidReportError
         If a field is missing, unknown, malformed or outside its range; the message names its place.
     """
-    table = _table("sow", fields, ("concurrency", "value", "requirements"))
+    table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts",))
     concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
     value = value_from_json(table["value"])
     if value.highest > limits.max_value:
@@ -66,7 +67,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise InvalidReportError(place="requirements", value=rows, legal="a list")
     points = [_requirement(f"requirements[{i}]", row, birth, limits.max_duration) for i, row in enumerate(rows)]
-    return StatementOfWork(birth, concurrency, value, points)
+    return StatementOfWork(birth, concurrency, value, points, restarts=table.get("restarts", True))
 
 
 def signals_left_out(fields: Mapping[str, Any]) -> bool:
@@ -111,7 +112,8 @@ def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
         if not revealed:
             row["signal"] = r.signal
         rows.append(row)
-    return {"concurrency": sow.concurrency, "value": value_to_json(sow.value), "requirements": rows}
+    found = {"concurrency": sow.concurrency, "value": value_to_json(sow.value), "requirements": rows}
+    return found if sow.restarts else {**found, "restarts": False}
 
 
 def value_to_json(value: ValueCurve) -> dict[str, Any]:

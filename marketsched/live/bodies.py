@@ -55,6 +55,7 @@ _STATEMENT = _object(
     concurrency={"type": "integer", "minimum": 1},
     value={"anyOf": _CURVES},
     requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
+    restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
 )
 _JOB = {"type": "string", "description": "Of the calls arrive and complete."}
 

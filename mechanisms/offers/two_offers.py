@@ -69,7 +69,8 @@ class TwoOffers(BidPrice):
     requeue : bool
         Whether a run that is taken back leaves its job in the queue. False: the job is lost with it.
     spare : bool
-        False: regular nodes alone are offered. Nothing then depends on odds being believed.
+        False: regular nodes alone are offered. Nothing then depends on odds being believed. A job whose report says
+        that it cannot restart (``restarts=False``) is offered them alone in any case.
     spare_order : "arrival" or "passing"
         Whether an earlier spare job takes nodes of later ones' runs, or waits until nodes are idle.
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
@@ -284,7 +285,7 @@ class TwoOffers(BidPrice):
 
     def _preferred(self, x: WaitingJob, values: tuple[float, float]) -> int | None:
         """Return the offer of larger announced value, spare of equal ones; None: neither is worth taking."""
-        offer = SPARE if self._spare and values[SPARE] >= values[REGULAR] else REGULAR
+        offer = SPARE if self._spare and x.sow.restarts and values[SPARE] >= values[REGULAR] else REGULAR
         return offer if values[offer] > TOLERANCE else None
 
     def _serve(self, now: int) -> list[Event]:

@@ -7,7 +7,7 @@ equally has one shape that names them all, with a duration for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
@@ -267,3 +267,14 @@ def _misfit(shape: Shape, cluster: Cluster, demand: NDArray[np.int64]) -> str:
             )
     tasks = "one task" if shape.tasks == 1 else f"{shape.tasks} tasks"
     return f"fits no pool of {kind}: {tasks} of {dict(shape.each)} at once"
+
+
+def check_first_shape(first: Shape, tasks: int, durations: Sequence[int]) -> None:
+    """Raise ``InvalidReportError`` if a law of these durations is not about the first shape of its statement."""
+    if tasks != first.tasks:
+        raise InvalidReportError(place="concurrency", value=tasks, legal=f"the tasks of shapes[0], {first.tasks}")
+    kind = first.kinds[0]
+    for duration in durations:
+        if duration not in first.on[kind]:
+            legal = f"those of shapes[0] on {kind}, {', '.join(map(str, first.on[kind]))}"
+            raise InvalidReportError(place="duration in requirements", value=duration, legal=legal)

@@ -41,7 +41,7 @@ def reports_for(view: Inspection, options: Alternatives, plan: BestResponse) -> 
     """
     truth, concurrency = options.truth, int(options.concurrencies[plan.width])
     if plan.width:
-        yield StatementOfWork(truth.birth, concurrency, truth.value, truth.requirements)
+        yield StatementOfWork(truth.birth, concurrency, truth.value, truth.requirements, restarts=truth.restarts)
     cases = np.flatnonzero((plan.columns < options.n_starts) & (_masses(options) > 0))
     if cases.size == 0:
         yield StatementOfWork(truth.birth, concurrency, TableValue({truth.birth + 1: 0.0}), [(truth.birth, 1, 1.0)])
@@ -157,4 +157,5 @@ def _report(
         for g, claim in zip(cases.tolist(), claims, strict=True)
         for duration, probability in claim
     ]
-    return StatementOfWork(options.truth.birth, concurrency, TableValue(values), points)
+    truth = options.truth
+    return StatementOfWork(truth.birth, concurrency, TableValue(values), points, restarts=truth.restarts)

@@ -47,7 +47,7 @@ def identities(truth: StatementOfWork, parts: int) -> Conduct:
     for k in range(parts):
         width = nodes // parts + (k < nodes % parts)
         value = ScaleValue(width / nodes).report(truth, PublicInformation(nodes, truth.birth + 1, 1)).value
-        report = StatementOfWork(truth.birth, width, value, truth.requirements)
+        report = StatementOfWork(truth.birth, width, value, truth.requirements, restarts=truth.restarts)
         name = f"/{k + 1}" if k else ""
         statements.append(Statement(truth.birth, report, width, name, identity=name))
     return Conduct(tuple(statements), ("identities", parts, truth))
@@ -112,7 +112,8 @@ def statements_of(
             yield "ghost", f"worth {share:g} of it, {early} rounds before", conduct
     if "estimate" in families:
         law = [(a, fate.duration, p, o) for a, _, p, o in truth.law.points()]
-        yield "estimate", "as it will be", plain(StatementOfWork(truth.birth, nodes, truth.value, law), nodes)
+        known = StatementOfWork(truth.birth, nodes, truth.value, law, restarts=truth.restarts)
+        yield "estimate", "as it will be", plain(known, nodes)
         for factor in ESTIMATES:
             yield "estimate", f"times {factor:g}", plain(ScaleDuration(factor).report(truth, public), nodes)
     if "value" in families:

@@ -57,11 +57,12 @@ class Point:
         points = [
             (r.arrival, max(1, round(r.duration * self.factor)), r.probability, r.signal) for r in truth.requirements
         ]
-        made = StatementOfWork(truth.birth, self.nodes, self._curve(None), points)
+        made = StatementOfWork(truth.birth, self.nodes, self._curve(None), points, restarts=truth.restarts)
         if notes is None:
             return made
         noting = StatementOfWork.__new__(StatementOfWork)
-        noting._store(truth.birth, capture(self.nodes, "nodes", notes), self._curve(notes), made.law)
+        nodes, curve = capture(self.nodes, "nodes", notes), self._curve(notes)
+        noting._store(truth.birth, nodes, curve, made.law, (), truth.restarts)
         return noting
 
     def _curve(self, notes: Notes | None) -> ValueCurve:

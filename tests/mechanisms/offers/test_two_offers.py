@@ -255,6 +255,30 @@ def test_a_run_is_stopped_when_it_has_cost_what_it_is_worth():
     assert events == [(1, "start", "A"), (1 + int(7.0 / rate), "evict", "A")]
 
 
+@settings(max_examples=many(12), deadline=None)
+@given(seed=seeds)
+def test_a_job_that_cannot_restart_is_offered_regular_nodes_alone(seed):
+    jobs, rng = random_jobs(seed), np.random.default_rng(seed)
+    alone = {job.name for job in jobs if rng.random() < 0.4}
+    jobs = [replace(job, truth=once(job.truth)) if job.name in alone else job for job in jobs]
+    market, took = market_of(jobs), {}
+    preferred = market._preferred
+    market._preferred = lambda x, values: took.setdefault(x.job, (preferred(x, values), values))[0]
+    events, _ = played(market, jobs)
+    for name, (offer, values) in took.items():
+        best = values[REGULAR] if name in alone else max(values)
+        assert (offer is None) == (best <= 1e-12) and (offer is None or values[offer] == best)
+        assert offer != SPARE or name not in alone
+    assert not [e for e in events if e.kind is REQUEUE and e.job in alone]
+
+
+def once(truth):
+    """Return a statement of work that cannot restart."""
+    made = StatementOfWork(truth.birth, truth.concurrency, truth.value, truth.requirements, restarts=False)
+    assert made != truth and pickle.loads(pickle.dumps(made)) == made and made.moved(9, made.value).restarts is False
+    return made
+
+
 def test_copies_go_on_as_the_market_does():
     jobs = random_jobs(11)
     market = market_of(jobs)
