@@ -8,8 +8,8 @@ a mechanism that promises truth ex post or in expectation; of one that promises 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.results.views import exact_amount
 from marketsched.truthfulness.checks.tiny_domains import TinyGain, TinyPlays, largest_gain, tiny_domains
+from marketsched.worlds.workload import Workload
 
 PROMISING = ("ex post", "in expectation")
 
@@ -26,8 +27,8 @@ PROMISING = ("ex post", "in expectation")
 class TinyFound:
     """What the tiny domains showed.
 
-    ``asked`` counts lies, ``domains`` those gone through; ``left_out`` says why others were not, ``breaks`` whether the
-    gain breaks a promise.
+    ``asked`` counts lies, ``domains`` those gone through; ``left_out`` says why others were not, each reason with the
+    domains it holds for; ``breaks`` says whether the gain breaks a promise.
     """
 
     gain: TinyGain | None = None
@@ -38,7 +39,7 @@ class TinyFound:
 
     @property
     def words(self) -> str:
-        """What was found, in a sentence; empty: no domain could be played."""
+        """What was found, in a sentence; empty: no domain was begun."""
         if self.gain is not None:
             g = self.gain
             return (
@@ -47,8 +48,10 @@ class TinyFound:
                 f"{g.truth!r}, its lie {g.report!r}"
             )
         if not self.domains:
-            return ""
-        return f"in {self.domains} tiny domains, all of whose reports were played, no lie of {self.asked:,} pays"
+            return f"no tiny domain was played: {self.left_out}" if self.left_out else ""
+        others = f"; others were not played: {self.left_out}" if self.left_out else ""
+        none = f"all of whose reports were played, no lie of {self.asked:,} pays"
+        return f"in {self.domains} tiny domains, {none}{others}"
 
 
 def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None) -> TinyFound:
@@ -65,27 +68,28 @@ def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None)
     """
     best: TinyGain | None = None
     asked = domains = 0
-    reasons: dict[str, None] = {}
+    reasons: defaultdict[str, list[str]] = defaultdict(list)  # domains, by what kept them from being played
     promise, began = "none", time.perf_counter()
 
     def build(*, rng: np.random.Generator, **sizes: Any) -> Mechanism:
         nonlocal promise
-        choice = scenario.mechanism.model_copy(update=sizes)
-        made = choice.build(SimpleNamespace(round_seconds=None), rng)  # type: ignore[arg-type]  # has all sizes
+        empty = Workload("a tiny domain", (), birth_rounds=1, round_seconds=None, **sizes)
+        made = scenario.mechanism.model_copy(update=sizes).build(empty, rng)
         promise = made.truthful
         return made
 
     for name, domain in tiny_domains().items():
         if seconds is not None and time.perf_counter() - began > seconds:
-            reasons["the seconds ended"] = None
+            reasons["the seconds ended"].append(f"{name} and later ones" if domains else "all")
             break
         plays = TinyPlays(build, domain)
         try:
             gain, n = largest_gain(plays, tolerance)
         except Exception as error:  # a mechanism may raise anything: sizes may not suit it
-            reasons[f"{name}: {error}"] = None
+            reasons[str(error)].append(name)
             continue
         asked, domains = asked + n, domains + 1
         if gain is not None and not plays.drew and (best is None or gain.gain > best.gain):
             best = gain
-    return TinyFound(best, asked, domains, "; ".join(reasons), best is not None and promise in PROMISING)
+    left_out = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return TinyFound(best, asked, domains, left_out, best is not None and promise in PROMISING)

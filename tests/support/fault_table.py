@@ -52,6 +52,11 @@ def _words(one: MechanismAudit) -> str:
         return f"owners' jobs together: {one.joint[0].words}, +{one.joint[0].gain:.3g}"
     if one.outside:
         return f"outside the model: {one.outside[0].words}"
+    luck = None if one.at_hand is None else one.at_hand.best_ex_post
+    if luck is not None:
+        return f"said, no promise is broken: in this market {_short(luck)}, +{luck.gain:.3g}"
+    if one.tiny.gain is not None:
+        return f"said, no promise is broken: in a tiny domain, +{one.tiny.gain.gain:.3g}"
     return "nothing"
 
 

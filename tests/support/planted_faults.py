@@ -216,11 +216,11 @@ PLANTED: dict[str, Callable[..., Any]] = {
 }
 
 POSTED = {"pricing": {"kind": "posted", "prices": [PRICE]}}
-IGNORED = {**POSTED, "threshold": 1.0}  # estimates of failure are ignored, so that jobs overtake each other
+RISKY = {**POSTED, "threshold": 0.3}  # estimates of failure up to .3 count as none, so that jobs are evicted
 PARAMETERS: dict[str, dict[str, Any]] = {  # of the posted price under the faults of `faulty_mechanisms`
-    "oracle seed depends on the report": {**POSTED, "threshold": 0.3},
+    "oracle seed depends on the report": RISKY,
     "threshold depends on the value": POSTED,
-    **dict.fromkeys(["FIFO eviction", "evicts everybody", *UNFAIR], IGNORED),
+    **dict.fromkeys(["FIFO eviction", "evicts everybody", *UNFAIR], RISKY),
 }
 
 

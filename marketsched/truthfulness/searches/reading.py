@@ -4,7 +4,8 @@ For rules whose trigger is narrow: one value in a thousand, a deadline divisible
 three nodes and more. Candidates come from three sources: comparisons that were noted while a report of captured numbers
 was played (:mod:`..captured`), numbers of the rule's code (:mod:`..mining`), and chance. A report that is the first to
 meet a comparison is a point from which the next candidates are made, so that triggers in a row are found one after the
-other. What gains is played again with plain numbers before it counts.
+other. What gains is played again with plain numbers before it counts. Before all of them stand reports of jobs that are
+in no hurry, for rules that compare no number, but whom they serve or evict.
 """
 
 from __future__ import annotations
@@ -34,18 +35,23 @@ BESIDE = (0.0, 1e-6, -1e-6, 1e-3, -1e-3)  # of a threshold, or of 1: how far bes
 EACH = 24  # candidates of one owner at a time
 POINTS = 12  # that candidates of one owner are made from
 MOST_STEPS = 6  # of a value curve
+WAITS = (0.5, 0.25, 0.75)  # of the rounds between birth and deadline, after which a job says it is worth something
 AT_ONCE = 4  # owners whose candidates workers play ahead; what is found does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A report, by its numbers; ``factor`` is that of the durations, ``steps`` those of the value curve."""
+    """A report, by its numbers; ``factor`` is that of the durations, ``steps`` those of the value curve.
+
+    With ``first`` the job is worth nothing before that round, and its curve has one step.
+    """
 
     value: float
     deadline: int
     nodes: int
     factor: float = 1.0
     steps: int = 1
+    first: int = 0
 
     @classmethod
     def of(cls, truth: StatementOfWork) -> Point:
@@ -69,6 +75,8 @@ class Point:
         if self.steps > 1:
             last = self.deadline
             return TableValue({last - self.steps + 1 + k: self.value * (1 - 0.15 * k) for k in range(self.steps)})
+        if self.first:
+            return TableValue(dict.fromkeys(range(self.first, self.deadline + 1), self.value))
         curve = DeadlineValue(self.value, self.deadline)
         if notes is not None:
             object.__setattr__(curve, "value", capture(float(self.value), "value", notes))
@@ -111,6 +119,13 @@ def _legal(owner: OwnerAtHand, point: Point) -> bool:
     except MarketschedError:
         return False
     return True
+
+
+def _waits(truth: StatementOfWork) -> list[Point]:
+    """Return reports of a job that is worth nothing before some round between its birth and its deadline."""
+    point = Point.of(truth)
+    firsts = [truth.birth + round(share * (point.deadline - truth.birth)) for share in WAITS]
+    return [replace(point, first=first) for first in dict.fromkeys(firsts) if first > truth.birth]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +206,8 @@ class Reading:
         self._rng.shuffle(mined)
         candidates = [x for pair in zip(candidates, mined, strict=False) for x in pair] + candidates + mined
         chance = [self._random(owner, begin) for _ in range(EACH // 4)]
-        return [p for p in dict.fromkeys(chance + candidates) if (owner.name, p) not in self._tried][:EACH]
+        waits = _waits(owner.truth) if begin == Point.of(owner.truth) else []
+        return [p for p in dict.fromkeys(waits + chance + candidates) if (owner.name, p) not in self._tried][:EACH]
 
     def _make_captured(self, asked: Sequence[tuple[OwnerAtHand, Point]]) -> None:
         """Have workers play captured numbers."""
