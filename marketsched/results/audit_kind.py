@@ -7,6 +7,8 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Group
 from rich.text import Text
@@ -15,6 +17,8 @@ from marketsched.results.kinds import ResultKind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount, plain_table
+
+*COLOURS, OTHERS = OKABE_ITO  # of owners that are told apart; grey for all others
 
 COLUMNS = (
     "gain: at\nleast",
@@ -164,12 +168,27 @@ def _could_have_found(row: dict[str, Any]) -> str:
     return "; ".join(said) or "too few plays to say what would have been found"
 
 
+def _owners_with_colours(tried: pd.DataFrame, paying: pd.DataFrame) -> list[str]:
+    """Return the owners that are told apart: those of confirmed lies, then those with the largest gains."""
+    most = tried.groupby("job", sort=False)["gain"].max().sort_values(ascending=False, kind="stable")
+    return list(dict.fromkeys([*paying["job"], *most.index]))[: len(COLOURS)]
+
+
+def _plot_lies(axes: Axes, tried: pd.DataFrame, paying: pd.DataFrame, colour: str, label: str) -> None:
+    points = tried[["size", "gain"]].to_numpy()
+    points = points[np.isfinite(points).all(axis=1)]
+    if len(points):
+        axes.plot(*points.T, ".", color=colour, markersize=5, alpha=0.6, label=label)
+    for lie in paying.itertuples():
+        axes.plot(lie.size, lie.gain_low, "o", color=colour, markerfacecolor="none", markersize=11)
+
+
 def _figure(result: Result) -> Figure:
     """Draw, per mechanism, the gain of every lie tried against its size; the truth lies at the origin.
 
     The dashed line is the largest certificate: no lie of a certified owner gains more. Gains are those
     of the search, on the worlds it looked at: the best of many looks better than it is. A ring marks a lie that was
-    confirmed on fresh worlds, at its lower end.
+    confirmed on fresh worlds, at its lower end. Owners beyond the number of colours, those that gain least, are grey.
     """
     rows, tried, lies = result.records(), result.tables["tried"], result.tables["lies"]
     n = len(rows)
@@ -180,14 +199,13 @@ def _figure(result: Result) -> Figure:
         for axes, row in zip(panels, rows, strict=True):
             axes.axhline(0, color=GREY, linewidth=1)
             own, paying = (table[table["mechanism"] == row["mechanism"]] for table in (tried, lies))
-            for i, job in enumerate(own["job"].drop_duplicates()):
-                colour = OKABE_ITO[i % len(OKABE_ITO)]
-                points = own[own["job"] == job][["size", "gain"]].to_numpy()
-                points = points[np.isfinite(points).all(axis=1)]
-                if len(points):
-                    axes.plot(*points.T, ".", color=colour, markersize=5, alpha=0.6, label=job)
-                for lie in paying[paying["job"] == job].itertuples():
-                    axes.plot(lie.size, lie.gain_low, "o", color=colour, markerfacecolor="none", markersize=11)
+            named = _owners_with_colours(own, paying)
+            for job, colour in zip(named, COLOURS, strict=False):
+                _plot_lies(axes, own[own["job"] == job], paying[paying["job"] == job], colour, job)
+            others = own[~own["job"].isin(named)]
+            if n_others := others["job"].nunique():
+                label = f"{n_others} other owner{'s' if n_others > 1 else ''}"
+                _plot_lies(axes, others, paying[~paying["job"].isin(named)], OTHERS, label)
             axes.plot(0, 0, "D", color=INK, markersize=7, zorder=5)
             if np.isfinite(row["regret_upper"]):
                 axes.axhline(row["regret_upper"], color="#a50f15", linewidth=1.4, linestyle="--")
