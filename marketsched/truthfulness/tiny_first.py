@@ -16,6 +16,7 @@ import numpy as np
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.results.views import exact_amount
 from marketsched.truthfulness.checks.tiny_domains import TinyGain, TinyPlays, largest_gain, tiny_domains
 from marketsched.worlds.workload import Workload
@@ -45,13 +46,22 @@ class TinyFound:
             return (
                 f"in the tiny domain {g.domain.name!r}, of which all reports were played, owner {g.owner} gains "
                 f"{exact_amount(g.gain)} credits ({g.honest + g.gain:.6g} instead of {g.honest:.6g}): its truth is "
-                f"{g.truth!r}, its lie {g.report!r}"
+                f"{_in_words(g.truth)}; its lie {_in_words(g.report)}"
             )
         if not self.domains:
             return f"no tiny domain was played: {self.left_out}" if self.left_out else ""
         others = f"; others were not played: {self.left_out}" if self.left_out else ""
         none = f"all of whose reports were played, no lie of {self.asked:,} pays"
         return f"in {self.domains} tiny domains, {none}{others}"
+
+
+def _in_words(sow: StatementOfWork) -> str:
+    """Return a statement of a tiny domain in a line."""
+    rounds = range(sow.birth, int(sow.value.last) + 1)
+    worth = ", ".join(f"{sow.value(t):g} in round {t}" for t in rounds if sow.value(t) > 0) or "nothing"
+    fates = ", ".join(f"{r.probability:g} for round {r.arrival} and duration {r.duration}" for r in sow.requirements)
+    nodes = f"{sow.concurrency} node{'s' if sow.concurrency > 1 else ''}"
+    return f"{nodes}, worth {worth}, arrival with probability {fates}"
 
 
 def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None) -> TinyFound:

@@ -40,6 +40,7 @@ def test_a_gain_breaks_the_promise_where_there_is_one(name, breaks):
     assert found.gain is not None and found.gain.gain == 9.0  # worth 10, and 1 is enough
     assert (found.domains, found.breaks) == (8, breaks)
     assert "gains 9 credits" in found.words
+    assert "worth 10 in round 4" in found.words and "its lie 1 node, worth 1 in round 4" in found.words
 
 
 def test_domains_that_do_not_suit_a_mechanism_are_named_with_the_reason():
