@@ -47,7 +47,7 @@ from marketsched.truthfulness.searches.pooling import Pooled
 from marketsched.truthfulness.searches.screening import Screened
 from marketsched.truthfulness.tiny_first import in_tiny_domains
 
-TINY_SECONDS = 20.0  # after which no further tiny domain is begun
+TINY_SECONDS = 20.0  # of the processor, after which no further tiny domain is begun
 AT_HAND, SEARCHES, UNDECIDED = 0.55, 0.6, 0.7  # shares of what is left: market at hand, searches of owners, more worlds
 
 

@@ -48,13 +48,13 @@ def _words(one: MechanismAudit) -> str:
         return f"confirmed on average over owners: {one.fixed.lie!r}"
     if one.seems():
         return f"seems to pay: {one.seems()[0]}"
+    luck = None if one.at_hand is None else one.at_hand.best_ex_post
+    if luck is not None:
+        return f"said, no promise is broken: in this market {_short(luck)}, +{luck.gain:.3g}"
     if one.joint and one.joint[0].gain > 0:
         return f"owners' jobs together: {one.joint[0].words}, +{one.joint[0].gain:.3g}"
     if one.outside:
         return f"outside the model: {one.outside[0].words}"
-    luck = None if one.at_hand is None else one.at_hand.best_ex_post
-    if luck is not None:
-        return f"said, no promise is broken: in this market {_short(luck)}, +{luck.gain:.3g}"
     if one.tiny.gain is not None:
         return f"said, no promise is broken: in a tiny domain, +{one.tiny.gain.gain:.3g}"
     return "nothing"
@@ -71,6 +71,10 @@ def _short(gain: Gain) -> str:
         "nodes": (truth.concurrency, report.concurrency),
         "curve": (type(truth.value).__name__, type(report.value).__name__),
     }
+    rounds = range(report.birth, int(report.value.last) + 1)
+    begins = next((t for t in rounds if report.value(t) > 0), report.birth)
+    if begins > report.birth and truth.value(report.birth) > 0:
+        return f"worth nothing before round {begins} of {report.birth} to {report.value.last}"
     changed = [f"{name} {new} for {old}" for name, (old, new) in numbers.items() if new != old]
     return ", ".join(changed) or "another curve or other durations"
 
