@@ -179,8 +179,7 @@ def _plot_lies(axes: Axes, tried: pd.DataFrame, paying: pd.DataFrame, colour: st
     points = points[np.isfinite(points).all(axis=1)]
     if len(points):
         axes.plot(*points.T, ".", color=colour, markersize=5, alpha=0.6, label=label)
-    for lie in paying.itertuples():
-        axes.plot(lie.size, lie.gain_low, "o", color=colour, markerfacecolor="none", markersize=11)
+    axes.plot(*paying[["size", "gain_low"]].to_numpy().T, "o", color=colour, markerfacecolor="none", markersize=11)
 
 
 def _figure(result: Result) -> Figure:
