@@ -111,7 +111,7 @@ def draw(gains):
             axes.text(i, max(left, by_truth), f"{name} lies about its {lie}", ha="center", va="bottom")
         axes.set(xticks=[], ylabel="value less payment, credits")
         axes.margins(y=0.15)
-        axes.legend(loc="lower right")
+        axes.legend(loc="lower left")
         axes.axhline(0, color="gray", linewidth=0.8)
         figure.savefig(Path(__file__).with_name("figure.png"), dpi=110)
 

@@ -61,7 +61,7 @@ def draw(found: Comparison, path: Path) -> None:
         axis.barh([i + shift for i in range(len(rows))], heights, height=0.38, label=words)
     axis.set_yticks(range(len(rows)), names)
     axis.set(xlabel="% of the bound on the best schedule in hindsight", xlim=(0, 100))
-    axis.legend(loc="lower right")
+    fig.legend(loc="outside upper right", ncols=2, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, dpi=100)
 

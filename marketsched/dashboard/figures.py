@@ -26,7 +26,8 @@ from marketsched.dashboard.view import MarketView
 
 INK, PAGE_INK = "#010203", "currentColor"  # stands for the page's text colour; nothing else is of that colour
 # Hue is never alone: what the colour-blind may confuse also differs in its line or mark.
-BLUE, ORANGE, RED, GREEN, GREY = "#3d86c6", "#cc7a00", "#e0434f", "#2a9d6f", "#8a8a8a"
+# The hues of `marketsched.results.panels`, of a brightness that a white and a dark page both carry; no red beside green.
+BLUE, ORANGE, PINK, GREEN, GREY = "#3d86c6", "#cc7a00", "#c0649b", "#2a9d6f", "#8a8a8a"
 COLOUR_RANGE = 2000.0  # of the prices; cheaper slots are all as good as free
 SIZE = (6.6, 2.5)  # inches
 LEFT, RIGHT, BOTTOM, TOP = 0.112, 0.985, 0.18, 0.885  # edges of a panel, as shares of the figure
@@ -100,7 +101,7 @@ def _load_figure(view: MarketView) -> str:
         highest = max(float(view.capacity), float(np.nanmax(promised, initial=0.0)))
         for counts, colour, mark, word, height in (
             (view.cancelled, ORANGE, "v", "cancelled", 1.1),
-            (view.evicted, RED, "X", "evicted", 1.23),
+            (view.evicted, PINK, "X", "evicted", 1.23),
         ):
             hit = counts[counts > 0]  # the more at once, the larger the mark
             where, place = rounds[counts > 0] - 0.5, np.full(hit.size, highest * height)
@@ -165,7 +166,7 @@ def utility_figure(view: MarketView) -> str:
     """Draw the utility of an average owner of each strategy, with 95 % intervals at the last round."""
 
     def draw(axes: Axes) -> None:
-        for group, colour, line in zip(view.groups, (BLUE, RED), ("solid", DASHES), strict=False):
+        for group, colour, line in zip(view.groups, (BLUE, PINK), ("solid", DASHES), strict=False):
             axes.step(_edges(view.round), _from_zero(group.by_round), color=colour, linestyle=line, label=group.name)
             if view.round and np.isfinite(group.half_width):  # side by side, or one would hide the other
                 across = rounds_across(view)
@@ -188,7 +189,7 @@ def _story_figure(story: Story) -> str:
     def draw(axes: Axes) -> None:
         starts = reason.starts
         lies = story.strategy != "truthful"
-        axes.step(starts, reason.values, where="mid", color=GREEN, label="value told" if lies else "value")
+        axes.step(starts, reason.values, where="mid", color=GREEN, label="value reported" if lies else "value")
         if not np.allclose(story.truth_values, reason.values):
             look: dict[str, Any] = {"color": GREEN, "linewidth": 1.2, "linestyle": DOTS}
             axes.step(
@@ -202,10 +203,10 @@ def _story_figure(story: Story) -> str:
         if np.isfinite(reason.failures).any():
             axes.set_position((LEFT, BOTTOM, 0.795, TOP - BOTTOM))
             other = axes.twinx()
-            other.bar(starts, 100 * np.nan_to_num(reason.failures), width=0.9, color=RED, alpha=0.3)
+            other.bar(starts, 100 * np.nan_to_num(reason.failures), width=0.9, color=PINK, alpha=0.3)
             other.set_ylim(0, 100)
             other.set_ylabel("failure, %")
-            axes.bar([starts[0]], [0.0], color=RED, alpha=0.3, label="failure")
+            axes.bar([starts[0]], [0.0], color=PINK, alpha=0.3, label="failure")
         if reason.chosen is not None:
             axes.axvline(reason.chosen, color=INK, linewidth=1.4, label=f"chosen: {reason.chosen}")
         axes.set_xlim(starts[0] - 0.7, starts[-1] + 0.7)
