@@ -146,7 +146,7 @@ class BundlePricing:
 def _price_table_kernel(first, last, bundle_prices, closed_at, first_start, concurrency, table):  # type: ignore[no-untyped-def]
     """Fill ``table`` with (25).
 
-    Each open bundle is entered at the longest run that it allows from each start; a suffix minimum
+    For each start, an open bundle is entered at the longest duration that it allows; a suffix minimum
     over the durations does the rest.
     """
     n_starts, n_durations = table.shape

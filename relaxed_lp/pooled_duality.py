@@ -6,10 +6,10 @@ in one of several ways (an *option*: a pool g, a duration d, n a_k units of reso
     OPT <= D(lambda) = sum_{g,k,t} cap_{g,k} lambda_{g,k,t} + sum_j max(0, max_{options, s >= a_j} surplus),
     surplus = w V_j(s + d) - sum_k n a_k sum_{t=s}^{s+d-1} lambda_{g,k,t}
 
-A placement on nodes uses no more of a pool than it has, so D bounds every schedule on nodes from above; what it leaves
-out is that a task has to fit on one node, and that jobs are whole. The smallest D is the optimum of the linear program
-over pools. It is found as in `marketsched.relaxed_lp.duality`: projected AdaGrad steps from 0, restarted from the best
-point with ever smaller steps, in units in which each resource of the whole cluster counts 1.
+A placement on nodes uses at most the resources of each pool, so D bounds every schedule on nodes from above. It ignores
+two constraints: a task must fit on one node, and a job is served whole or not at all. The smallest D is the optimum of
+the linear program over pools. It is found as in `marketsched.relaxed_lp.duality`: projected AdaGrad steps from 0,
+restarted from the best point with ever smaller steps, in units in which each resource of the whole cluster counts 1.
 """
 
 from __future__ import annotations

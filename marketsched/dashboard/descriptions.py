@@ -13,27 +13,27 @@ MOST_ROWS = 120  # of the table of starts
 
 
 HELP = {
-    "load": "Nodes at work, and nodes promised by the plans so far. Marks on top: jobs removed, cancelled before "
-    "their first round or evicted while running; the larger, the more.",
-    "prices": "What one node costs for one round. Across: when it is asked for. Up: how many rounds ahead it is to "
-    "be used. Yellow is dear, blank not on sale.",
-    "welfare": "What completed jobs are worth to their owners so far, what they paid, and what no schedule could "
-    "exceed by then, even one that knows the whole run in advance.",
-    "utilities": "Value minus payment of completed jobs, per owner, with 95 % intervals over owners. Each group has "
-    "owners and jobs of its own, so this is no test of a lie: that is marketsched audit.",
-    "why": "The menu this job met when it was submitted, in the case that came about. The plan takes the start of "
-    "highest expected surplus, (1 - failure) x (value - price), on average over the run times the report allows.",
+    "load": "Busy nodes, and nodes that the plans have reserved so far. Marks on top: jobs cancelled before their "
+    "first round, or evicted while running; a larger mark stands for more jobs.",
+    "prices": "The price of one node for one round. Horizontal: the current round. Vertical: how many rounds ahead the "
+    "node is used. Dark is a high price; white is not on sale.",
+    "welfare": "The value of completed jobs so far, the payments for them, and an upper bound on the value of any "
+    "schedule up to this round, even one made with full knowledge of the run.",
+    "utilities": "Value minus payment of completed jobs, per owner, with 95 % intervals over owners. The groups have "
+    "different owners and jobs, so their difference does not measure the gain of a lie; marketsched audit does.",
+    "why": "The menu this job had at submission, for the arrival and duration that occurred. The plan takes the start "
+    "with the highest expected surplus, (1 - failure) x (value - price), averaged over the durations in the report.",
 }
 MEANINGS = {
-    "round": "Rounds played, of all there are.",
-    "load": "Nodes at work in the last round, of the cluster's.",
-    "asked": "Node-rounds the jobs really need, over those there are until the last job is born.",
-    "jobs": "Jobs submitted so far, of those in the workload.",
-    "completed": "Jobs that ran to their end. Dropped: ready, but the plan does not run the case that came about.",
-    "removed": "Jobs removed while running for want of nodes. Cancelled: before their first round.",
-    "welfare": "Credits that completed jobs are worth to their owners, and the share of what no schedule can exceed.",
-    "revenue": "Credits that owners of completed jobs paid.",
-    "price": "Credits for one node in the next round, as announced now.",
+    "round": "Rounds played, and rounds in all.",
+    "load": "Busy nodes in the last round, and nodes in all.",
+    "asked": "Node-rounds that the jobs need, as a share of those available until the last submission.",
+    "jobs": "Jobs submitted so far, and jobs in the workload.",
+    "completed": "Jobs that ran to their end. Dropped: jobs that became ready and that their plan does not run.",
+    "removed": "Jobs stopped while running because nodes were short. Cancelled: stopped before their first round.",
+    "welfare": "The value of completed jobs, in credits, and its share of the upper bound.",
+    "revenue": "Credits paid for completed jobs.",
+    "price": "The price of one node in the next round, as announced now.",
 }
 
 
@@ -62,7 +62,7 @@ def numbers(view: MarketView) -> tuple[StripFigure, ...]:
     figures = (
         ("round", "round", f"{view.round:,}", f"of {view.horizon:,}"),
         ("load", "busy nodes", f"{load:,}", f"of {view.capacity:,}"),
-        ("asked", "load asked", f"{view.asked:.0%}", "of capacity"),
+        ("asked", "demand", f"{view.asked:.0%}", "of capacity"),
         ("jobs", "submitted", f"{counts['submit']:,}", f"of {view.jobs:,} jobs"),
         ("completed", "completed", f"{counts['complete']:,}", f"{counts['drop']:,} dropped"),
         ("removed", "evicted", f"{counts['evict']:,}", f"{counts['cancel']:,} cancelled"),

@@ -26,7 +26,7 @@ from marketsched.dashboard.view import MarketView
 
 INK, PAGE_INK = "#010203", "currentColor"  # stands for the page's text colour; nothing else is of that colour
 # Hue is never alone: what the colour-blind may confuse also differs in its line or mark.
-# The hues of `marketsched.results.panels`, of a brightness that a white and a dark page both carry; no red beside green.
+# The hues of `marketsched.results.panels`, bright enough for a dark page and dark enough for a white one.
 BLUE, ORANGE, PINK, GREEN, GREY = "#3d86c6", "#cc7a00", "#c0649b", "#2a9d6f", "#8a8a8a"
 COLOUR_RANGE = 2000.0  # of the prices; cheaper slots are all as good as free
 SIZE = (6.6, 2.5)  # inches

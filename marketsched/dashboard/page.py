@@ -186,7 +186,7 @@ def Controls(
         wrong = [x for x in faults if x != "rounds"]
         solara.Button("Apply and restart", on_click=restart, color="primary", block=True, disabled=bool(wrong))
         if wrong:
-            text("nothing is started before the red entries are legal", "ms-note")
+            text("correct the red entries to start a market", "ms-note")
         else:
             text(note, "ms-note", key="applied")
         entry("rounds", "Rounds per step")
@@ -220,7 +220,7 @@ def Market(shown: ShownFrame) -> None:
             otherwise = f"The mechanism {view.mechanism} posts no prices by round."
         else:
             otherwise = "All slots cost the same so far."
-        Panel("Prices, by round of asking and rounds ahead", "prices", figures.prices, otherwise)
+        Panel("Prices, by current round and rounds ahead", "prices", figures.prices, otherwise)
         with v.Html(tag="div", class_="ms-panel"):
             heading("Welfare against the bound on every schedule in hindsight", "welfare")
             picture(figures.welfare)
@@ -254,8 +254,8 @@ def Explanation(shown: ShownFrame, wanted: str, choose: Callable[[object], None]
     with v.Html(tag="section", class_="ms-panel ms-why"):
         heading("Why was this job placed where it was?", "why")
         with v.Html(tag="div", class_="ms-choose"):
-            newest = [{"text": "the newest with something to tell", "value": ""}]
-            v.Select(label="Lately", v_model=wanted, items=newest + items, on_v_model=choose, dense=True)
+            newest = [{"text": "the newest job that had a choice", "value": ""}]
+            v.Select(label="Recent jobs", v_model=wanted, items=newest + items, on_v_model=choose, dense=True)
             unknown = f"{frame.missing!r}: no job of this name was submitted so far" if frame.missing else False
             written("or by name", wanted, on_value=choose, error=unknown)
         if story is None:

@@ -4,18 +4,18 @@
 table                   one row is
 ======================  =======================================================================================
 ``market``              the market (one row): configuration, when it was made, and with which version
-``journal``             an accepted event: who, when (UTC), in which round, and what; ``digest`` chains the rows, with
-                        their decisions and postings, the tokens they made and revoked, the jobs they ended, what was
-                        answered, and the digest of a snapshot
+``journal``             an accepted event: its sender, time (UTC), round and content. ``digest`` is a hash of the
+                        digest before and of all that follows from this row: decisions, postings, tokens made and
+                        revoked, jobs ended, the answer, and the digest of a snapshot
 ``decisions``           a decision that follows from the event ``seq``, as `replay` prints it
 ``ledger``              one side of a booking, in millionths of a credit; those of one ``seq`` add up to 0
-``accounts``            one who is known, with the balance that follows from the ledger
-``tokens``              a token: its SHA-256, whose it is, the events that made and revoked it
+``accounts``            an owner, operator or the market itself, with the balance that follows from the ledger
+``tokens``              a token: its SHA-256, its account, and the events that made and revoked it
 ``idempotency``         the answer to a request that had an ``Idempotency-Key``
-``ended``               a job that has gone: what became of it, the events that submitted and ended it, and all others
-                        that are about it
-``snapshots``           the market before event ``seq``, from which a restart plays on (no other program can read it);
-                        the two last ones are kept
+``ended``               a job that has ended: its outcome, the events that submitted and ended it, and all other
+                        events about it
+``snapshots``           the state of the market before event ``seq``, from which a restart continues; the last two are
+                        kept, in a format that only this package reads
 ======================  =======================================================================================
 """
 

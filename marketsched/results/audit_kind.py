@@ -32,13 +32,13 @@ COLUMNS = (
 
 
 KINDS_OF_GAIN = {  # what the largest sure gain is
-    "ex post": "an exact gain in the one market at hand, a counterexample to truth as a best reply whatever happens",
-    "own law": "an exact gain on average over the owner's own law, with all else as it is in the market at hand",
-    "expected": "a gain on average over what may happen, with the stated confidence",
+    "ex post": "an exact gain in this market: a counterexample to truth as a best reply in every case",
+    "own law": "an exact gain on average over the owner's own law, with all else as in this market",
+    "expected": "a gain on average over the random outcomes, with the stated confidence",
 }
 PROMISES = {
-    "ex post": "that no lie gains, whatever happens",
-    "in expectation": "that no lie gains on average over what may happen to the own job",
+    "ex post": "that no lie gains in any case",
+    "in expectation": "that no lie gains on average over the outcomes of the owner's job",
     "up to regret": "that no lie gains more on average than a bound",
     "none": "nothing about truth-telling",
 }
@@ -103,11 +103,11 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     name, notes = row["mechanism"], []
     if row.get("truth_fails"):
         notes.append(
-            f"{name}: no lie could be compared: it fails under the truth of every owner that was looked at: "
+            f"{name}: no lie could be compared, because it fails under the truthful reports of every owner examined: "
             f"{row['truth_fails']}"
         )
     elif not row.get("audited", True):
-        notes.append(f"{name}: not audited: nothing is known of it, neither that a lie pays nor that none does")
+        notes.append(f"{name}: not audited: it is not known whether a lie pays")
     if row["lie"] and row["regret_lower"] > tolerance:
         what = row.get("sentence") or f"{row['worst_job']} {row['lie']}"
         notes.append(f"{name}: a lie pays: {what}")
@@ -116,9 +116,9 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
             notes.append(f"{name}: {KINDS_OF_GAIN[row['kind']]}; it promises {promise}")
         if row.get("smallest_lie"):
             least = at_least(row["smallest_gain"])
-            notes.append(f"{name}: the smallest that still pays: {row['smallest_lie']} gains at least {least}")
+            notes.append(f"{name}: the smallest lie that still pays: {row['smallest_lie']} gains at least {least}")
     if row.get("rests_on"):
-        notes.append(f"{name}: its certificates are exact for what each owner faced, and rest on {row['rests_on']}")
+        notes.append(f"{name}: its certificates are exact for the menu of each owner; checks: {row['rests_on']}")
     if row.get("tiny_domains"):
         broken = f", although it promises {PROMISES['in expectation']}" if row["tiny_breaks"] else ""
         notes.append(f"{name}: {row['tiny_domains']}{broken}")
@@ -135,37 +135,39 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     if clean and row.get("screened_owners"):
         notes.append(f"{name}: {_could_have_found(row)}")
     if row.get("gained_ex_post"):
-        counts = "" if row["regret_lower"] > tolerance else ", which breaks no promise of it"
+        counts = "" if row["regret_lower"] > tolerance else "; that breaks no promise"
         notes.append(
-            f"{name}: in hindsight {row['gained_ex_post']} of {row['screened_owners']} owners that were screened would "
-            f"have gained by one of the fixed lies, up to {exact_amount(row['most_ex_post'])} credits{counts}"
+            f"{name}: in hindsight {row['gained_ex_post']} of {row['screened_owners']} screened owners would have "
+            f"gained by one of the fixed lies, up to {exact_amount(row['most_ex_post'])} credits{counts}"
         )
     if row.get("joint"):
         notes.append(f"{name}: {row['joint']}")
     if row.get("refused") or row.get("failed"):
-        notes.append(f"{name}: not compared: {row['refused']} reports were refused, under {row['failed']} it failed")
+        notes.append(
+            f"{name}: not compared: {row['refused']} reports that it refused, {row['failed']} under which it failed"
+        )
     if row.get("cut"):
-        notes.append(f"{name}: the seconds ended before the plays did, in {row['cut']}")
+        notes.append(f"{name}: the time limit cut off {row['cut']}")
     if row["outside_model"]:
         what = f"{row['outside_model']} gains at least {at_least(row['outside_gain'])}"
-        notes.append(f"{name}: outside the model, of which no theorem speaks: {what}")
+        notes.append(f"{name}: outside the model of the theorems: {what}")
     return [*notes, f"{name}: {row['errors']}"] if row["errors"] else notes
 
 
 def _could_have_found(row: dict[str, Any]) -> str:
-    """Return what a clean result could have found."""
+    """Return the size of gain that a clean result would have detected."""
     said = []
     if row["promise"] != "up to regret":
         said.append(
-            f"no fixed lie of {row['screened_owners']} owners breaks its promise in this market: had one gained "
-            f"for {at_most(100 * row['detectable_share'])} % of the owners, it would have been found with 90 % chance"
+            f"no fixed lie of {row['screened_owners']} owners breaks its promise in this market; a lie that gains for "
+            f"{at_most(100 * row['detectable_share'])} % of the owners would have been found with 90 % probability"
         )
     if math.isfinite(row["power"]):
         said.append(
             f"over {row['power_worlds']} worlds a gain by {row['power_of']} of {at_most(100 * row['power'])} % of the "
-            "job's value on average would have been confirmed with 90 % chance"
+            "job's value on average would have been confirmed with 90 % probability"
         )
-    return "; ".join(said) or "too few plays to say what would have been found"
+    return "; ".join(said) or "too few plays to state the gain that would have been detected"
 
 
 def _owners_with_colours(tried: pd.DataFrame, paying: pd.DataFrame) -> list[str]:

@@ -144,7 +144,7 @@ class MechanismAudit:
             return ""
         said = str(self.certificates["rests_on"].iloc[0])
         n = 0 if self.at_hand is None else self.at_hand.payments
-        return f"{said}; so are {n:,} under lies of the search" if n else said
+        return f"{said}, and {n:,} under lies of the search" if n else said
 
     @property
     def lies(self) -> list[Deviation]:

@@ -98,7 +98,7 @@ def _unplayed(one: Searched, limits: Mapping[str, Any]) -> list[str]:
     if not one.compared:
         plays, seconds = limits["max_plays"], limits["budget_seconds"]
         within = f"{seconds:g} seconds" if plays is None else f"{plays:,} plays"
-        said.append(f"no lie was compared with the truth, in {one.deviations.plays:,} plays within {within}")
+        said.append(f"no lie was compared with the truth: {one.deviations.plays:,} plays made, limit {within}")
     return said
 
 

@@ -1,18 +1,19 @@
 r"""Slurm's multifactor priority with fair share, and EASY backfilling behind it.
 
-The queue is in order of priority, highest first, of equals first come first. A priority is the whole part of
+The job with the highest priority goes first; of jobs with equal priority, the one that came first. A priority is the
+integer part of
 
 .. math:: w_a \min(1, a / A) + w_f F + w_s c / C + w_q q / Q,
 
 with a the age of the job since its arrival, A the age at which it counts most, F the fair-share factor of its owner
 (`marketsched.mechanisms.schedulers.share_tree`), c its nodes of C, and q / Q the priority of its owner's QOS over the
-highest; it is at least 1. Usage is node-rounds times the QOS's factor; `multifactor.kept` says what is kept of it from
-one round to the next.
+highest; it is at least 1. Usage is node-rounds times the QOS's factor, and decays from round to round by the factor
+`multifactor.kept`.
 
-What the model leaves out, as it is the same for all jobs of one pool of equal nodes: partitions, billing weights
-(`multifactor.billed` has them) and weights of single resources; and: associations' own priorities, nice values, the
-site's factor, reservations, limits of groups, preemption, ``PriorityFlags=DEPTH_OBLIVIOUS``. Slurm computes priorities
-every ``PriorityCalcPeriod`` (five minutes), here it is done every round.
+The model leaves out partitions, billing weights (see `multifactor.billed`) and weights of single resources, which are
+equal for all jobs of one pool of equal nodes. It also leaves out priorities of associations, nice values, the site's
+factor, reservations, limits of groups, preemption, and ``PriorityFlags=DEPTH_OBLIVIOUS``. Slurm computes priorities
+every ``PriorityCalcPeriod`` (five minutes); the model computes them every round.
 
 Source: Slurm's page *Multifactor Priority Plugin*; `priority_multifactor.c` at the tag slurm-22-05-8-1.
 """

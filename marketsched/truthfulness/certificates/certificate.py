@@ -225,8 +225,8 @@ def require_menu(mechanism: Any) -> None:
     """
     if not isinstance(mechanism, PostedPriceMechanism):
         raise InvalidParameterError(
-            f"mechanism = {type(mechanism).__name__}: it posts no menu of prices and failure estimates at birth: "
-            "expected a PostedPriceMechanism; audit certifies menus at arrival, truthfulness.search takes any mechanism"
+            f"mechanism = {type(mechanism).__name__}: expected a PostedPriceMechanism, which "
+            "posts a menu at birth; audit certifies menus at arrival, too, and truthfulness.search takes any mechanism"
         )
     changed = changed_members(mechanism, PostedPriceMechanism)
     if type(mechanism._planner) is not Planner:

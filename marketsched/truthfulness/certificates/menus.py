@@ -55,7 +55,7 @@ class MenuCheck:
     Examples
     --------
     >>> print(MenuCheck(owners=2, lies=24, rates_only=False, moved=None, payments=31).words)
-    menus at arrival: moved, bit for bit, by none of 24 lies of 2 owners; 31 payments compared, all as announced
+    menus at arrival are the same, bit for bit, under 24 lies of 2 owners; 31 payments equal their menus
     """
 
     owners: int
@@ -67,14 +67,14 @@ class MenuCheck:
 
     @property
     def words(self) -> str:
-        """What a certificate rests on."""
+        """The checks that a certificate rests on."""
         what = "rates locked at arrival" if self.rates_only else "menus at arrival"
         if self.moved is not None:
             return f"{what} depend on the report: {self.moved}"
-        still = f"{what}: moved, bit for bit, by none of {self.lies:,} lies of {self.owners:,} owners"
+        still = f"{what} are the same, bit for bit, under {self.lies:,} lies of {self.owners:,} owners"
         if self.mischarged is not None:
-            return f"{still}; not what is charged: {self.mischarged}"
-        return f"{still}; {self.payments:,} payments compared, all as announced"
+            return f"{still}; a payment differs: {self.mischarged}"
+        return f"{still}; {self.payments:,} payments equal their menus"
 
 
 def difference(told: Any, lied: Any) -> str | None:

@@ -54,13 +54,13 @@ def gain_sentence(gain: Gain) -> str:
     name = f"in this market {gain.owner.name} {gain.words}"
     luck = f"{_exactly(gain.gain)} credits"
     if gain.own_law is None:
-        return f"{name} and gains {luck} (the truth brings it {brings}): all chance is fixed"
+        return f"{name} and gains {luck} (the truth earns it {brings}), with all random outcomes fixed"
     if gain.owner.certain:
-        return f"{name} and gains {luck} (the truth brings it {brings}): its law is certain, and all else is fixed"
+        return f"{name} and gains {luck} (the truth earns it {brings}): its law has one case, and all else is fixed"
     stream = ", for one stream of the mechanism's draws" if gain.drew else ""
     return (
         f"{name} and gains {_exactly(gain.own_law)} credits on average over its own law, all else fixed{stream} "
-        f"({luck} with what really happens, where the truth brings it {brings})"
+        f"({luck} with the outcome of this run, where the truth earns it {brings})"
     )
 
 

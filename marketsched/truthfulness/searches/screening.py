@@ -242,10 +242,10 @@ class Screening:
         return gain
 
     def _compare_payment(self, owner: OwnerAtHand, made: Candidate, played: Played) -> None:
-        """Compare what a lie pays with the menu that the truth faces, which no report is to move.
+        """Compare the payment of a lie with the menu of the truthful report; a report must not change its own menu.
 
-        That menu comes from a play in which menus are kept; in the play of the lie none are, so that a mechanism
-        cannot know that it is looked at.
+        The menu was recorded in another play. Nothing is recorded in the play of the lie itself, so a mechanism cannot
+        detect the comparison and behave differently.
         """
         if not self._menus or not _pays_by_menu(owner, made, played):
             return

@@ -36,11 +36,11 @@ class _Projected:
 
 @dataclass(frozen=True, slots=True)
 class _ColumnLimits:
-    """Bounds and capacities of columns, as the compiled projection wants them; read-only.
+    """Bounds and capacities of columns, in the layout of the compiled projection; read-only.
 
-    Sums along a column are taken in whole numbers: amounts are multiplied by a power of two that belongs to
-    the column and cut to 64-bit integers. Whole numbers may be added in any order, hence several at a time, and
-    the sum is the same on every machine; the cut costs less than the rounding of a float sum.
+    Sums along a column are sums of 64-bit integers: each amount is multiplied by the column's power of two and
+    truncated. Integer addition is exact in any order, so the kernel can add several amounts at once and still gets the
+    same sum on every machine. The truncation error is smaller than the rounding error of a floating-point sum.
     """
 
     limits: NDArray[np.float64]  # (n,), min(a, c): the same set, and no amount is ever beyond it

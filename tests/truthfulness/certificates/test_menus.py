@@ -269,8 +269,8 @@ def test_regret_is_exactly_0_and_says_what_that_rests_on():
     table = certify_owners(MIX.with_mechanism("bid-price"), 40, seed=3, menu_lies=10)
     assert len(table) > 25 and (table["regret_upper"] == 0.0).all() and (table["truthful_utility"] > 0).any()
     (rests_on,) = table["rests_on"].unique()
-    assert rests_on.startswith("menus at arrival: moved, bit for bit, by none of 10 lies of 4 owners; ")
-    compared = int(re.search(r"; (\d+) payments compared, all as announced", rests_on)[1])
+    assert rests_on.startswith("menus at arrival are the same, bit for bit, under 10 lies of 4 owners; ")
+    compared = int(re.search(r"; (\d+) payments equal their menus", rests_on)[1])
     assert len(table) - 10 < compared <= len(table) + 10  # of the owners under the truth, and of the lies
 
 
@@ -324,7 +324,7 @@ def certified(mechanism):
 def test_menus_that_are_charged_are_certified_with_the_count_of_payments(kind):
     table = certified(kind)
     assert (table["regret_upper"] == 0.0).all()
-    assert re.search(r"; \d\d payments compared, all as announced", table["rests_on"].iloc[0])
+    assert re.search(r"; \d\d payments equal their menus", table["rests_on"].iloc[0])
 
 
 @pytest.mark.parametrize("kind", [Rebate, Refund, Rare, KeepsOut])
@@ -370,7 +370,7 @@ def test_menus_that_move_and_hidden_durations_get_no_certificate():
                 point["signal"] = None
     found = audit({**hidden, "mechanism": {"name": "bid-price"}}, owners=10, plays=100, menu_lies=8)
     errors = found.summary["errors"][0]
-    assert "a certificate does not apply; rates locked at arrival: moved, bit for bit, by none of 8 lies" in errors
+    assert "a certificate does not apply; rates locked at arrival are the same, bit for bit, under 8 lies" in errors
     assert np.isnan(found.summary["regret_upper"][0])
 
 
