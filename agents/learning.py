@@ -229,7 +229,7 @@ class Learning:
     def learn(self, draw: Draw, seen: object) -> None:
         """Tell the learner what came of a choice; see `Learner.learn`."""
         if self._learner is None:
-            raise EventError("a learning owner was told a utility: expected a choice first")
+            raise EventError("a learning owner got a utility before it made a choice")
         self._learner.learn(draw, seen)  # type: ignore[arg-type]
 
     def next_job(self) -> _JobOfLearning:

@@ -66,6 +66,8 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         such = f", such as {inside}" if inside.is_file() else ", or the name of a built-in one"
         raise InvalidParameterError(f"scenario {str(where)!r} is a folder: expected a YAML file{such}")
     if not Path(where).exists():
+        if _is_log_file(Path(where)):
+            raise UnknownNameError(f"log {str(where)!r}: no such file")
         near = difflib.get_close_matches(Path(where).stem.lower(), scenario_names(), n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         names = ", ".join(scenario_names())

@@ -26,7 +26,7 @@ NEEDED = ("fastapi", "httpx", "prometheus_client", "psycopg", "sqlalchemy", "uvi
 MISSING = 2  # exit status: what the commands need is not installed
 
 live_app = typer.Typer(
-    help="A market that runs: serve it, and submit jobs to it.",
+    help="Serve a market over HTTP, and submit jobs to it.",
     epilog="A client's service and token: --url and MARKETSCHED_TOKEN_FILE (or MARKETSCHED_URL, MARKETSCHED_TOKEN).",
     rich_markup_mode=None,
     no_args_is_help=True,

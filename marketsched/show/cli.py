@@ -53,11 +53,11 @@ from marketsched.worlds import traces as recorded
 NEXT_STEPS = """\b
 Start here: marketsched run synthetic-pipelines -m bid-price --set workload.utilisation=1.25
 More:       marketsched scenarios                       what there is to run
-            marketsched mechanisms                      what can sell the nodes, and what is proven of it
-            marketsched compare LOG.swf                 your log under six of them
+            marketsched mechanisms                      the mechanisms, and what is proven about each
+            marketsched compare LOG.swf                 your log under several of them
             marketsched audit synthetic-pipelines       who could gain by lying?
             marketsched learn                           do owners learn to tell the truth?
-Questions answered by running them: README.md and examples/README.md of the source."""
+Worked examples: README.md and examples/README.md in the source."""
 
 app = typer.Typer(
     help="Truthful markets for cluster jobs whose arrival and duration are uncertain.",

@@ -36,7 +36,7 @@ def sites(
     as_json: JsonOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Run several markets that share nothing, side by side. Sites that are finished are not run again."""
+    """Run several independent markets side by side. Finished sites are not run again."""
     with one_line_errors():
         from marketsched.sites.description import ALL, Sites
         from marketsched.sites.playing import run_sites

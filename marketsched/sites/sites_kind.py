@@ -31,7 +31,7 @@ class SitesKind(ResultKind):
         for row in rows.to_dict(orient="records"):
             table.add_row(row["site"], row["scenario"], row["mechanism"], *_figures(row))
         table.add_row("all", "", "", *_figures(total.to_dict()), style="bold")
-        head = f"{self.name(result)}: {len(rows):,} markets that share nothing"
+        head = f"{self.name(result)}: {len(rows):,} independent markets"
         note = "of bound: welfare over what no schedule of the site can exceed; each site has a folder beside this one"
         return Group(Text(head, style="bold"), table, Text(f"- {note}", style="dim"))
 

@@ -241,7 +241,7 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario, tiny, tuple(joint))
     found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors), *more)
     if found.truth_fails and len(table):
-        why = "no certificates: the mechanism fails under the truth of every owner that was looked at"
+        why = "no certificates: the mechanism fails under the truthful reports of every owner examined"
         found = replace(found, certificates=pd.DataFrame(), certified_share=None, errors=(why, *errors))
     if interrupted:
         raise _Stopped(found)

@@ -57,5 +57,5 @@ def joint_words(joint: Sequence[JointGain]) -> str:
     return (
         f"{len(gaining)} of {len(joint)} owners with several jobs gain by a joint report in this market, exactly; "
         f"most {best.owner}, which {best.words} and gains {exact_amount(best.gain)} credits "
-        f"(the truth brings it {best.truthful:.6g}); no promise speaks of an owner's jobs together"
+        f"(the truth brings it {best.truthful:.6g}); no mechanism promises anything about several jobs of one owner"
     )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import JobId
 
@@ -80,7 +81,7 @@ class RoundAuction(ArrivalMarket):
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
         """Return for each bid what its job will be charged, or None if it does not win.
 
-        The nodes of the winners add up to at most ``free``.
+        The nodes of the winners add up to at most ``free``. An answer of another length or type is refused.
         """
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
@@ -126,12 +127,22 @@ class RoundAuction(ArrivalMarket):
             tuple(x.job for x in bidding),
             tuple(x.owner for x in bidding),
         )
-        winners = set()
-        for x, settlement in zip(bidding, self.settle(bids, free), strict=True):
+        winners, settled = set(), self.settle(bids, free)
+        if not isinstance(settled, Sequence) or len(settled) != len(bidding) or not all(map(_is_answer, settled)):
+            raise InvalidParameterError(
+                place=f"{type(self).__name__}.settle(bids, free)",
+                value=settled,
+                legal=f"a list of {len(bidding)} answers, one for each bid: a Settlement, or None if it does not win",
+            )
+        for x, settlement in zip(bidding, settled, strict=True):
             if settlement is not None:
                 x.agreed = settlement
                 winners.add(x.job)
         return winners
+
+
+def _is_answer(x: object) -> bool:
+    return x is None or type(x) is Settlement
 
 
 def _coming(x: WaitingJob, now: int) -> NDArray[np.float64]:

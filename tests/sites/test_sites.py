@@ -73,9 +73,7 @@ def test_the_command(tmp_path, monkeypatch):
     told = CliRunner().invoke(app, ["sites", "halls.yaml"])
     assert told.exit_code == 0, told.output
     lines = told.stdout.splitlines()
-    assert lines[0] == "two halls: 2 markets that share nothing" and lines[-1].startswith(
-        "written to runs/two-halls-sites"
-    )
+    assert lines[0] == "two halls: 2 independent markets" and lines[-1].startswith("written to runs/two-halls-sites")
     figures = json.loads(CliRunner().invoke(app, ["sites", "halls.yaml", "--json"]).stdout)
     assert [row["site"] for row in figures["sites"]] == ["a", "b"]
     view = CliRunner().invoke(app, ["report", "runs/two-halls-sites/all"])

@@ -66,13 +66,17 @@ def audit(
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
     budget: Annotated[
-        float, typer.Option(help="Most seconds of search per mechanism; what they cut off is said.")
+        float, typer.Option(help="Limit of search time per mechanism, seconds; the output lists what it cut off.")
     ] = 120.0,
     plays: Annotated[
         int, typer.Option(help="Plays of search per mechanism: the same finds on every machine.", min=100)
     ] = 2000,
     menu_lies: Annotated[
-        int, typer.Option(help="Menus at arrival: reports that are asked whether they move the menu they face.", min=1)
+        int,
+        typer.Option(
+            help="Menus at arrival: number of misreports tried when checking that a report does not change its own menu.",
+            min=1,
+        ),
     ] = 24,
     call_seconds: Annotated[
         float, typer.Option(help="A call of a mechanism that takes longer is interrupted, and is its fault.")

@@ -1,4 +1,4 @@
-"""The command `marketsched mechanisms`: what can sell the nodes, one line each."""
+"""The command `marketsched mechanisms`: the mechanisms, one line each."""
 
 from __future__ import annotations
 

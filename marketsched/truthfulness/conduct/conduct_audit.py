@@ -114,7 +114,7 @@ def audit_conduct(
             found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
     if gains.empty:
-        raise InvalidParameterError("no owner of this market can be looked at", legal="other families, or more jobs")
+        raise InvalidParameterError("no owner of this market can be examined", legal="other families, or more jobs")
     gains["gain"] = gains["utility"] - gains["truth"]
     labels = [each.label for each in entrants]
     meta = {

@@ -87,7 +87,7 @@ def witness_text(situation: Situation, deviation: Deviation) -> str:
     lines = [
         f"# {situation.name!r} gains {deviation.gain_mean:.6g} credits over the truth"
         f" (between {deviation.gain_low:.6g} and {deviation.gain_high:.6g}): it {deviation.words}.",
-        *([] if deviation.inside_model else ["# This goes beyond misreporting: no theorem speaks of it."]),
+        *([] if deviation.inside_model else ["# This goes beyond misreporting: no theorem covers it."]),
         "# In the scenario below all owners report truthfully.",
     ]
     if situation.described is None:

@@ -54,6 +54,16 @@ def first_round(auction, capacity, jobs):
     return paid
 
 
+@pytest.mark.parametrize("answer", [[], [None, None], [0.5], "x", None, [(1.0, 0.0, 0.0)]])
+def test_an_auction_of_ones_own_with_another_answer_is_refused(answer):
+    class Careless(Spot):
+        def settle(self, bids, free):
+            return answer
+
+    with pytest.raises(InvalidParameterError, match=r"Careless.settle.* a list of 1 answers, one for each bid"):
+        first_round(Careless, 2, {"A": certain(3.0)})
+
+
 # -- by hand -----------------------------------------------------------------------------------------------
 
 
