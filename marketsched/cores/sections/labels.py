@@ -66,8 +66,8 @@ OGASCHED = CoreLabels(
     goal="reward",
     star="y*",
     reference="best fixed allocation",
-    remark="y* is the best allocation in hindsight that never changes, certified to {gap} %; whoever sees the "
-    "arrivals may beat it",
+    remark="y* is the best allocation in hindsight that never changes, certified to {gap} %; a policy that "
+    "sees the arrivals may beat it",
     seeds="a cluster and arrivals",
     world="{ports:,} ports, {instances:,} instances, {types} resources, {channels:,} channels, {slots:,} slots, "
     "{jobs_per_slot:.3g} jobs a slot",
@@ -95,7 +95,7 @@ OPM = CoreLabels(
     star="optimum",
     reference="optimum at mean rates",
     remark="the optimum is that of OPM (6): jobs known, every machine always at its mean rate, shares instead of whole "
-    "machines; its objective found to {gap} %. Regret is OPM (6). Whoever follows the machines' state may beat it",
+    "machines; its objective found to {gap} %. Regret is OPM (6). A policy that observes the machines may beat it",
     seeds="jobs, speeds and (where they are drawn) machines",
     world="{machines:,} machines, {jobs:,} jobs, {open_jobs:.3g} of them in the cluster on average, {slots:,} slots; "
     "machines available {available:.1%} of the time, prices {lowest_price:.3g} to {highest_price:.3g}",

@@ -74,7 +74,7 @@ def audit(
     menu_lies: Annotated[
         int,
         typer.Option(
-            help="Menus at arrival: number of misreports tried when checking that a report does not change its own menu.",
+            help="Menus at arrival: misreports tried to check that they do not change menus.",
             min=1,
         ),
     ] = 24,

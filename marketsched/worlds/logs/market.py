@@ -257,14 +257,14 @@ def _laws(
     past = _Past(known, max(0, first - EARLIER_RUNS), rounds, rule)
     filling = PredictionRule(round_seconds=length, max_duration=rule.max_duration, filling=0.0)
     found: list[IntegerLaw] = []
-    notes = {"runs without a requested time, announced by the past": 0, "runs of which nothing was known": 0}
+    notes = {"runs without a requested time, announced by the past": 0, "runs without earlier runs of their kind": 0}
     for i in range(first, last):
         if law == "requested" and asked[i] > 0:
             found.append(_point(int(asked[i])))
             continue
         notes["runs without a requested time, announced by the past"] += law == "requested"
         durations = past.before(i)
-        notes["runs of which nothing was known"] += not durations
+        notes["runs without earlier runs of their kind"] += not durations
         found.append(duration_law(durations, filling) if durations else _point(rule.max_duration))
     return _Announced(found, notes)
 
@@ -320,7 +320,7 @@ def _workload(
     widest = max(job.truth.concurrency for job in jobs)
     birth_rounds = max(job.truth.birth for job in jobs)
     work = sum(job.truth.concurrency * job.duration for job in jobs)
-    capacity, why = window.capacity, "as asked for"
+    capacity, why = window.capacity, "as configured"
     if capacity is None and window.load is None and machine is not None:
         capacity, why = machine, "the machine of the log"
     elif capacity is None:

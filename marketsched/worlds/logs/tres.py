@@ -74,11 +74,11 @@ def tres_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     }
     usable = table["submit_s"].notna() & (table["run_s"] > 0) & (table[["cpu", "memory", "gpu"]].sum(axis=1) > 0)
     keep = ~steps & ~waiting
-    counted["rows left out: no submission, no run or nothing asked for"] = int((keep & ~usable).sum())
+    counted["rows left out: no submission, no run or no resources requested"] = int((keep & ~usable).sum())
     counted["rows left out: another number of fields"] = len(found.faults)
     table = table[keep & usable].sort_values("submit_s", kind="stable", ignore_index=True)
     if table.empty:
-        raise TraceError("no job that ran and asked for anything", source=str(path), legal="at least one")
+        raise TraceError("no job that ran and requested resources", source=str(path), legal="at least one")
     for name in ("cpu", "memory", "gpu"):  # of one node
         table[name] = table[name].astype(np.float64) / table["tasks"]
     return table, {what: n for what, n in counted.items() if n}
