@@ -80,9 +80,9 @@ def compare(
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        Jobs, limits and rules; or a cluster, who arrives and slots.
+        A market (jobs, limits and rules), or a cluster (instance, arrivals and slots).
     mechanisms : sequence of str, optional
-        Names of the registry, each perhaps with rules of its own, as in
+        Names of mechanisms (`mechanism_names`), each with parameters if needed, as in
         ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
         cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
         None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of jobs with shapes `CLUSTER_DEFAULT`; of an
@@ -92,27 +92,27 @@ def compare(
     seed : int
         The first one.
     loads : sequence of float, optional
-        Of a market: compare at each of these loads, which the number of nodes makes, or of a log, whose nodes
-        stay, the time between arrivals (`marketsched.comparisons.loads`). None: on the nodes of the scenario alone.
+        Of a market: compare at each of these loads. The number of nodes sets the load; for a log, whose nodes are
+        fixed, the time between arrivals does (`marketsched.comparisons.loads`). None: the scenario as it is.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float, optional
-        How long the exact optimum of one seed may take; 0: only the dual bound (29) is computed, and of
-        a cluster the best there could be is not looked for at all. None: 10, and 0 with ``loads`` and of a log.
+        Time limit for the exact optimum of one seed. 0: only the dual bound (29) is computed, and no reference of a
+        cluster. None: 10, but 0 with ``loads`` and for a log.
     growth : bool
-        Of a cluster: whether regret is measured at shorter horizons, too, to tell how it grows; needs
-        ``optimum_seconds`` above 0, and a core whose regret is a matter of horizons.
+        Of a cluster: whether to measure regret at shorter horizons, too, and so its growth; needs
+        ``optimum_seconds`` above 0, and a core for which regret is defined.
     jobs : int
-        Processes that share the seeds; a script of yours then needs ``if __name__ == "__main__":``. What is
-        found does not depend on it.
+        Processes that share the seeds; your script then needs ``if __name__ == "__main__":``. The results do not
+        depend on it.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), or an executor.
     keep : path, optional
-        Folder in which finished seeds are kept until all are there: the same comparison, interrupted or killed,
-        goes on where it stopped. None: nothing is kept.
+        Folder that keeps finished seeds until all are done: the same comparison, if interrupted or killed,
+        continues from there. None: nothing is kept.
     progress : function of (int, int, str), optional
-        Called before each step with how many are done, how many there are, and what comes now; with several
-        processes after each seed.
+        Called before each step with the number of steps done, their total, and the name of the next step; with
+        several processes, after each seed.
     keep_interrupted : bool
         On Ctrl-C return the finished seeds instead of raising ``KeyboardInterrupt``.
 
@@ -121,19 +121,19 @@ def compare(
     Result
         Of kind ``mechanisms``, ``loads``, or ``policies`` of a cluster. ``runs``: one row per seed and mechanism
         (and load) or policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward
-        so far, at most 400 slots of it; ``regrets``, the regret at every horizon, if growth was asked for; ``jobs``,
-        one row per seed, policy and job, of a core that tells jobs apart. Of a log ``waits``, per seed and mechanism
-        how long jobs waited (`marketsched.results.waits`), and, without ``loads``, ``schedules``, who ran when in the
-        first seed. ``meta`` says what is needed to do it again. If it was interrupted it holds the seeds that
-        all finished.
+        so far at up to 400 slots; ``regrets``, the regret at every horizon, with ``growth``; and ``jobs``,
+        one row per seed, policy and job, for OPM. Of a log ``waits``, the waits per seed and mechanism
+        (`marketsched.results.waits`), and, without ``loads``, ``schedules``, the schedule of the first seed. ``meta``
+        has everything needed to repeat the comparison. An interrupted comparison holds the seeds that all
+        mechanisms finished.
 
     Raises
     ------
     InvalidParameterError, UnknownNameError
-        If a number, a mechanism, a policy or the scenario is at fault, or no load leaves as many nodes as the
-        widest job may need.
+        If a number, a mechanism, a policy or the scenario is not legal, or every load has fewer nodes than the
+        widest job needs.
     MissingDataError, TraceError, SolverError
-        If the scenario needs a trace that is not there or damaged, or a solver fails.
+        If a trace that the scenario needs is missing or damaged, or a solver fails.
 
     Examples
     --------

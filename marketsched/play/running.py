@@ -51,28 +51,29 @@ def run(
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum : bool
-        Of a cluster: whether the best there could be (of OgaSched: the best fixed allocation) is looked for.
+        Of a cluster: whether to compute the reference of its core (of OgaSched: the best fixed allocation).
     progress : function of (int, int, str), optional
-        Called with how many rounds or slots are done, how many there are, and what comes now.
+        Called with the number of rounds or slots done, their total, and the name of the next step.
     keep_interrupted : bool
-        On Ctrl-C return what is finished, rounds of a market and policies of a cluster, instead of raising
-        ``KeyboardInterrupt``; there are then no bounds.
+        On Ctrl-C return the finished rounds of a market, or policies of a cluster, without bounds, instead of
+        raising ``KeyboardInterrupt``.
 
     Returns
     -------
     Result
         Of a market, kind ``market``: tables ``events``, ``jobs`` and ``rounds`` (see
-        `marketsched.agents.result.RunResult`), ``prices`` hours ahead where they moved, and ``pools`` of a cluster
-        (`marketsched.agents.cluster_log.ClusterLog.table`); a summary with what
-        it is measured against under ``bounds`` and ``first_come``, and what is proven for this run under
-        ``proven``. Of a cluster one row per policy.
+        `marketsched.agents.result.RunResult`), ``prices`` some hours ahead if they changed, and ``pools`` of a market
+        on kinds of nodes (`marketsched.agents.cluster_log.ClusterLog.table`). ``outcome`` holds the figures by name:
+        ``welfare``, ``revenue``, ``share_of_best``, the bounds (``bounds``), first come, first served on the same
+        jobs (``first_come``), and what is proven for this run (``proven``); ``summary`` is the same as one row.
+        Of a cluster: one row per policy.
 
     Raises
     ------
     InvalidParameterError, UnknownNameError
-        If the scenario, a policy or the seed is at fault.
+        If the scenario, a policy or the seed is not legal.
     MissingDataError, TraceError
-        If the scenario needs a trace that is not there or damaged.
+        If a trace that the scenario needs is missing or damaged.
 
     Examples
     --------

@@ -73,64 +73,64 @@ def audit(
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Audit:
-    """Audit mechanisms on the jobs of one seed.
+    """Measure what owners can gain by lying to mechanisms, on the jobs of one seed.
 
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        Jobs, limits and rules.
+        A market: jobs, limits and rules.
     mechanisms : sequence of str
         As for `marketsched.compare`; by default the scenario's own.
     owners : int
-        How many are certified per mechanism.
+        Number of owners that get a certificate, per mechanism.
     confidence : float
         Of every certificate by itself, and of all confirmed lies of a mechanism together.
     tolerance : float
         Gains up to it do not count, credits.
     budget : float or None
-        Most seconds of search per mechanism; what they cut off is said. The time until the market stands, some
-        seconds in a large one, comes on top. None: no limit.
+        Limit of search time per mechanism, seconds; the result lists what it cut off. It does not include building the
+        market, which takes some seconds for a large one. None: no limit.
     plays : int or None
-        Plays of search per mechanism, >= 100: what is found is the same for the same seed on every machine, unless
-        the seconds end before. None: no limit but the seconds.
+        Plays of search per mechanism, >= 100. The same seed gives the same result on every machine, unless ``budget``
+        ends first. None: only ``budget`` limits the search.
     seed : int
         Root of all randomness.
     samples : int, optional
         Fresh paths per certificate, see `certify`.
     menu_lies : int
-        Of a mechanism with menus at arrival: how many reports are asked whether they move the menu they face.
+        For mechanisms with menus at arrival: misreports tried to check that a report does not change its own menu.
     call_seconds : float
-        How long one call of a mechanism may take; one that takes longer is interrupted, and is a fault of the
-        mechanism (later ones then have a tenth of it). Not in force on Windows, nor outside of the main thread.
+        Time limit of one call of a mechanism. A longer call is interrupted and counts as a fault of the mechanism;
+        later calls then have a tenth of the limit. Without effect on Windows and outside the main thread.
     per_owner : bool
-        Also play joint reports of owners with several jobs, with a quarter of the plays on top. No promise speaks of
-        them.
+        Also play joint reports of owners with several jobs, with a quarter of the plays in addition. No mechanism
+        promises anything about them.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     jobs : int
-        Processes that share the plays; a script of yours then needs ``if __name__ == "__main__":``. What is found
-        does not depend on it, unless ``budget`` ends first.
+        Processes that share the plays; your script then needs ``if __name__ == "__main__":``. The result does not
+        depend on it, unless ``budget`` ends first.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), or an executor.
     keep : path, optional
-        Folder in which finished plays are kept until the audit is saved: the same audit, interrupted or killed, goes
-        on where it stopped. None: nothing is kept.
+        Folder that keeps finished plays until the audit is saved: the same audit, if interrupted or killed, continues
+        from there. None: nothing is kept.
     progress : function of (str, float), optional
-        Called with what is being done, and the share of the audit that is done, by plays or seconds.
+        Called with the name of the current step, and the share of the audit that is done, in plays or seconds.
     keep_interrupted : bool
-        On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
+        On Ctrl-C return the finished part instead of raising ``KeyboardInterrupt``.
 
     Returns
     -------
     Audit
-        A mechanism that cannot be audited is named with its error, its figures are NaN; the others go on.
+        A mechanism that cannot be audited has its error and figures of NaN; the other mechanisms are audited.
 
     Raises
     ------
     InvalidParameterError, UnknownNameError
-        If a number, the scenario, or the name of a mechanism is at fault.
+        If a number, the scenario, or the name of a mechanism is not legal.
     MissingDataError, TraceError
-        If the scenario needs a trace that is not there or damaged.
+        If a trace that the scenario needs is missing or damaged.
 
     Examples
     --------

@@ -55,36 +55,36 @@ def check_truthful(
     call_seconds: float = CALL_SECONDS,
     except_for: Mapping[str, str] | None = None,
 ) -> CheckReport:
-    """Look for lies that pay in the mechanisms that ``build`` makes.
+    """Test whether a mechanism is truthful: exactly in tiny domains, by search in drawn markets.
 
     Parameters
     ----------
     build : function
-        As the factory of `check_mechanism`: sizes and ``rng`` by name.
+        Returns a new mechanism for sizes and ``rng`` given by name, as for `check_mechanism`.
     domains : sequence of str, optional
-        Some of `tiny_domains`; by default all. ``["one round"]`` asks an auction about its own round.
+        Some of `tiny_domains`; by default all. ``["one round"]`` tests an auction within one round.
     n_markets : int
-        Drawn markets that are searched, >= 0: in turn one of up to ten owners, where what happens to the others is
-        certain, and a contested one of two, where it is not.
+        Drawn markets to search, >= 0: by turns one of up to ten owners with certain outcomes of the others, and a
+        contested one of two owners with uncertain outcomes.
     plays : int
-        Of each search, >= 100; from some 400 on what can happen is gone through, and a gain is exact.
+        Of each search, >= 100; from about 400 on a search plays all outcomes, so gains are exact.
     tolerance : float
         Gains up to it do not count, credits.
     confidence : float
-        1 - confidence bounds the probability that a truthful mechanism fails by the search, in (0, 1).
+        In (0, 1): a truthful mechanism fails the search with probability 1 - confidence at most.
     outside : bool
-        Also count what goes beyond misreporting (submitting late, splitting a job): no theorem speaks of it.
+        Also count gains from other conduct (submitting late, splitting a job), which no theorem covers.
     seed : int
         Of the drawn markets and searches.
     call_seconds : float
         As for `check_mechanism`.
     except_for : mapping of str to str, optional
-        Results that are not claimed, and why.
+        Results that the mechanism does not claim, each with the reason.
 
     Returns
     -------
     CheckReport
-        One result per domain and question, and `DRAWN`. A mechanism that raises fails; the others go on.
+        One result per domain and question, and `DRAWN`. If the mechanism raises an error in one, that result fails.
 
     Raises
     ------
