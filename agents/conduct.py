@@ -1,6 +1,6 @@
 """An owner's conduct in a market: the statements it submits, and the real work behind each.
 
-A misreport inside the model is one statement, submitted at birth, behind which stands the whole job.
+A misreport inside the model is one statement about the whole job, submitted at birth.
 Outside the model an owner may submit later, submit several statements, or statements with no job
 behind them. The world then answers as it must: a statement with too few nodes never completes, one
 with nothing behind it never arrives, and the job is done when all its parts are.

@@ -1,10 +1,10 @@
 """Owners that learn which report pays: a menu of strategies, and a learner that draws from it.
 
-A `Learning` owner is a person with many jobs, one after the other (recurring jobs), who reports each
-of them as one strategy of its menu says, and looks at what came of it. In a repeated market
-(:mod:`marketsched.study.learning.runs`) one choice is made per day and any learner will do. In a `Market`
-one choice is made per job, when it is submitted, and only the utility that was realised is told, when
-the job has left the market: that is a bandit, so the learner must be one::
+A `Learning` owner is a person with many jobs, one after the other (recurring jobs), who reports each of them as one
+strategy of its menu says, and observes the result. In a repeated market (:mod:`marketsched.study.learning.runs`) one
+choice is made per day and any learner will do. In a `Market` one choice is made per job, when it is submitted, and
+only the realised utility is revealed, when the job has left the market: that is a bandit, so the learner must be
+one::
 
     ann = Learning(value_menu(), "exp3", rng=np.random.default_rng(1))
     Market(MarketSetup(..., strategy=lambda job: ann.next_job()))

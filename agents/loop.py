@@ -9,7 +9,7 @@ A round is that of Algorithm 1 of [BLLMSW22]_, seen from outside the mechanism:
 
 `MarketLoop` holds what is in the market between two calls and makes each of the four steps; `play` goes
 round by round for owners that follow `Owners`. The Mesa model, the search for lies, learning, the
-adversary, the checks of mechanisms, replay and the papers' markets all stand on it. It keeps no tables, and a market
+adversary, the checks of mechanisms, replay and the papers' markets all use it. It keeps no tables, and a market
 can be pickled in the middle of a run.
 
 Of what a mechanism returns, decisions and payments count; rounds and completion times are the loop's own. An event

@@ -1,6 +1,6 @@
 """A market played once, round by round: owners decide, the mechanism clears, the log notes what happened.
 
-It stands on :mod:`marketsched.agents.loop`, whose order of a round it keeps: the owners whose
+It uses :mod:`marketsched.agents.loop`, and keeps its order of a round: the owners whose
 turn it is submit (those born in this round in the order of the workload, late ones included, then those
 who submit again), then come arrivals, clearing and completions. Who acts in a round is read off
 calendars; nothing loops over all owners.

@@ -1,6 +1,6 @@
 """Checks of arrays, made once at the public edge: shape, kind and range of the entries.
 
-Ranges of single numbers stand in signatures (`marketsched.mechanisms.legal`); the shape of an array mostly depends on
+Ranges of single numbers are in signatures (`marketsched.mechanisms.legal`); the shape of an array mostly depends on
 another argument, so these are functions.
 """
 

@@ -1,7 +1,7 @@
 """Mechanisms that answer as another object does: objects that are no `Mechanism`, and mechanisms under watch.
 
-Whatever plays markets passes what it was given through `as_mechanism`, and can then rely on every member of the
-protocol. Only here is an object asked which members it has.
+Code that plays markets passes a given object through `as_mechanism`, and can then rely on every member of the
+protocol. No other module checks which members an object has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Arrays over rounds that grow with the market, instead of covering its horizon.
 
-Only rounds up to the current one plus max_delay and max_duration are ever looked at, so a market with a far horizon
+Only rounds up to the current one plus max_delay and max_duration are ever read, so a market with a far horizon
 costs no more than one that ends soon.
 """
 

@@ -1,4 +1,4 @@
-"""The types of ranges that a value may lie in, and the text that says so where it does not.
+"""The types of ranges that a value may lie in, and the text of the error if it does not.
 
 A range is called with a value; it returns the value in its proper type, or raises ``ValueError`` with what is legal.
 `marketsched.mechanisms.legal` has names for the usual ranges, and checks the arguments of calls against them.

@@ -9,7 +9,7 @@ This is weak duality for the linear program (11) on the realised jobs, so the sm
 that program's optimum. :math:`D` is convex and piecewise linear: it is minimised with the projected
 AdaGrad subgradient method [DHS11]_, restarted from its best point with ever smaller steps. Every
 point tried is itself a valid bound, so stopping early costs tightness, never correctness. The
-bound knows what really happened; it says nothing about what was knowable in advance.
+bound knows what really happened; it does not bound what is possible without knowing the future.
 
 References
 ----------

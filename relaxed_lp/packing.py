@@ -7,7 +7,7 @@ It is (11) for tasks of reports, (12) for those of launch plans, (23) for those 
 :math:`u_{ik}` nodes in its k-th round: its width, or in (12) its width times the probability that it
 still runs. Rounds after T do not exist, and do not bind.
 
-What comes back is proven on the spot, whatever the solver did: the allocation is shrunk until it is
+The result is proven independently of the solver: the allocation is shrunk until it is
 feasible, so ``value`` can be reached; ``dual_value`` is recomputed from the prices by weak duality,
 
 .. math:: D(\lambda) = C \sum_t \lambda_t + \sum_i w_i \max\{0, \max_s v_{is} - \sum_t u_{i,t-s} \lambda_t\}

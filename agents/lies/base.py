@@ -5,9 +5,8 @@ search), the range of its numbers and where they are the truth (the optimiser, a
 from the truth, what it does in words, and what it is called in YAML and in files of witnesses. `KINDS` lists
 all classes by name.
 
-A report is always legal: the limits the mechanism announces cut values, durations and nodes. Where there is
-no such report of a truth, or the limits would make another lie of it, `Misreport.check` says so, and the
-search leaves it out.
+A report is always legal: the limits the mechanism announces cut values, durations and nodes. If a truth has no such
+report, or the limits would turn it into another lie, `Misreport.check` states this, and the search leaves it out.
 
 The *size* of a lie, its distance from the truth, has no unit: the change of a factor ``|f - 1|``; rounds as a
 share of S; nodes as a share of those needed; probability moved; and the sum over the parts of a combination.

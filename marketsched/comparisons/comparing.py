@@ -1,8 +1,8 @@
 """Compare mechanisms on the same jobs, or policies in the same clusters, over many seeds.
 
-One instance says little: ratios differ by tens of per cent from seed to seed. Runs are paired: every
-seed draws a world of its own, all contestants play in it, and beside what each earned stands the best
-there could be in that seed. Seeds share nothing, so they may be played in several processes.
+One instance says little: ratios differ by tens of per cent from seed to seed. Runs are paired: every seed draws its
+own world, all contestants play in it, and the results are compared with the best possible in that seed. Seeds share
+nothing, so they may be played in several processes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Mechanisms on the same jobs: welfare, revenue, and E[OPT] / E[welfare] with intervals.
 
-For each seed the workload is built once, and every mechanism meets it. The best schedule in hindsight is
-known exactly where it can be found in time, and otherwise enclosed (`Bracket`); the ratio of means is
-enclosed accordingly, and its interval covers the sampling of the runs on top. Beside it stand paired
-differences to first-come at price 0 and at the best flat price in hindsight (`flat_prices`).
+For each seed the workload is built once, and every mechanism meets it. The best schedule in hindsight is known
+exactly where it can be found in time, and otherwise enclosed (`Bracket`); the ratio of means is enclosed accordingly,
+and its interval covers the sampling of the runs on top. It also has paired differences to first-come at price 0 and
+at the best flat price in hindsight (`flat_prices`).
 """
 
 from __future__ import annotations

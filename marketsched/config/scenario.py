@@ -1,9 +1,9 @@
 """Scenarios: what to run, as plain typed data that reads from YAML and writes back to it.
 
-A *market* names a workload (whose jobs, with what limits), a mechanism and how owners report. A scenario of
-another kind has a section ``cluster`` instead; who registers ``section`` ``cluster`` (`marketsched.cores`) says
-what may stand there. The whole scenario is checked before anything is built; what is wrong with it is said in
-one line that names the place in the file, what was seen, and what is legal.
+A *market* names a workload (whose jobs, with what limits), a mechanism and how owners report. A scenario of another
+kind has a section ``cluster`` instead; who registers ``section`` ``cluster`` (`marketsched.cores`) says what may
+stand there. The whole scenario is checked before anything is built; an error is one line that names the place in the
+file, what was seen, and what is legal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Plays one visitor's market in threads of its own: start, pause, step, and other settings meanwhile.
 
-A market is built beside the one that is being looked at, and replaces it when it is ready. Rounds asked
-for in the meantime are rounds of the new market; other settings make the older order void. Whatever goes
-wrong is said and never stops the player: settings that cannot be built leave the market that is there as
-it is.
+A new market is built while the current one is shown, and replaces it when it is ready. Rounds requested in the
+meantime are rounds of the new market; other settings make the older order void. Errors are shown and never stop the
+player: settings that cannot be built leave the market that is there as it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Serves the dashboard on loopback: its own scripts come with the page, and nothing is asked of any other host."""
+"""Serves the dashboard on loopback: its own scripts come with the page, and no other host is contacted."""
 
 from __future__ import annotations
 

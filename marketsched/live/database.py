@@ -1,7 +1,7 @@
 """The connection of a market's database: who may write, what is locked, and how older tables become today's.
 
 One service writes at a time: a lock on the SQLite file itself, or an advisory lock held by the very connection that
-writes; both end with their holder, whatever ended it. Where a file system keeps no locks the table ``market`` still
+writes; both end when their holder ends, for any reason. Where a file system keeps no locks the table ``market`` still
 says who writes: a service that finds another name there writes nothing.
 """
 

@@ -3,7 +3,7 @@
 A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. Python
 alone can read it: the mechanism's arrays and generators have to be there to the last bit. It is read only by the very
 code that wrote it, after its digest was compared, and it may name classes of the package and of numpy alone, so that
-what is in a database cannot call anything else. Whatever else is there, the whole journal is played.
+what is in a database cannot call anything else. In every other case the whole journal is played.
 """
 
 from __future__ import annotations

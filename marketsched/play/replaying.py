@@ -144,7 +144,7 @@ class Replayer:
     config : ReplayConfig
         The configuration of the replay contract. Raises InvalidParameterError if the mechanism refuses it.
     forgets : bool
-        Whether jobs that have left are forgotten: whoever feeds the log has to know their names.
+        Whether to forget jobs that have left; the program that writes the log then has to know their names.
     """
 
     def __init__(self, config: ReplayConfig, *, forgets: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Worker processes on this machine, for whatever is run many times: sweeps, learning owners, the papers' figures.
+"""Worker processes on this machine, for work that is repeated many times: sweeps, learning owners, the papers' figures.
 
 Each worker is a pool of one process, so that a process that is killed takes only its own task with it,
 and it is known which task that was: it is tried again, and given up after three deaths. A process

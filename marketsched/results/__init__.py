@@ -1,4 +1,4 @@
-"""What a command leaves: tables, how they came about, folders, intervals."""
+"""What a command leaves: tables, their provenance, folders, intervals."""
 
 import lazy_loader
 

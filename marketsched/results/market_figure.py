@@ -1,7 +1,7 @@
 """The picture of a run, for a talk or a paper.
 
-One figure tells the story of a market: who used the cluster, what was promised and what was asked
-for; which jobs were removed on the way; and what a node cost, hours ahead and hour by hour.
+One figure tells the story of a market: who used the cluster, and what was promised and requested; which jobs were
+removed on the way; and what a node cost, hours ahead and hour by hour.
 """
 
 from __future__ import annotations

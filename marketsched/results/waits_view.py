@@ -78,7 +78,7 @@ def waits_view(result: Result) -> list[Text | WordTable]:
 
 
 def classes_view(result: Result) -> list[Text | WordTable]:
-    """Return the table of waits by class of job and by how many of the users; nothing where nobody waits."""
+    """Return the table of waits by class of job and by how many of the users; nothing if no job waits."""
     if "waits" not in result.tables:
         return []
     summary = waits_summary(result)

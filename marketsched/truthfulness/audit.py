@@ -11,7 +11,7 @@ A certificate is a bound with a stated confidence. A search finds lies, and neve
 are none. No mechanism is accused by a sampled certificate alone: with hundreds of them a few are wrong. The
 lie it names is given to the search, which confirms it on fresh worlds or does not, and all searches of
 a mechanism share the stated confidence. Lies outside the model (delayed submissions, split jobs,
-ghosts) are told apart: no theorem speaks of them.
+ghosts) are listed separately: no theorem speaks of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Arrival processes: how many jobs come to each port, one slot at a time.
 
-A process hands out the counts of one slot per call and draws nothing ahead, so that a slot's
-arrivals do not exist before they are asked for. ``begin`` goes back to the first slot and the
-same arrivals come again: several policies can be played over the same ones. Each process owns a
-child of the generator it was made with, so that no draw elsewhere moves its arrivals.
+A process hands out the counts of one slot per call and draws nothing ahead, so a slot's arrivals do not exist before
+its turn. ``begin`` goes back to the first slot and the same arrivals come again: several policies can be played over
+the same ones. Each process owns a child of the generator it was made with, so that no draw elsewhere moves its
+arrivals.
 """
 
 from __future__ import annotations

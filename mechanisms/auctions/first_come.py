@@ -13,7 +13,7 @@ outlives what it may run) and at the horizon. Forecasts of arrivals are not used
   rises or the horizon cuts long runs off (`hidden_turn`); its nodes are kept until then. A wide job that does not fit
   may be overtaken. A job is dropped once no later start could pay.
 
-Which of the two it is says the signal that the platform sees, never the report.
+The signal that the platform observes decides which case applies, never the report.
 
 A job pays ``price * concurrency * (rounds used)`` when it completes, and nothing otherwise. With
 revealed durations no false value gains anything: the earliest free start is the best one there is.

@@ -1,8 +1,7 @@
 """Tasks as columns: past or possible arrivals, and the value of each start.
 
-The dual of bid prices is asked thousands of times about the same tasks, so they are kept as flat
-arrays that compiled code reads: one row for each task, and the values of its starts one after the
-other in a single array.
+The dual of bid prices is evaluated thousands of times for the same tasks, so they are kept as flat arrays for
+compiled code: one row for each task, and the values of its starts one after the other in a single array.
 """
 
 from __future__ import annotations

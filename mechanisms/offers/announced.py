@@ -2,8 +2,8 @@ r"""Announcements to a job: its probability of completion by each time, and the 
 
 With expected wait w the odds that a run of d rounds is completed within r rounds from now are those of one of twelve
 cells: by w = 0 or not, and by :math:`x = (r - w) / d` below 1, 1.1, 1.3, 1.7, 2.5, or above. A value curve is a
-staircase, and what a run of d rounds brings at rate R, :math:`W(f) = \max(0, V(f) - R c d)`, is one, too: each of its
-steps is a prize for completion by a time. So an offer is worth
+staircase, and the surplus of a run of d rounds at rate R, :math:`W(f) = \max(0, V(f) - R c d)`, is one, too: each of
+its steps is a prize for completion by a time. So an offer is worth
 
 .. math:: U = \sum_d p_d \sum_{f \ge t + d} \text{odds}(w, f - t, d) (W(f) - W(f + 1)),
 

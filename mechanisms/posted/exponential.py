@@ -6,8 +6,8 @@ pays ``w p(s,c,d)``, with
 
 .. math:: p(s,c,d) = c \sum_{t=s}^{s+d-1} p_t, \qquad p_t = r(Y_t).
 
-Both algorithms are menu-based and receptive (Section 5): they announce a menu, and record whatever
-plan they are told.
+Both algorithms are menu-based and receptive (Section 5): they announce a menu, and record any plan that they are
+given.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""Interfaces of Algorithm 2: an algorithm for the relaxed problem, and a pricing.
 
-In the relaxed problem supply binds in expectation. An algorithm for it is *menu-based*: it announces
-a price for every (start, concurrency, duration) before it sees a report; and *receptive*: it records
-whatever plan it is told, as long as every launch is worth its price (docs/mathematics.md, Section 5).
+In the relaxed problem supply binds in expectation. An algorithm for it is *menu-based*: it announces a price for
+every (start, concurrency, duration) before it sees a report; and *receptive*: it records any plan that it is given in
+which every launch is worth its price (docs/mathematics.md, Section 5).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The rules of `marketsched.mechanisms.bid_price`, for several resources. At the b
 
 1. one price for each pool, resource and coming round, from the joint dual of all scenarios (`prices`, `dual`);
 2. in order of arrival, each job gets its favourite of all entries for which a placement exists (`menus`, `calendars`);
-3. the entry's tasks are placed by a public rule (`placement`), for good: nobody is moved, nobody is stopped early;
+3. the entry's tasks are placed by a public rule (`placement`), for good: no job is moved or stopped early;
 4. at the end of its run the job pays what was quoted for the rounds it used, and frees the rest.
 
 A report is used for nothing before its job's arrival, and prices and calendars then come from others alone, so it only

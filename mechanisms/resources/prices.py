@@ -157,7 +157,7 @@ class ClusterPrices:
         self._density, self._n_densities = np.zeros(self._all.size), 0
 
     def announce(self, now: int, calendars: Calendars) -> None:
-        """Make the prices of round ``now`` and those ahead; nobody who arrives in it is heard."""
+        """Make the prices of round ``now`` and those ahead; jobs that arrive in it have no effect on them."""
         last = min(self._horizon, now + self._ahead)
         n = last - now + 1
         iterate = np.zeros((*self._size.shape, n))

@@ -1,6 +1,6 @@
 """Schedulers of a cluster that know true reports: jobs wait in some order, and start on nodes that have room.
 
-Each round the waiting jobs are asked in order. A job starts now with the shape and in the pool in which it is worth
+Each round the waiting jobs are tried in order. A job starts now with the shape and in the pool in which it is worth
 most, if some placement of it exists; otherwise it waits. Orders:
 
 * ``fifo``: by arrival;

@@ -1,7 +1,7 @@
 """Conservative backfilling: every job in the queue has a reservation, which no other may delay.
 
 A job that arrives gets the earliest start at which its nodes are free for its wall time beside what runs and what is
-reserved. Each round the reservations are looked at anew, in order of arrival: a job whose nodes are free earlier, as
+reserved. Each round the reservations are made anew, in order of arrival: a job whose nodes are free earlier, as
 others have ended before their wall times, moves ahead; none moves back (unless, with ``kill: false``, a job
 outlives its wall time). Where durations are revealed this is `first-come` at price 0.
 

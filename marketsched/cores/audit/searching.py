@@ -6,10 +6,10 @@ from the seed, so truth and lie are always compared in the same world, and gains
 1. A race over the coarse grid of lies: all on the same worlds, the worse half drops out whenever worlds
    double; of every family one stays.
 2. The factors of the best of each family are refined on all search worlds, and the best families combined.
-3. The best of every family, and the best of all, are scored on *fresh* worlds that no choice has seen: the best
-   of many looks better than it is. Gains, and their share of the truthful utility, have Fieller's
-   intervals over worlds (:mod:`marketsched.results.paired_statistics`). Each interval holds by itself; whether a lie
-   pays is said of all scored lies together, with the rest of the confidence shared among them.
+3. The best of every family, and the best of all, are scored on *fresh* worlds that no choice has seen: the best of
+   many looks better than it is. Gains, and their share of the truthful utility, have Fieller's intervals over worlds
+   (:mod:`marketsched.results.paired_statistics`). Each interval holds by itself; the confidence that a lie pays holds
+   for all scored lies together; the rest of it is shared among them.
 
 What the search finds is a lower bound of what lying can bring; what it does not find proves nothing.
 """

@@ -1,8 +1,8 @@
 """Sweeps: many independent seeded runs, here or on a cluster; an interrupted sweep goes on where it stopped.
 
-A finished run is kept at once, under a hash of its resolved scenario, the code and its seed. Whoever
-starts the same sweep again goes on where it ended; the table is made of the records when all are
-there, so it does not tell how often, where or in which order the runs were made.
+A finished run is kept at once, under a hash of its resolved scenario, the code and its seed. Starting the same sweep
+again continues where it ended; the table is made of the records when all are there, so it does not tell how often,
+where or in which order the runs were made.
 """
 
 from __future__ import annotations

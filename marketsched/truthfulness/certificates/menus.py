@@ -1,4 +1,4 @@
-"""Does my report move my menu, and do I pay what it says? A market is played with several reports of one owner.
+"""Does a report change its own menu, and does the payment equal the menu's? Several reports of one owner are played.
 
 A menu mechanism is truthful because a report only selects: what the owner faces must not depend on it. A
 search over gains sees a dependence only where it pays; here it shows as soon as one bit moves, through

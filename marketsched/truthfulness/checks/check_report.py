@@ -1,4 +1,4 @@
-"""Results of the checks of a mechanism: one for each, with the number of cases it looked at."""
+"""Results of the checks of a mechanism: one for each, with the number of cases it examined."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A cluster with channels, its arrivals and its fluctuating utilities as an environment of the slot loop.
 
 The arrivals of a slot are drawn before the decision and shown (ESDP sees them, and so do all policies
-here); its utilities are drawn after the decision was checked, and only those of used channels are told.
+here); its utilities are drawn after the decision was checked, and only those of used channels are revealed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A machine of capacity ``C_i`` holds several tasks, of demand ``r_j`` each, OPM (
 `Opm`; shares are then projected (P5, `project_general`) and rounded (`dependent_rounding`).
 
 P5 as printed is too large a set: some of its points cannot be rounded with the right expectations
-by anybody (see `dependent_rounding`). Shares are therefore kept, on every machine, within the
+by any algorithm (see `dependent_rounding`). Shares are therefore kept, on every machine, within the
 larger of two sets that can: ``sum_j z <= floor(C_i / r_max)``, or ``sum_j r_j z <= C_i - r_max``, where
 ``r_max`` is the largest demand of an open job that fits on the machine. With equal demands the first
 set loses nothing against whole tasks.

@@ -2,7 +2,7 @@
 
 In slot t the jobs that arrived in slot t - 1 are announced; a policy gives machines to jobs; every
 machine delivers its service rate theta_i(t) to the job it was given to, OPM (1), and charges its
-price. Policies are told the work of the machines they used, nothing else. A policy that observes
+price. Policies observe only the work of the machines they used. A policy that observes
 "state" is shown beforehand which machines are available (an upper reference, see `opm_baselines`).
 
 Measures of every slot:
