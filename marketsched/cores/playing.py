@@ -1,7 +1,7 @@
 """All policies of a cluster scenario in the same world, beside the best allocation.
 
-What a policy saw before it decided is declared by the policy, enforced by the slot loop, and stands
-in every row: policies that see the arrivals and one that does not play different games.
+The observations of a policy before its decision are declared by the policy, enforced by the slot loop, and listed in
+every row: policies that see the arrivals and one that does not play different games.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The bridge between a live market and Slurm: it looks at both sides, again and again, and mends the difference.
 
-The bridge keeps nothing that matters: what is to be done follows from the two lists alone (`slurm_pairs.decide`), every
-call to the market has a key of its own, and what Slurm was asked for is seen at the next look. It can be killed at any
-moment and started again, and so can the controller and the service.
+The bridge keeps nothing that matters: what is to be done follows from the two lists alone (`slurm_pairs.decide`),
+every call to the market has a key of its own, and the next look shows the effect of a request to Slurm. It can be
+killed at any moment and started again, and so can the controller and the service.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a bridge has to do, given both sides: the market's jobs, and Slurm's.
 
-A job of Slurm says in its comment which job of the market it is, ``market:OWNER.LABEL``. `decide` looks at the two
+The comment of a Slurm job names its job of the market, ``market:OWNER.LABEL``. `decide` looks at the two
 lists as they are now and returns the actions that bring them together; it keeps nothing, so that it does not matter
 what a bridge before it has done, or half done. Each action is safe to take twice, and none is needed again once it
 worked.

@@ -1,7 +1,7 @@
 """The rows before a snapshot, checked again piece by piece while a service is idle.
 
-A restart from a snapshot proves what came after it. What stands before it is checked here, row by row, against the
-chain of digests that the snapshot hangs on, so that a damaged row is named soon after the start.
+A restart from a snapshot proves what came after it. Rows before it are checked here, one by one, against the
+snapshot's chain of digests, so a damaged row is named soon after the start.
 """
 
 from __future__ import annotations

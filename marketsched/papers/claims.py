@@ -1,4 +1,4 @@
-"""What a paper says about one figure, what was measured, and the verdict: one rule for every claim.
+"""A paper's claim about one figure, the measurement, and the verdict: one rule for every claim.
 
 A claim is a number, or only a side of a neutral value ("performs best", "increases", "at most").
 Of what was measured there is an interval over seeds. The verdict follows from the two:

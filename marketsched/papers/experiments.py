@@ -1,4 +1,4 @@
-"""The experiments: a name for every table and figure of the papers. Each stands beside the function that runs it."""
+"""The experiments: a name for every table and figure of the papers. Each is beside the function that runs it."""
 
 from __future__ import annotations
 

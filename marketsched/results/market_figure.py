@@ -1,6 +1,6 @@
 """The picture of a run, for a talk or a paper.
 
-One figure tells the story of a market: who used the cluster, and what was promised and requested; which jobs were
+One figure summarises a market: who used the cluster, and what was promised and requested; which jobs were
 removed on the way; and what a node cost, hours ahead and hour by hour.
 """
 

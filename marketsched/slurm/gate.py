@@ -8,7 +8,7 @@ with its own loop, time limits and their enforcement, the choice of nodes.
 
 So that rounds decide, and not seconds:
 
-* A job asks for a minute less than its wall time. It is ended by the gate after its last round, or killed by Slurm at
+* A job requests its wall time less a minute. It is ended by the gate after its last round, or killed by Slurm at
   that limit; once it has started, its limit is set to end a minute before a round does.
 * It allows Slurm to plan with six minutes less (``--time-min``), so that a job may pass whose wall time ends in the
   round in which the first in the queue is to start.

@@ -1,6 +1,6 @@
 """What one user may ask of Slurm in place of the truth, job by job.
 
-Each lie changes one job, the one that is looked at, and leaves all others as they are. It counts when the work is done:
+Each lie changes one job, the one examined, and leaves all others as they are. It counts when the work is done:
 a job that is split is done with its last part, and one on half of its nodes takes twice as long.
 """
 

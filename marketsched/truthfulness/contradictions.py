@@ -1,6 +1,6 @@
 """Certificates that a play contradicts: they are then void, and the audit names both.
 
-A certificate takes something for granted, and says how much its owner gains at most. A confirmed lie of that owner that
+A certificate makes assumptions, and states how much its owner gains at most. A confirmed lie of that owner that
 gains more, expected or exact, or a payment that is none of the menu that the certificate is about, shows that it does
 not hold.
 """

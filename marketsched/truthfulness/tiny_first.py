@@ -2,7 +2,7 @@
 
 Every report of every owner is played against every profile of the others, with the parameters of the scenario's
 mechanism and the sizes of the domain. What gains there is exact, on average over all fates. It is a counterexample for
-a mechanism that promises truth ex post or in expectation; of one that promises less it is only said.
+a mechanism that promises truth ex post or in expectation; for one that promises less it is only reported.
 """
 
 from __future__ import annotations

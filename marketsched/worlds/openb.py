@@ -4,7 +4,7 @@ What is recorded: cores, memory, GPUs or the share of one, the models of GPU tha
 (others: any), the class, the duration, and when pods came. The scheduled pods of the last 30 days are drawn with
 replacement; their times are folded into the market's rounds, which keeps the order within bursts; durations are cut.
 
-What no log has is *made up*, and stands in the notes of every workload:
+What no log records is *drawn*, and listed in the notes of every workload:
 
 * values, ``rho x (1 a GPU + .03 a core + .004 a GiB) x hours`` on a node of speed 1, with ln rho normal of deviation
   .8, and twice that for the class LS;

@@ -1,6 +1,6 @@
 r"""ESDP with strategic owners of ports: reported requests, offers and utilities, and true utilities.
 
-The core plans with the reported requests of the channels it is told of, and holds capacity for them. A channel
+The core plans with the reported requests of the reported channels, and holds capacity for them. A channel
 needs its true request: with less, its job runs at the speed of the scarcest type, and the slot is worth
 :math:`\min_k \min(a'_k, a_k) / a_k` of the utility that was drawn; with more, it is worth the same as with enough.
 The core learns of a used channel what its owner reports: that utility times ``worth``, cut off at 1.

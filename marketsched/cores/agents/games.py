@@ -1,8 +1,8 @@
 """The game of owners at an allocation core, for any core.
 
-A game is fixed: the true cluster, what arrives, how speeds fluctuate, the policy and its own draws.
-It can be played again and again under other reports, always with the same randomness, and so
-tells what a lie changes. Owners not named report the truth. The three kinds are
+A game is fixed: the true cluster, what arrives, how speeds fluctuate, the policy and its own draws. It can be played
+again and again under other reports, always with the same randomness, and so shows what a lie changes. Owners not
+named report the truth. The three kinds are
 :class:`~marketsched.cores.agents.ports.PortGame` (OgaSched),
 :class:`~marketsched.cores.agents.channels.ChannelGame` (ESDP) and
 :class:`~marketsched.cores.agents.jobs.JobGame` (OPM).

@@ -3,7 +3,7 @@ r"""OPM with strategic owners of jobs: reported budgets, deadlines and curves, a
 The core schedules the reported jobs. What a job is worth to its owner is its *true* curve at the work done by its
 *true* deadline; work after that is worth nothing. Arrivals are public.
 
-What a budget is worth to its owner is what the payment says:
+The payment rule decides the worth of a budget to its owner:
 
 ==================== ====================================================================================
 none                 budgets are tokens that are not collected: spending costs the owner nothing

@@ -1,9 +1,9 @@
 r"""OgaSched with strategic owners of ports: their reports, the core's beliefs, and true utilities.
 
-*Requirements and edges.* The core is given another cluster than the true one: its requirements and
-channels are the reported ones. It allocates legally in *that* cluster. What a port gets beyond its
-true :math:`a_l^k`, or on an instance that it has no edge to, is of no use: it is left unused, brings no gain and
-causes no overhead. What it can use is worth its true gain less its true overhead, OgaSched (5).
+*Requirements and edges.* The core is given another cluster than the true one: its requirements and channels are the
+reported ones. It allocates legally in *that* cluster. What a port gets beyond its true :math:`a_l^k`, or on an
+instance that it has no edge to, is of no use: it is left unused, without gain or overhead. What it can use is worth
+its true gain less its true overhead, OgaSched (5).
 
 *Utility curve.* Gains belong to instances and types, not to ports, so the cluster has no place for one
 port's own curve. There are two ways to lie about it, and they differ.

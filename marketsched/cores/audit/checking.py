@@ -1,4 +1,4 @@
-"""Is a policy of an allocation core truthful, with its payments? Asked from a test suite."""
+"""Checks, for test suites, whether a policy of an allocation core is truthful with its payments."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 r"""The evaluation of the ESDP paper: Figs. 2 to 13.
 
-The paper prints no computing times (Fig. 5), and seconds of another machine would say nothing here. What its
-text says is about ratios: the dynamic program is of complexity O(\|E\| \|S(t)\| prod c) (Section 3.2), denser
-graphs are harder (Section 4.2), and the relaxation delta has a strong effect on the computation overhead (on
-Fig. 7). Ratios are formed within one seed of one run, settings taking turns, between medians over slots, which
-other work on the same machine hardly moves. Still no two runs give the same figures.
+The paper prints no computing times (Fig. 5), and seconds of another machine would say nothing here. Its text makes
+claims about ratios: the dynamic program is of complexity O(\|E\| \|S(t)\| prod c) (Section 3.2), denser graphs are
+harder (Section 4.2), and the relaxation delta has a strong effect on the computation overhead (on Fig. 7). Ratios are
+formed within one seed of one run, settings taking turns, between medians over slots, which other work on the same
+machine hardly moves. Still no two runs give the same figures.
 """
 
 from __future__ import annotations

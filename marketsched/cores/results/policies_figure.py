@@ -1,7 +1,7 @@
 """Figures of runs and comparisons of policies, in the manner of Fig. 2 of the OgaSched paper.
 
-Policies keep their colours; the leading one is drawn on top and thicker. Whatever shows a ratio
-shows beside it what the core's reference would have reached: of OgaSched the best fixed allocation y*.
+Policies keep their colours; the leading one is drawn on top and thicker. Every ratio is shown together with that of
+the core's reference: of OgaSched the best fixed allocation y*.
 """
 
 from __future__ import annotations

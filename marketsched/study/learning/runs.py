@@ -12,7 +12,7 @@ exactly if no :math:`g_{ik}` exceeds :math:`\varepsilon`, so its distance from o
 :math:`\max(0, \max_{ik} g_{ik})`.
 
 Randomness comes in streams, one per purpose: the days, and one per owner for its choices. Runs with
-the same seed see the same days, whatever the mechanism and the owners' rules.
+the same seed see the same days, under every mechanism and every rule of the owners.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A market that stops before each turn of the owners whose actions come from outside.
 
-`OwnersTurns` plays `MarketRun` with one change: the jobs of chosen owners are reported as the action says that was
-given for the turn, an entry of a menu of strategies. The rounds between two turns are played through. All that is
+`OwnersTurns` plays `MarketRun` with one change: the action given for the turn, an entry of a menu of strategies,
+decides how the jobs of chosen owners are reported. The rounds between two turns are played through. All that is
 random comes from the setup, so with the action "truth" everywhere the tables are those of the market without learners
 deciding.
 """

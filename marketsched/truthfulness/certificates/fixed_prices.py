@@ -1,10 +1,10 @@
 """A check that prices are the same for every report: certificates of menus assume it.
 
-A planner asks a relaxed algorithm for the prices of as many starts and durations as the report has a use for. An
-algorithm that makes its prices from these sizes lets a report move the prices it faces, and a certificate that
-reads one table would be about another market. So prices are asked for in sizes that no report decides (all starts
-before birth + S, all durations), and compared with those that reports of other deadlines, arrivals and durations
-would be given. The slot prices of the library need no look: there a price is the sum over the rounds of a run.
+A planner requests prices from a relaxed algorithm, for as many starts and durations as the report can use. An
+algorithm that makes its prices from these sizes lets a report move the prices it faces, and a certificate that reads
+one table would be about another market. So prices are requested for sizes that do not depend on a report (all starts
+before birth + S, all durations), and compared with the prices for reports of other deadlines, arrivals and durations.
+The slot prices of the library need no look: there a price is the sum over the rounds of a run.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ the positive and the negative part of the deviation, summed over the points of a
 probabilities, are bounded and non-negative. Both launches failing together, as in an overload they do,
 is one pair like any other, so what they share cancels.
 
-The means of the parts follow from three counts for each pair of launches, so no path is looked at twice.
+The means of the parts follow from three counts for each pair of launches, so every path is read once.
 """
 
 from __future__ import annotations

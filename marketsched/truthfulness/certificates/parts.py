@@ -11,7 +11,7 @@ fresh paths). From the truthful plan to the best response the ingredients change
 6. *not monotone*: at the prices as they are;
 7. *band*: from the largest gain under the probabilities found to the bound itself.
 
-Each part is the change in the truthful owner's utility, or in the best one, that its step brings; the
+Each part is the change in the truthful owner's utility, or in the best one, that its step causes; the
 sum telescopes to the bound. Parts 3 to 7 are never negative. Parts 1 and 2 can be, where two wrongs made
 a right, but not their sum, beyond the tolerance of ties. With fresh paths, part 2 also holds the noise of
 the paths themselves, since a best plan is chosen on them: it is an estimate, the bound is not.

@@ -9,7 +9,7 @@ the maximum gives one of the regret. Two kinds hold, and the smaller one counts:
   helps the owner. What is left to bound is the truthful utility of the case, once for all starts: the
   better bound where hardly anything fails;
 * *counted*: the paired difference (`marketsched.truthfulness.certificates.paired`), a pair of bounds for each start:
-  the better one elsewhere, whatever the mechanism's estimates say.
+  the better one elsewhere, independently of the mechanism's estimates.
 
 The truthful utility is also bounded for a pool of cases as a whole: those whose starts are all better
 granted by the mechanism's own estimates, which know nothing of the fresh paths. The probabilities of error

@@ -1,7 +1,7 @@
 """Checks that any mechanism can be put through from its own test suite.
 
 In the spirit of scikit-learn's estimator checks: a named list, each check an experiment on small random
-markets that are the same for the same seed. A mechanism says which checks it does not claim, with a
+markets that are the same for the same seed. A mechanism states which checks it does not claim, with a
 class attribute ``does_not_claim`` or for one call with ``except_for``; the report lists what passed,
 what failed, with the market that shows it, and what was not claimed.
 """

@@ -1,8 +1,8 @@
 """Domains so small that every report of an owner can be played against every profile of the others.
 
-A domain says what each owner can report, and what can happen to its job. Utilities are expectations over all that
-can happen to all jobs, so what is found is exact: no lie of the domain pays, or here is one that does. It is a proof
-for this domain, and for no other.
+A domain defines the possible reports of each owner, and the possible outcomes of its job. Utilities are expectations
+over all that can happen to all jobs, so what is found is exact: no lie of the domain pays, or here is one that does.
+It is a proof for this domain, and for no other.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 1. In each of `tiny_domains` every report of each owner is played against every profile of the others: exact, and a
    proof for that domain, where the mechanism draws nothing.
-2. In markets that are drawn, the search of `search` looks for lies that pay. All that it calls confirmed holds
-   together with the confidence that is asked for: a truthful mechanism fails with probability 1 - confidence at most,
-   over all markets. That nothing is found there proves nothing.
+2. In markets that are drawn, the search of `search` looks for lies that pay. All confirmed lies together hold with
+   the requested confidence: a truthful mechanism fails with probability 1 - confidence at most, over all markets.
+   That nothing is found there proves nothing.
 
 Also: no owner is worse off than by staying away (on average: participation; in each case: individual rationality),
 and payments never add up to less than 0. A failure names the lie, shrunk where it was searched for, and the call that

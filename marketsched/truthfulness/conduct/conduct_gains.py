@@ -1,7 +1,7 @@
 """Gains from conduct that no theorem covers: time of arrival, number of names, other jobs, and earlier reports.
 
-One market of true reports is played; wherever an owner is looked at, copies of it go on under each conduct of
-that owner, everything else being the same:
+One market of true reports is played; for each owner examined, copies of it continue under each conduct of that owner,
+with everything else the same:
 
 * *delay*: the arrival is declared so many rounds late, under the same report (where that excludes such an
   arrival, a mechanism may drop the job); where menus are posted at arrival what that brings is read off the

@@ -1,6 +1,6 @@
 """Conducts by family: all that an owner may do besides one true report at birth from its own account.
 
-Families `FAMILIES` are those of which no theorem speaks; `BELIEFS` are misreports of what a scheduler without prices
+No theorem covers the families `FAMILIES`; `BELIEFS` are misreports of what a scheduler without prices
 takes as given: how long a job will run, what it is worth, and whose it is.
 """
 

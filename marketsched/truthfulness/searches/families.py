@@ -1,8 +1,7 @@
 """The families of misreports that a search tries: a coarse grid of each, and some pairs.
 
-The most telling members stand first, so that a small budget, which cuts lists short, still sees a
-little of everything. Where the optimiser may go from a member is said by the member itself
-(`Misreport.bounds`).
+The most informative members come first, so a small budget, which truncates lists, still covers every family. Each
+member states the range that the optimiser may search from it (`Misreport.bounds`).
 """
 
 from __future__ import annotations

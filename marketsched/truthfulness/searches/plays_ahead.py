@@ -1,6 +1,6 @@
-"""Plays at hand that workers make before they are asked for.
+"""Plays in this market that workers make before the search needs them.
 
-A search asks for plays one after the other, counts them, and decides by what it has seen. It does so whether or not a
+A search requests plays one after the other, counts them, and decides by their results. It does so whether or not a
 play was made ahead: what workers have made is looked up where it would be played, and the rest is played then.
 So neither what is found nor what is counted depends on how many workers there are.
 

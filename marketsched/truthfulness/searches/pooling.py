@@ -8,8 +8,8 @@ nothing. Lies that lose so far leave, so that worlds go to what seems to pay, un
 A lie is *confirmed* if bets on its mean gain being above the tolerance win (:mod:`..betting`). What a gain can be at
 the least is taken for granted as in `Scores`: no job pays more than it reports to be worth, unless one was seen to.
 
-`power` says what such a search can find: the mean gain that, with the spread between worlds that was seen, it would
-have confirmed with 90 % chance.
+`power` is the gain that such a search can detect: the mean gain that, with the spread between worlds that was seen,
+it would have confirmed with 90 % chance.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Scoring lies on fresh worlds, until it is clear whether they pay, and how much.
 
-Gains are paired: truth and lie in the same fresh world. What a gain can be at the least follows from
-the largest payment, which is taken to be the highest value that is reported (no job pays more than it
-says it is worth); if a larger one is seen, V_max takes its place.
+Gains are paired: truth and lie in the same fresh world. What a gain can be at the least follows from the largest
+payment, which is taken to be the highest value that is reported (no job pays more than its reported value); if a
+larger one is seen, V_max takes its place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The screen: a handful of lies for many owners, in the market at hand, where every gain is exact.
 
-Owners are drawn over the whole horizon, half of them among those who pay or lose under the truth: where no owner pays,
-hardly any lie does. They are played lie by lie, the most telling lie first, so that a small budget sees many owners
-under few lies and not few owners under many. What gains ex post is then gone through over the owner's own law, all
-else as it is (`OwnLaw`), which tells a lie that pays from luck where durations are hidden or arrivals uncertain.
+Owners are drawn over the whole horizon, half of them among those who pay or lose under the truth: where no owner
+pays, hardly any lie does. They are played lie by lie, the most telling lie first, so that a small budget sees many
+owners under few lies and not few owners under many. A lie that gains ex post is then played over the owner's whole
+law with all else fixed (`OwnLaw`), which separates a lie that pays from luck if durations are hidden or arrivals
+uncertain.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A lie that pays, as one file: a scenario, and what it takes to play the lie again.
 
-The scenario lists the others and the owner, all with their true statements, and the mechanism with all
-its parameters: ``marketsched run FILE`` plays the truthful version. The lie itself, who tells it, the
-seeds and the figures stand in comment lines that begin with ``#|``, which a scenario does not read and
-`replay_witness` does.
+The scenario lists the others and the owner, all with their true statements, and the mechanism with all its
+parameters: ``marketsched run FILE`` plays the truthful version. The lie, its owner, the seeds and the figures are in
+comment lines that begin with ``#|``, which scenarios ignore and `replay_witness` reads.
 """
 
 from __future__ import annotations

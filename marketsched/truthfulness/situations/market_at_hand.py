@@ -6,7 +6,7 @@ best reply whatever happens (*ex post*). Where only the owner's own arrival and 
 law, and all else stays, the mean over that law is exact as well: under a mechanism that
 is truthful in expectation over the own fate no lie gains then.
 
-The market is played once to its end. A second run keeps a copy of it at the turn of every owner that is looked at;
+The market is played once to its end. A second run keeps a copy of it at the turn of every owner examined;
 each report is played on from such a copy until the owner's job has left the market, or is booked for good.
 """
 

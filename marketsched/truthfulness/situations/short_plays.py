@@ -1,11 +1,11 @@
 """Plays of a search, cut to what the owner's report can change; they end as whole plays do, bit by bit.
 
 A *whole* play (`Stage.play`) begins at the owner's turn and goes on until its last statement has left the market.
-A search makes thousands of them, of which most rounds are the same again and again:
+A search makes thousands of them, and most of their rounds are the same:
 
 * **Before the arrival.** Many mechanisms look at a report only once its job has arrived, and state it
   (``reads_reports``, see `Mechanism`). All rounds up to the arrival are then played once in each world, with the truth,
-  and a lie goes on from a copy in which it stands in the place of the truth (``restate``). Before that is believed,
+  and a lie continues from a copy in which it replaces the truth (``restate``). Before that is believed,
   a few lies are played whole, too, and later every lie that is scored is, in one world (`holds`): a rule that reads one
   report in a thousand at submission passes the first of these and not the second. Of such a rule the search may miss a
   lie; none is confirmed. Only where there is a history: all worlds then begin in the same state.

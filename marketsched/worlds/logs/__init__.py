@@ -1,4 +1,4 @@
-"""Logs of jobs as markets: any table of runs, whatever file it came from."""
+"""Logs of jobs as markets: any table of runs, from any file."""
 
 KINDS = (
     "swf",

@@ -1,9 +1,9 @@
 """How many spot machines a zone of a cloud would give, and at what price: SkyPilot's series, one file for each zone.
 
 A file of the repository `skypilot-org/spot-traces` is a JSON object: ``metadata`` with ``gap_seconds``, the time from
-one entry to the next; ``data``, how many of the machines that were asked for could be had (0 or 1 where one was asked
-for, up to 4 or 16 elsewhere); and in some of the files ``prices``, dollars per machine and hour, as long as ``data``.
-What was collected how: Wu et al., *Can't Be Late: Optimizing Spot Instance Savings under Deadlines*, NSDI 2024.
+one entry to the next; ``data``, how many of the requested machines were available (0 or 1 of one, up to 4 or 16
+elsewhere); and in some of the files ``prices``, dollars per machine and hour, as long as ``data``. What was collected
+how: Wu et al., *Can't Be Late: Optimizing Spot Instance Savings under Deadlines*, NSDI 2024.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Recorded files have one header line, no quotes, a fixed number of fields a line, and an empty field
 where something is not known. Anything else is an error that names file and line. The fast path is
-the pandas parser; only when it, or a check after it, objects are the lines looked at one by one.
+the pandas parser; only if it, or a check after it, fails are the lines read one by one.
 """
 
 from __future__ import annotations
