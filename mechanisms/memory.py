@@ -25,11 +25,11 @@ def check_memory(what: str, wanted: float, legal: str) -> None:
     Parameters
     ----------
     what : str
-        What would take it, with the sizes that make it so large: ``"a menu of 100 starts x 50 durations"``.
+        The object that needs the memory, with its sizes: ``"a menu of 100 starts x 50 durations"``.
     wanted : float
-        Bytes of everything that is there at the same time.
+        Bytes needed at the same time.
     legal : str
-        What to make smaller, by the names under which it is given.
+        The parameters to make smaller.
 
     Raises
     ------

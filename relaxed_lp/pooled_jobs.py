@@ -23,13 +23,13 @@ def pooled_jobs(
     horizon: Annotated[int, Whole(1, LAST_ROUND)],
     max_delay: Count,
 ) -> PooledJobs:
-    """Collect true statements of work with shapes, and what became of them.
+    """Collect true statements of work with shapes, and their outcomes.
 
     Parameters
     ----------
     jobs : iterable of (StatementOfWork, arrival, duration)
         The arrival is a round, or None if the job never arrives, which leaves it out. The duration, in rounds, is that
-        of the first shape on the kind that it names first; it says which case of the law happened.
+        of the first shape on its first kind, and identifies the case of the law that happened.
     cluster : Cluster
         Options that fit no node of a pool are left out.
     horizon, max_delay : int
@@ -43,7 +43,7 @@ def pooled_jobs(
     Raises
     ------
     InvalidReportError
-        If a shape names what the cluster does not have, or fits nowhere.
+        If a shape names a resource or kind that the cluster does not have, or fits on no node.
 
     Examples
     --------

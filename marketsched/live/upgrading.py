@@ -1,8 +1,8 @@
-"""Databases of older formats: the market that they hold goes on.
+"""Upgrade databases of older formats, so that their markets continue.
 
-Format 1 had no writer, and no tokens and answers in its digests; `Database` gives its tables today's columns. Formats 1
-and 2 kept jobs that had gone in memory only: their journal is played once, what became of those jobs is written, and an
-event says so, whose digest of them puts them into the chain. Old rows stay as they are.
+Format 1 had no writer, and no tokens and answers in its digests; `Database` gives its tables today's columns. Formats
+1 and 2 kept ended jobs only in memory. Their journal is played once, and the outcomes of these jobs are written, with
+an event whose digest of them adds them to the chain. Old rows stay as they are.
 """
 
 from __future__ import annotations

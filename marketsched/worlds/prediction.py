@@ -198,8 +198,8 @@ def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Pre
     Parameters
     ----------
     past : History
-        All runs of the job; those from ``run`` on are not looked at, but for the submission of
-        ``run`` itself, which tells whether it came early.
+        All runs of the job. Runs from ``run`` on are not used, except the submission of ``run`` itself, to see
+        whether it came early.
     run : int
         Index of the run to predict.
     rule : PredictionRule

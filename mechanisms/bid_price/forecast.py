@@ -85,8 +85,8 @@ class FromHistory:
     lags : sequence of int
         Rounds.
     earlier : int
-        Rounds before the first one of which ``past`` holds the arrivals (a log of yesterday). Where a lag reaches
-        into them, the round of the same time of day is taken.
+        Number of rounds before round 1 whose arrivals ``past`` holds (a log of yesterday). A lag that reaches into
+        them uses the round of the same time of day.
     """
 
     steps, samples_the_past = 20, True

@@ -61,7 +61,7 @@ class Learnt:
         Returns
         -------
         ndarray of int, shape (n,)
-            Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now, and else what it was.
+            Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now; otherwise it is unchanged.
         """
         gone = np.empty(present.n, dtype=np.int64)
         columns = (self.odds, self._announced, self.usual_rounds, self._kappa, self._densities, self._works)

@@ -83,11 +83,10 @@ class Bernoulli(Strict):
 
 
 class _OpenbHours(Strict):
-    """Who was there in the recorded trace: jobs at a port if pods of its type were created in that slot.
+    """Recorded arrivals: a job at a port if pods of its type were created in that slot.
 
-    The last ``days`` days of the trace in slots of ``slot_seconds``. Of more than ``at_most`` pods of a
-    type in one slot the others are left out; with more than one, every job of a port gets a port of
-    its own, as in Section 3.4 of the OgaSched paper.
+    The last ``days`` days of the trace in slots of ``slot_seconds``. At most ``at_most`` pods of a type count in one
+    slot. With more than one, every job of a port gets its own port, as in Section 3.4 of the OgaSched paper.
     """
 
     kind: Literal["openb"]
