@@ -51,9 +51,8 @@ class ClusterLog:
         layout = self._cluster.layout
         free = np.add.reduceat(self._free, layout.pool_begin[:-1], axis=0)
         self._used.append(layout.pool_size - free)
-        prices = getattr(mechanism, "pool_prices", None)
-        unknown = np.full(layout.pool_size.shape, np.nan)
-        self._prices.append(unknown if prices is None else prices(now, 1)[:, :, 0])
+        prices = mechanism.pool_prices(now, 1)
+        self._prices.append(np.full(layout.pool_size.shape, np.nan) if prices is None else prices[:, :, 0])
         self._fragments.append(fragments(self._free, self._devices, layout, self._types))
 
     def table(self) -> pd.DataFrame:

@@ -327,6 +327,13 @@ class Mechanism(ABC):
         """
         return None
 
+    def pool_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
+        """Return the prices on a cluster in rounds ``first, first + 1, ...``, credits per part of a resource.
+
+        Shape (n_pools, n_resources, count). None, the default: this mechanism never has such prices.
+        """
+        return None
+
     def committed(self, first: int, count: int) -> NDArray[np.float64] | None:
         """Return the expected nodes that are promised to rounds ``first, first + 1, ...``, shape (count,).
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, Field, StrictBool, model_validator
 
+from marketsched.config.cluster_section import ClusterSection
 from marketsched.config.sections import section_class
 from marketsched.config.strict_yaml import Strict, validated
 from marketsched.mechanisms.bid_price.past import AnyPast
@@ -160,11 +161,12 @@ class ReplayConfig(Rules):
     """The configuration of ``marketsched replay``: every key of the replay contract, no other.
 
     ``parameters`` are those of the mechanism that are neither sizes nor rules of the contract, such as ``ahead`` of
-    ``bid-price``.
+    ``bid-price``. With a ``cluster`` jobs have shapes; ``capacity`` is then the nodes it has, and may be left out.
     """
 
     mechanism: MechanismName = "posted-price"
     pricing: Pricing = ExponentialPrices(kind="exponential")  # a log brings no laws for stochastic prices
+    cluster: ClusterSection | None = None
     capacity: Count
     max_concurrency: Count
     max_duration: Count
@@ -174,13 +176,36 @@ class ReplayConfig(Rules):
     seed: Seed = 0
     parameters: dict[str, Any] = Field(default_factory=dict)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _nodes_of_the_cluster(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or data.get("cluster") is None or "capacity" in data:
+            return data
+        try:
+            nodes = ClusterSection.model_validate(data["cluster"]).cluster().nodes
+        except ValueError:
+            nodes = 1  # what is wrong is named where the cluster is read
+        return {**data, "capacity": nodes}
+
     @model_validator(mode="after")
     def _rules_of_the_mechanism(self) -> Self:
         self.rules_for(self.mechanism)
         known = parameters_of(get("mechanism", self.mechanism))
         logs = [name for name, each in known.items() if isinstance(each.range, AnyPast)]  # files, that may change
-        check_parameters(self.mechanism, self.parameters, ["laws", *logs])
+        check_parameters(self.mechanism, self.parameters, ["laws", "cluster", *logs])
+        if self.cluster is not None:
+            self._check_cluster(self.cluster, sells="cluster" in known)
         return self
+
+    def _check_cluster(self, given: ClusterSection, *, sells: bool) -> None:
+        if not sells:
+            able = [name for name in mechanism_names() if "cluster" in parameters_of(get("mechanism", name))]
+            raise InvalidParameterError(
+                place="mechanism", value=self.mechanism, legal=f"with a cluster one of {', '.join(able)}"
+            )
+        nodes = given.cluster().nodes
+        if self.capacity != nodes:
+            raise InvalidParameterError(place="capacity", value=self.capacity, legal=f"{nodes}, or none: a cluster")
 
     def mechanism_parameters(self) -> dict[str, Any]:
         """Return what the mechanism is given beside sizes and rules."""
@@ -196,4 +221,6 @@ class ReplayConfig(Rules):
         """
         sizes = {name: getattr(self, name) for name in SIZES}
         rules = {**self.rules_for(self.mechanism), **self.mechanism_parameters()}
+        if self.cluster is not None:
+            rules["cluster"] = self.cluster.cluster()
         return get_mechanism(self.mechanism, **{**sizes, **rules, "rng": rng})

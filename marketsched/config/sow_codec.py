@@ -2,7 +2,8 @@
 
 The form is that of the replay contract: ``concurrency``, ``value`` (``kind``: ``table``,
 ``deadline`` or ``linear``) and ``requirements``, a list of ``arrival``, ``duration``,
-``probability`` and, where it is not the duration, ``signal`` (null: durations hidden).
+``probability`` and, where it is not the duration, ``signal`` (null: durations hidden). On a cluster it is ``value``,
+``arrival``, ``shapes`` and, where durations are hidden, ``revealed: false``.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from marketsched.config.cluster_section import shapes_from_data
 from marketsched.mechanisms.errors import InvalidReportError, placed, shown
 from marketsched.mechanisms.law import THE_DURATION, Requirement
 from marketsched.mechanisms.legal import Whole
+from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
@@ -35,6 +38,7 @@ class ReportLimits:
     max_concurrency: int  # nodes
     max_duration: int  # rounds
     max_value: float  # credits
+    cluster: Cluster | None = None  # where jobs have shapes; None: identical nodes
 
 
 NO_LIMITS = ReportLimits(LAST_ROUND, LAST_ROUND, math.inf)
@@ -49,7 +53,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
         Round of submission, >= 1.
     fields : mapping
         ``concurrency``, ``value``, ``requirements`` and, if a run cannot start again, ``restarts: false``, as in the
-        replay contract.
+        replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and perhaps ``revealed``.
     limits : ReportLimits, optional
         What the market has announced.
 
@@ -58,11 +62,11 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     InvalidReportError
         If a field is missing, unknown, malformed or outside its range; the message names its place.
     """
+    if limits.cluster is not None:
+        return _shaped(birth, fields, limits, limits.cluster)
     table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts",))
     concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
-    value = value_from_json(table["value"])
-    if value.highest > limits.max_value:
-        raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
+    value = _value(table["value"], limits)
     rows = table["requirements"]
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise InvalidReportError(place="requirements", value=rows, legal="a list")
@@ -70,8 +74,34 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     return StatementOfWork(birth, concurrency, value, points, restarts=table.get("restarts", True))
 
 
+def _shaped(birth: int, fields: object, limits: ReportLimits, cluster: Cluster) -> StatementOfWork:
+    """Return the statement of a job that lists the ways in which it can run on a cluster."""
+    table = _table("sow", fields, ("value", "arrival", "shapes"), ("revealed",))
+    value = _value(table["value"], limits)
+    arrival = Whole(birth, LAST_ROUND).check("arrival", table["arrival"], InvalidReportError)
+    revealed = table.get("revealed", True)
+    if not isinstance(revealed, bool):
+        raise InvalidReportError(place="revealed", value=revealed, legal="true or false")
+    shapes, law = shapes_from_data(table["shapes"], cluster, limits.max_duration)
+    for i, shape in enumerate(shapes):
+        Whole(1, limits.max_concurrency).check(f"shapes[{i}].tasks", shape.tasks, InvalidReportError)
+    return StatementOfWork.of_shapes(birth, value, arrival, shapes, law, revealed=revealed)
+
+
+def _value(fields: object, limits: ReportLimits) -> ValueCurve:
+    value = value_from_json(fields)
+    if value.highest > limits.max_value:
+        raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
+    return value
+
+
 def signals_left_out(fields: Mapping[str, Any]) -> bool:
-    """Return True if no requirement of a (valid) JSON statement of work states its signal."""
+    """Return True if no requirement of a (valid) JSON statement of work states its signal.
+
+    One with shapes states none, unless its durations are not ``revealed``: then there is nothing to be seen.
+    """
+    if "shapes" in fields:
+        return bool(fields.get("revealed", True))
     return all("signal" not in row for row in fields["requirements"])
 
 

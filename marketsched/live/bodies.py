@@ -50,13 +50,31 @@ _REQUIREMENT = _object(
     probability={"type": "number", "minimum": 0, "maximum": 1},
     signal=_SIGNAL,
 )
-_STATEMENT = _object(
+_ROUNDS = {"anyOf": [_ROUND, {"type": "array", "items": _ROUND, "minItems": 1}]}
+_SHAPE = _object(
+    ("each", "on"),
+    each={"type": "object", "additionalProperties": _VALUE, "description": "What one task needs, by resource."},
+    on={"type": "object", "additionalProperties": _ROUNDS, "description": "Rounds by kind of node."},
+    tasks={"type": "integer", "minimum": 1},
+    per_node={"type": "integer", "minimum": 1},
+    worth={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    law={"type": "array", "items": {"type": "number"}, "description": "Probabilities, one for each duration."},
+)
+_OF_NODES = _object(
     ("concurrency", "value", "requirements"),
     concurrency={"type": "integer", "minimum": 1},
     value={"anyOf": _CURVES},
     requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
     restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
 )
+_ON_CLUSTER = _object(
+    ("value", "arrival", "shapes"),
+    value={"anyOf": _CURVES},
+    arrival=_ROUND,
+    shapes={"type": "array", "items": _SHAPE, "minItems": 1, "description": "Ways to run: any of them will do."},
+    revealed={"type": "boolean", "description": "Whether the case of the law is seen at arrival."},
+)
+_STATEMENT = {"anyOf": [_OF_NODES, _ON_CLUSTER]}
 _JOB = {"type": "string", "description": "Of the calls arrive and complete."}
 
 Statement = Annotated[Any, WithJsonSchema(_STATEMENT)]

@@ -22,9 +22,10 @@ from marketsched.live.bodies import (
     read,
 )
 from marketsched.live.job import WITHDRAWN, LiveJob
-from marketsched.live.market_view import PRICED_ROUNDS, market_view, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
 from marketsched.live.principal import Principal, Said
 from marketsched.live.rows import Row
+from marketsched.live.statements import first_arrival, nodes_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
     EventError,
@@ -52,14 +53,16 @@ def quote(who: Principal, said: Said) -> Work:
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, asked.sow)
-        fee = turn.market.fee(asked.sow["concurrency"]) / MICRO
+        fee = turn.market.fee(nodes_of(asked.sow)) / MICRO
         found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
         if turn.market.decides == "at submission":
             return found
         # No start and no price is known before the job comes; what the rounds cost now is.
-        first = min(row["arrival"] for row in asked.sow["requirements"]) - turn.market.round
+        first = first_arrival(asked.sow) - turn.market.round
         prices = (turn.market.prices(PRICED_ROUNDS) or [])[first : first + QUOTED_ROUNDS]
-        return {**found, "prices_now": {"first_round": turn.market.round + first, "prices": prices}}
+        now: dict[str, Any] = {"first_round": turn.market.round + first, "prices": prices}
+        pools = pool_prices(turn.market, now["first_round"], QUOTED_ROUNDS)
+        return {**found, "prices_now": now if pools is None else {**now, "pools": pools}}
 
     return work
 
@@ -75,8 +78,8 @@ def submit(who: Principal, said: Said) -> Work:
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
-        turn.market.check_announced(owner, report["concurrency"])
-        most = turn.market.check_limit(owner, offer, report["concurrency"])
+        turn.market.check_announced(owner, nodes_of(report))
+        most = turn.market.check_limit(owner, offer, nodes_of(report))
         turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
         job = turn.market.jobs[name]
         more = {"round": turn.market.round, "no_show_fee": turn.market.fee(job.nodes) / MICRO}

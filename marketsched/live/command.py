@@ -44,9 +44,7 @@ DatabaseOption = Annotated[
     str, typer.Option("--db", help="An SQLite file, or a URL such as postgresql://user@host/name.")
 ]
 OwnerOption = Annotated[str | None, typer.Option("--owner", help="For an operator: whose it is.", show_default=False)]
-SowArgument = Annotated[
-    Path, typer.Argument(help="Statement of work, YAML or JSON: concurrency, value, requirements.", show_default=False)
-]
+SowArgument = Annotated[Path, typer.Argument(help="Statement of work, YAML or JSON.", show_default=False)]
 
 
 @live_app.command()
@@ -302,7 +300,7 @@ def _statement(path: Path, client: LiveClient) -> Mapping[str, Any]:
 
     found = read_yaml(path)
     if not isinstance(found, Mapping):
-        raise InvalidReportError(str(path), legal="a table with concurrency, value and requirements")
+        raise InvalidReportError(str(path), legal="a table with concurrency, value and requirements, or with shapes")
     with placed(source=str(path)):
         return in_rounds(found, client.market(rounds=0))
 

@@ -21,6 +21,7 @@ REASONS = {  # of jobs that announced what came
 }
 # What is kept of a job that has gone, beside its name, owner, state and rows.
 KEPT = ("submitted", "nodes", "arrived", "start", "end", "charge", "outcome", "exit_code", "reason", "may_run")
+BOOKING = ("shape", "kind", "nodes")  # what a start on a cluster says beside its length
 NAMED_CASES = 6  # of a statement, in a reason
 
 
@@ -46,6 +47,7 @@ class LiveJob:
     rows: tuple[int, ...] = ()  # of the journal, that are about it; the first is its submission
     may_run: int = 0  # rounds, once it has arrived: the longest duration announced for this case
     ends_itself: bool = False  # its duration was given at its arrival
+    booking: dict[str, Any] | None = None  # on a cluster, once it has started: shape, kind, nodes
 
     @property
     def gone(self) -> bool:
@@ -60,13 +62,19 @@ class LiveJob:
         cases = zip(self.plan or (), self.longest, strict=True)
         return next((most for (a, seen, _), most in cases if (a, seen) == (arrival, signal)), max(self.longest))
 
+    def book(self, decision: Mapping[str, Any]) -> None:
+        """Note what a start on a cluster says of its nodes, and for how long they are its own."""
+        if "nodes" in decision:
+            self.may_run = decision["length"]
+            self.booking = {key: decision[key] for key in BOOKING}
+
     def announced(self, arrival: int, signal: Any) -> bool:
         """Tell whether a case is one of its statement."""
         return any((a, seen) == (arrival, signal) for a, seen, _ in self.plan or ())
 
     def kept(self) -> dict[str, Any]:
         """Return what the database keeps of it once it has gone, as a row of the table ``ended``."""
-        body = {key: getattr(self, key) for key in KEPT} | {"rows": list(self.rows)}
+        body = {key: getattr(self, key) for key in KEPT} | {"rows": list(self.rows)} | self._booked_nodes()
         known = {"job": self.name, "owner": self.owner, "state": self.state, "submitted": self.rows[0]}
         return {**known, "seq": self.rows[-1], "body": body}
 
@@ -81,7 +89,7 @@ class LiveJob:
         """
         body = row["body"]
         try:
-            fields = {key: body[key] for key in KEPT} | {"rows": tuple(body["rows"])}
+            fields = {key: body[key] for key in KEPT} | {"rows": tuple(body["rows"]), "booking": body.get("booking")}
         except (KeyError, TypeError):
             raise ValueError(f"ended, {row['job']}: its body is damaged") from None
         found = cls(row["job"], row["owner"], plan=None, most=0, longest=[], state=row["state"], **fields)
@@ -96,17 +104,10 @@ class LiveJob:
         charge = None if self.charge is None else self.charge / MICRO
         same = ("owner", "state", "submitted", "nodes", "arrived", "start", "end", "outcome", "exit_code", "reason")
         more = {"booked": self.may_run or None, "plan": plan, "charge": charge}
-        return {"job": self.name, **{key: getattr(self, key) for key in same}, **more}
+        return {"job": self.name, **{key: getattr(self, key) for key in same}, **more, **self._booked_nodes()}
 
-
-def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
-    """Return the longest duration announced for each case, rounds; a signal that is left out is the duration."""
-    found: dict[tuple[int, Any], int] = {}
-    for row in report["requirements"]:
-        case = (row["arrival"], row.get("signal", row["duration"]))
-        found[case] = max(row["duration"], found.get(case, 0))
-    longest = max(found.values())
-    return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
+    def _booked_nodes(self) -> dict[str, Any]:
+        return {} if self.booking is None else {"booking": self.booking}
 
 
 def unannounced(job: LiveJob, signal: Any) -> str:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.live.accounts import MICRO, Account, Accounts, Posting
-from marketsched.live.bodies import LONGEST_SIGNAL
 from marketsched.live.configuration import LiveConfig
-from marketsched.live.job import ENDS, LABEL, OVERRUN, REASONS, WITHDRAWN, LiveJob, longest_of, unannounced
+from marketsched.live.job import ENDS, LABEL, OVERRUN, REASONS, WITHDRAWN, LiveJob, unannounced
+from marketsched.live.statements import check_signal, longest_of, nodes_of, signals_of
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
-from marketsched.mechanisms.mechanism import Offer
+from marketsched.mechanisms.mechanism import Mechanism, Offer
 from marketsched.play.replaying import Decision, Replayer
 
 LARGEST_SUM = 2**63 - 1  # millionths, of any account
@@ -84,6 +84,11 @@ class LiveMarket:
         return self._replayer.open_round
 
     @property
+    def mechanism(self) -> Mechanism:
+        """What decides."""
+        return self._replayer.mechanism
+
+    @property
     def over(self) -> bool:
         """True after the last round: nothing is submitted any more, and nothing arrives."""
         return self.round > self.config.horizon
@@ -104,7 +109,7 @@ class LiveMarket:
     def prices(self, count: int) -> list[float | None] | None:
         """Return the prices of the open round and those after it, credits per node; None: not on sale."""
         count = max(0, min(count, self.config.horizon - self.round + 1))
-        prices = self._replayer.mechanism.slot_prices(self.round, count)
+        prices = self.mechanism.slot_prices(self.round, count)
         return None if prices is None else [p if math.isfinite(p) else None for p in prices.tolist()]
 
     def job(self, name: str) -> LiveJob:
@@ -144,14 +149,14 @@ class LiveMarket:
         if self.over:
             raise EventError(f"submit in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
         sow = sow_from_json(self.round, report, self._replayer.limits)
-        for row in report["requirements"]:  # type: ignore[index]
-            _check_signal(row.get("signal"))
-        return self._replayer.mechanism.quote(job, sow)
+        for signal in signals_of(report):
+            check_signal(signal)
+        return self.mechanism.quote(job, sow)
 
     @property
     def decides(self) -> str:
         """When starts and prices are settled: ``at submission`` or ``at arrival``."""
-        return f"at {self._replayer.mechanism.reads_reports}"
+        return f"at {self.mechanism.reads_reports}"
 
     def fee(self, nodes: int) -> int:
         """Return the fee for an announced job of so many nodes that does not come as announced, millionths."""
@@ -248,7 +253,7 @@ class LiveMarket:
         label = name.removeprefix(f"{owner.name}.")
         if label.isdecimal():
             owner.numbered = max(owner.numbered, int(label))
-        nodes, starts = event["sow"]["concurrency"], decisions[-1]["starts"]
+        nodes, starts = nodes_of(event["sow"]), decisions[-1]["starts"]
         job = LiveJob(
             name, owner.name, self.round, nodes, starts, event.get("most", 0), longest_of(event["sow"], starts)
         )
@@ -265,7 +270,7 @@ class LiveMarket:
             raise EventError(f"arrive in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
         if job.arrived is not None:
             raise EventError(f"arrive of {name!r}: it arrived in round {job.arrived}")
-        _check_signal(event.get("signal"))
+        check_signal(event.get("signal"))
         if event.get("duration") is not None:
             Whole(1, LAST_ROUND).check("duration", event["duration"], InvalidReportError)
         self._replayer.check_arrival(name, event)
@@ -375,6 +380,7 @@ class LiveMarket:
             return
         if kind == "start":
             job.start = decision["round"]
+            job.book(decision)
             self._limits[job.start + max(1, job.may_run)].append(job.name)
             self._turns(job, "running")
         elif kind == "requeue":
@@ -391,11 +397,3 @@ class LiveMarket:
             postings = self.accounts.charge(job.owner, payment, job.name)
             job.charge = (job.charge or 0) + (postings[-1].micro if postings else 0)
             yield from postings
-
-
-def _check_signal(signal: object) -> None:
-    """Raise InvalidReportError if a signal is longer, or further off, than any that is seen at an arrival."""
-    if isinstance(signal, str) and (len(signal) > LONGEST_SIGNAL or not signal.isprintable()):
-        raise InvalidReportError(place="signal", value=signal, legal=f"at most {LONGEST_SIGNAL} characters to print")
-    if isinstance(signal, (int, float)) and not abs(signal) <= LAST_ROUND:
-        raise InvalidReportError(place="signal", value=signal, legal=f"a number in [-{LAST_ROUND}, {LAST_ROUND}]")

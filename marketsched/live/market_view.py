@@ -8,6 +8,7 @@ from marketsched.live.clock import Clock
 from marketsched.live.machine import LiveMarket
 
 PRICED_ROUNDS = 500  # the most whose prices are shown at once
+POOL_ROUNDS = 48  # whose prices by pool and resource are shown
 SIZES = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay", "horizon")
 
 
@@ -27,6 +28,29 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
         "rounds_short_of_nodes": market.short_rounds,
         "prices": market.prices(PRICED_ROUNDS),
         "last_event": last_event,
+        **_cluster_view(market),
+    }
+
+
+def _cluster_view(market: LiveMarket) -> dict[str, Any]:
+    """Return the cluster and the prices of its pools; nothing where nodes are identical."""
+    if market.config.cluster is None:
+        return {}
+    return {"cluster": market.config.stored()["cluster"], "pools": pool_prices(market, market.round, POOL_ROUNDS)}
+
+
+def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[str, list[float]]] | None:
+    """Return the prices of so many rounds from ``first`` on, credits per unit of a resource, by pool and resource.
+
+    None: identical nodes, or a mechanism without such prices.
+    """
+    cluster = market.mechanism.cluster
+    prices = market.mechanism.pool_prices(first, max(0, min(count, market.config.horizon - first + 1)))
+    if cluster is None or prices is None or market.config.cluster is None:
+        return None
+    return {
+        pool: {each.name: (prices[g, k] * each.parts).tolist() for k, each in enumerate(cluster.resources)}
+        for g, pool in enumerate(cluster.pool_names)
     }
 
 

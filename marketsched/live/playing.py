@@ -22,6 +22,7 @@ from marketsched.live.journal import Journal
 from marketsched.live.machine import Applied, LiveMarket
 from marketsched.live.rows import Row, beside_of_ended
 from marketsched.live.snapshots import digest_of, made_by, thawed
+from marketsched.live.statements import smallest
 from marketsched.mechanisms.errors import MarketschedError, shown
 
 
@@ -169,22 +170,15 @@ def rehearse(config: LiveConfig) -> None:
     market, job = LiveMarket(config), {"owner": "x", "job": "x.1"}
     with suppress(Exception):  # a mechanism that takes no such job will say so when one is submitted
         market.apply({"event": "owner", "owner": "x", "role": "owner"}, 1)
-        market.quote(market.accounts.get("x"), "x.1", _smallest(1, config))
-        market.apply({"event": "submit", "sow": _smallest(1, config), **job}, 2)
+        market.quote(market.accounts.get("x"), "x.1", smallest(1, config))
+        market.apply({"event": "submit", "sow": smallest(1, config), **job}, 2)
         market.apply({"event": "arrive", "signal": 1, **job}, 3)
         market.apply({"event": "advance"}, 4)
-        market.quote(market.accounts.get("x"), "x.2", _smallest(2, config))
-        market.apply({"event": "submit", "sow": _smallest(2, config), "owner": "x", "job": "x.2"}, 5)
+        market.quote(market.accounts.get("x"), "x.2", smallest(2, config))
+        market.apply({"event": "submit", "sow": smallest(2, config), "owner": "x", "job": "x.2"}, 5)
         market.apply({"event": "arrive", "signal": 2, "owner": "x", "job": "x.2"}, 6)  # not as announced: a drop
         market.apply({"event": "complete", **job}, 7)
         market.apply({"event": "advance"}, 8)
-
-
-def _smallest(t: int, config: LiveConfig) -> dict[str, Any]:
-    """Return a statement of one node and round, ready in round ``t``."""
-    value = {"kind": "deadline", "value": min(1.0, config.max_value), "deadline": t + 1}
-    row = {"arrival": t, "duration": 1, "probability": 1.0}
-    return {"concurrency": 1, "value": value, "requirements": [row]}
 
 
 def _compare(row: Row, what: str, written: list[Any], played: list[Any]) -> None:

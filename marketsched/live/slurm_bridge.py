@@ -69,6 +69,12 @@ class SlurmBridge:
         self._short_since: float | None = None  # of nodes
         self._missing: dict[str, int] = {}  # looks in a row without them, by job
 
+    def check_market(self) -> None:
+        """Raise InvalidParameterError unless the market sells identical nodes, as jobs of Slurm ask for them here."""
+        if "cluster" in self.market.market():
+            legal = "a market of identical nodes: the bridge starts no shapes"
+            raise InvalidParameterError("the market sells a cluster", legal=legal)
+
     def check_cluster(self) -> None:
         """Raise InvalidParameterError unless Slurm ends every process of a job when the job ends."""
         found = self.slurm.configuration().get("ProctrackType", "none")

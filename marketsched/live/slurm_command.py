@@ -58,6 +58,7 @@ def bridge(
         rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
         found = SlurmBridge(client, Slurm(), rules, say)
+        found.check_market()
         if not any_proctrack:
             found.check_cluster()
         wake_on_events(stream, wake)

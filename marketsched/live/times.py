@@ -35,7 +35,7 @@ def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[s
     Parameters
     ----------
     statement : mapping
-        ``concurrency``, ``value``, ``requirements``; what is no time, or a number already, stays as it is.
+        As it is sent; what is no time, or a number already, stays as it is.
     market : mapping
         As ``GET /v1/market`` answers: the open round, and the clock.
 
@@ -63,7 +63,29 @@ def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[s
         }
     if isinstance(rows, list):
         found["requirements"] = [_row(here, i, row) for i, row in enumerate(rows)]
+    if "arrival" in statement:
+        found["arrival"] = here.round_of("arrival", statement["arrival"])
+    if isinstance(statement.get("shapes"), list):
+        found["shapes"] = [_shape(here, i, shape) for i, shape in enumerate(statement["shapes"])]
     return found
+
+
+def _shape(here: _Here, i: int, shape: Any) -> Any:
+    """Turn the durations of one way to run on a cluster into rounds."""
+    if not isinstance(shape, Mapping):
+        return shape
+    found, place = dict(shape), f"shapes[{i}]"
+    if isinstance(shape.get("on"), Mapping):
+        found["on"] = {kind: _rounds(here, f"{place}.on.{kind}", each) for kind, each in shape["on"].items()}
+    elif isinstance(shape.get("law"), list):
+        rows = [row if isinstance(row, list) and row else [row] for row in shape["law"]]
+        found["law"] = [[here.rounds_in(f"{place}.law[{n}]", row[0]), *row[1:]] for n, row in enumerate(rows)]
+    return found
+
+
+def _rounds(here: _Here, place: str, said: Any) -> Any:
+    """Return durations on one kind, one or one for each case, as rounds."""
+    return [here.rounds_in(place, each) for each in said] if isinstance(said, list) else here.rounds_in(place, said)
 
 
 def _row(here: _Here, i: int, row: Any) -> Any:

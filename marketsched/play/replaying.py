@@ -19,6 +19,9 @@ log goes on. Where the contract leaves a choice:
   cleared last although lines of the next one have been read; ``"open": true`` of a last ``end``: the log breaks
   off while that round is open; and ``"more": true`` of the ``end`` of the last round: completions of that round are
   reported after it, and jobs that are left stay until a second ``end``. Live markets write the last three.
+
+On a cluster a ``start`` says what is booked: ``shape`` (its number, from 0), ``kind``, ``length`` in rounds, and
+``nodes``: of each its tasks, and the parts of each of its devices that they take.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from marketsched.mechanisms.errors import EventError, InvalidReportError, Market
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import EXACT, Whole
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
+from marketsched.mechanisms.resources.bookings import booking_to_data
 
 Decision = dict[str, Any]
 Line = str | bytes | Mapping[str, Any]
@@ -151,8 +155,9 @@ class Replayer:
         self.config = config
         self._forgets = forgets
         self._market = MarketLoop(_build_mechanism(config))
-        widest = min(config.max_concurrency, config.capacity)
-        self.limits = ReportLimits(widest, config.max_duration, config.max_value)
+        cluster = None if config.cluster is None else config.cluster.cluster()
+        widest = config.max_concurrency if cluster is not None else min(config.max_concurrency, config.capacity)
+        self.limits = ReportLimits(widest, config.max_duration, config.max_value, cluster)
         self._jobs: dict[str, _Job] = {}  # every job ever submitted, but those that are forgotten
         self._said: list[Decision] = []  # decisions on the line at hand
         self._mentioned = 0  # the last round of a correct line
@@ -290,7 +295,16 @@ class Replayer:
         duration = fields.get("duration")
         if duration is not None:
             duration = Whole(1, EXACT).check("duration", duration, InvalidReportError)
+            self._check_case(name, duration)
         return job, duration, self._signal(job, duration, fields)
+
+    def _check_case(self, name: str, duration: int) -> None:
+        """Raise EventError unless a duration is one of the first shape's: with shapes it says which case it is."""
+        entry = self._market.entries.get(name)
+        shapes = () if entry is None else entry.sow.shapes
+        if shapes and duration not in (cases := shapes[0].on[shapes[0].kinds[0]]):
+            legal = f"one of the first shape's on {shapes[0].kinds[0]}: {', '.join(map(str, cases))}"
+            raise EventError(place="duration", value=duration, legal=legal)
 
     def _arrive(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
         job, duration, signal = self.check_arrival(name, fields)
@@ -322,7 +336,8 @@ class Replayer:
             raise EventError(f"complete of {name!r}, which was given the duration {job.duration}")
         if not self._may_run(job, t):
             raise EventError(f"complete of {name!r}, which is not running in round {t}")
-        if self._cleared < t and (self.mechanism.takes_back or self._start(job) is None or self._may_overload(t)):
+        unsure = self.mechanism.takes_back or self.limits.cluster is not None or self._start(job) is None
+        if self._cleared < t and (unsure or self._may_overload(t)):
             # Only clearing tells whether the job runs in round t: try on a copy.
             trial = copy.deepcopy(self)
             trial._clear(t)
@@ -387,6 +402,9 @@ class Replayer:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
         elif event.payment:  # of a run that was stopped
             decision["payment"] = float(event.payment)
+        if event.kind is EventKind.START and self.limits.cluster is not None:
+            booking = self.mechanism.booking(event.job)
+            decision |= {} if booking is None else booking_to_data(booking, self.limits.cluster)
         if event.kind.leaves and event.job not in self._market.entries and event.job in self._jobs:
             self._jobs[event.job].plan = None
             if self._forgets:

@@ -8,7 +8,7 @@ no more rounds than are booked. Else it brings nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,24 @@ class Booking(NamedTuple):
         """Return what is paid for a run of so many rounds: for those, and a share ``phi`` of the price of the rest."""
         price = float(self.quoted[used])
         return price + phi * (float(self.quoted[-1]) - price) if phi else price
+
+
+def booking_to_data(booking: Booking, cluster: Cluster) -> dict[str, Any]:
+    """Return a booking as plain data: ``shape``, ``kind``, ``length`` (rounds) and ``nodes`` by name.
+
+    Of each node ``tasks``, and ``devices`` by resource: pairs of the number of a device on its node, from 0, and the
+    parts that are taken of it.
+    """
+    layout, nodes = cluster.layout, {}
+    devices = sorted(zip(booking.placed.devices.tolist(), booking.placed.parts.tolist(), strict=True))
+    for node, tasks in zip(booking.placed.nodes.tolist(), booking.placed.tasks.tolist(), strict=True):
+        own: dict[str, list[list[int]]] = {}
+        for k, resource in enumerate(cluster.resources):
+            first, last = layout.device_begin[node, k : k + 2].tolist()
+            taken = [[device - first, parts] for device, parts in devices if first <= device < last]
+            own |= {resource.name: taken} if taken else {}
+        nodes[cluster.node_name(node)] = {"tasks": tasks, **({"devices": own} if own else {})}
+    return {"shape": booking.shape, "kind": booking.kind, "length": booking.length, "nodes": nodes}
 
 
 def real_run(

@@ -48,7 +48,7 @@ def test_a_submission_gets_what_was_quoted(name):
     quoted = []
 
     def quote(market, t):
-        report, *_ = Owners(rng).statement(t)
+        report, *_ = Owners(rng).statement(t, market.config.cluster is not None)
         offer = market.quote(market.accounts.get("ann"), f"ann.q{len(quoted)}", report)
         submitted = {"event": "submit", "owner": "ann", "job": offer.plan.job, "sow": report}
         decision = market.apply(submitted, 1).decisions[-1]

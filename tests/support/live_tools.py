@@ -21,6 +21,13 @@ PLAIN = {
     "pricing": {"kind": "posted", "prices": [0.5]},
     "threshold": 1.0,
 }
+CLUSTER = {  # of six nodes
+    "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},
+    "groups": [
+        {"name": "a", "kind": "a100", "nodes": 2, "each": {"cpu": 16, "gpu": 2}},
+        {"name": "v", "kind": "v100", "nodes": 4, "each": {"cpu": 8, "gpu": 1}},
+    ],
+}
 MECHANISMS = {
     "posted-price": {"oracle": {"kind": "monte-carlo", "samples": 60}},
     "paths of each submission": {"oracle": {"kind": "monte-carlo", "samples": 60, "refresh": "submission"}},
@@ -38,6 +45,8 @@ MECHANISMS = {
     "first-come": {"mechanism": "first-come"},
     "vcg": {"mechanism": "vcg"},
     "fair-share": {"mechanism": "fair-share"},
+    "cluster-bid-price": {"mechanism": "cluster-bid-price", "cluster": CLUSTER, "parameters": {"ahead": 12}},
+    "cluster-queue": {"mechanism": "cluster-queue", "cluster": CLUSTER},
 }
 
 
@@ -64,8 +73,10 @@ class Owners:
         self.rng, self.owners, self.hidden = rng, owners, hidden
         self.ready, self.length, self.n = {}, {}, 0
 
-    def statement(self, t):
+    def statement(self, t, shaped=False):
         """Draw a report born in round ``t``; return it with what will happen: arrival, duration, and if it is seen."""
+        if shaped:
+            return self.statement_of_shapes(t)
         rng = self.rng
         arrival, hidden = t + int(rng.integers(0, 6)), rng.random() < self.hidden
         durations = sorted({int(d) for d in rng.integers(1, SIZES["max_duration"] + 1, size=2)})
@@ -80,12 +91,28 @@ class Owners:
         report = {"concurrency": int(rng.integers(1, 4)), "value": value, "requirements": rows}
         return report, arrival + 2 * int(rng.integers(0, 2)), int(rng.choice(durations)), not hidden
 
+    def statement_of_shapes(self, t):
+        """Draw a report for `CLUSTER`."""
+        rng = self.rng
+        arrival, hidden = t + int(rng.integers(0, 6)), rng.random() < self.hidden
+        short, long = sorted(int(d) for d in rng.integers(1, SIZES["max_duration"], size=2))
+        wide = {"each": {"cpu": 4, "gpu": float(rng.choice([0.5, 1, 2]))}, "on": {"a100": [short, long]}}
+        narrow = {"each": {"gpu": 0.25}, "tasks": 3, "per_node": 1, "on": {"v100": [short, long + 1]}, "worth": 0.9}
+        shapes = [{**each, "law": [0.5, 0.4]} for each in ([wide], [wide, narrow], [narrow, wide])[rng.integers(3)]]
+        value = {"kind": "deadline", "value": float(rng.uniform(1, 50)), "deadline": arrival + 9}
+        report = {"value": value, "arrival": arrival, "shapes": shapes, "revealed": not hidden}
+        kind = next(iter(shapes[0]["on"]))
+        return report, arrival, int(rng.choice(shapes[0]["on"][kind])), not hidden
+
     def round(self, market, act, quote=None):
         """Play one round: submissions and arrivals as they come, the end of the round, completions."""
         t, todo = market.round, []
         for _ in range(int(self.rng.integers(0, 5))):
             self.n += 1
-            owner, (report, arrival, duration, seen) = str(self.rng.choice(self.owners)), self.statement(t)
+            owner, (report, arrival, duration, seen) = (
+                str(self.rng.choice(self.owners)),
+                self.statement(t, market.config.cluster is not None),
+            )
             name = f"{owner}.{self.n}"
             self.ready.setdefault(arrival, []).append((name, owner, duration, seen))
             todo.append({"event": "submit", "owner": owner, "job": name, "sow": report})
@@ -139,7 +166,7 @@ def random_quote(rng):
 
     def quote(market, t):
         if rng.random() < 0.5:
-            report, *_ = owners.statement(t)
+            report, *_ = owners.statement(t, market.config.cluster is not None)
             market.quote(market.accounts.get("ann"), "ann.quoted", report)
 
     return quote

@@ -1,0 +1,84 @@
+"""Statements of work as they were sent, in markets of identical nodes and on clusters: what the service reads in them.
+
+One on a cluster has ``arrival`` and ``shapes`` in place of ``concurrency`` and ``requirements``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from marketsched.live.bodies import LONGEST_SIGNAL
+from marketsched.live.configuration import LiveConfig
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.limits import LAST_ROUND
+
+
+def nodes_of(report: Mapping[str, Any]) -> int:
+    """Return how many nodes a job asks for; on a cluster the most tasks of any of its shapes.
+
+    Examples
+    --------
+    >>> nodes_of({"concurrency": 3}), nodes_of({"shapes": [{}, {"tasks": 8}]})
+    (3, 8)
+    """
+    if "shapes" in report:
+        return max(int(shape.get("tasks", 1)) for shape in report["shapes"])
+    return int(report["concurrency"])
+
+
+def first_arrival(report: Mapping[str, Any]) -> int:
+    """Return the first round in which a job may be ready."""
+    if "shapes" in report:
+        return int(report["arrival"])
+    return min(int(row["arrival"]) for row in report["requirements"])
+
+
+def signals_of(report: Any) -> list[Any]:
+    """Return the signals that a (valid) statement names; with shapes it names none."""
+    return [] if "shapes" in report else [row.get("signal") for row in report["requirements"]]
+
+
+def check_signal(signal: object) -> None:
+    """Raise InvalidReportError if a signal is longer, or further off, than any that is seen at an arrival."""
+    if isinstance(signal, str) and (len(signal) > LONGEST_SIGNAL or not signal.isprintable()):
+        raise InvalidReportError(place="signal", value=signal, legal=f"at most {LONGEST_SIGNAL} characters to print")
+    if isinstance(signal, (int, float)) and not abs(signal) <= LAST_ROUND:
+        raise InvalidReportError(place="signal", value=signal, legal=f"a number in [-{LAST_ROUND}, {LAST_ROUND}]")
+
+
+def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
+    """Return the longest duration announced for each case, rounds; a signal that is left out is the duration.
+
+    On a cluster it is the longest one of all: what a job has is what it books.
+    """
+    if "shapes" in report:
+        return [max(map(_longest, report["shapes"]))] * len(cases)
+    found: dict[tuple[int, Any], int] = {}
+    for row in report["requirements"]:
+        case = (row["arrival"], row.get("signal", row["duration"]))
+        found[case] = max(row["duration"], found.get(case, 0))
+    longest = max(found.values())
+    return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
+
+
+def _longest(shape: Mapping[str, Any]) -> int:
+    """Return the longest duration of a shape on any kind."""
+    on = shape["on"]
+    if isinstance(on, Mapping):
+        return max(int(max(each)) if isinstance(each, list) else int(each) for each in on.values())
+    slowest: float = min([1.0, *shape.get("speed", {}).values()])
+    return max(math.ceil(rounds / slowest) for rounds, _ in shape["law"])
+
+
+def smallest(t: int, config: LiveConfig) -> dict[str, Any]:
+    """Return a statement of one node, or of the least of one, and of one round; ready in round ``t``."""
+    value = {"kind": "deadline", "value": min(1.0, config.max_value), "deadline": t + 1}
+    if config.cluster is None:
+        row = {"arrival": t, "duration": 1, "probability": 1.0}
+        return {"concurrency": 1, "value": value, "requirements": [row]}
+    group = config.cluster.groups[0]
+    name = next(name for name, amount in group.each.items() if amount)
+    shape = {"each": {name: 1 / config.cluster.resources[name].parts}, "on": {group.kind: 1}}
+    return {"value": value, "arrival": t, "shapes": [shape]}

@@ -1,0 +1,182 @@
+"""A live market on a cluster: shapes through HTTP, what is booked by node and device, restart, export and replay."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from live_tools import CLUSTER, check_journal, config, play, refused, replayed
+from marketsched.config.strict_yaml import parse_yaml
+from marketsched.live.client import LiveClient
+from marketsched.live.configuration import live_config
+from marketsched.live.machine import LiveMarket
+from marketsched.live.playing import check_market
+from marketsched.live.serving import serving
+from marketsched.live.slurm_bridge import SlurmBridge
+from marketsched.live.times import in_rounds
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
+
+RULES = {
+    "mechanism": "cluster-first-come", "max_concurrency": 4, "max_duration": 6, "max_value": 50, "max_delay": 20,
+    "cluster": CLUSTER, "parameters": {"prices": {"a100": {"gpu": 1.5}, "v100": {"gpu": 0.5}}},
+}  # fmt: skip
+WIDE = {"each": {"cpu": 8, "gpu": 2}, "on": {"a100": 2}}
+NARROW = {"each": {"gpu": 0.5}, "tasks": 3, "per_node": 1, "on": {"v100": 4}}
+
+
+def statement(*shapes, arrival=1, deadline=9, **more):
+    curve = {"kind": "linear", "value": 20.0, "from": 2, "slope": 1.0, "deadline": deadline}
+    return {"value": curve, "arrival": arrival, "shapes": list(shapes), **more}
+
+
+def test_a_day_on_a_cluster(tmp_path):
+    database, token = f"{tmp_path}/m.db", tmp_path / "token"
+    with serving(RULES, database, operator_token_file=token, snapshot_rows=5) as url:
+        operator = LiveClient(url, token.read_text().strip())
+        ann = LiveClient(url, (own := operator.create_owner("ann", deposit=50)["token"]))
+        here = operator.market(rounds=3)
+        assert here["limits"]["capacity"] == 6 and here["cluster"]["groups"] == CLUSTER["groups"]
+        assert here["pools"]["a100"]["gpu"][:2] == [1.5, 1.5] and here["pools"]["v100"]["cpu"][0] == 0.0
+        offer = ann.quote(statement(WIDE, NARROW))
+        assert offer["decided"] == "at arrival" and offer["prices_now"]["pools"]["v100"]["gpu"][0] == 0.5
+        assert offer["no_show_fee"] == 3.0  # of the most tasks that it may run as
+        for name, shapes in {"both": (WIDE, NARROW), "one": (WIDE,), "two": (WIDE,), "none": (WIDE,)}.items():
+            ann.submit(statement(*shapes, deadline=4 if name == "none" else 9), name=name)
+            ann.arrive(f"ann.{name}", signal=2)
+        decisions = operator.advance()["decisions"]
+        starts = {each["job"]: each for each in decisions if each["event"] == "start"}
+        assert {each["job"] for each in decisions} - starts.keys() == {"ann.none"}  # full until it is worth nothing
+        # 17 of 20 by round 5 at 3 credits; on a100 it would be 19 at 6.
+        assert (starts["ann.both"]["kind"], starts["ann.both"]["shape"], starts["ann.both"]["length"]) == ("v100", 1, 4)
+        assert [each["tasks"] for each in starts["ann.both"]["nodes"].values()] == [1, 1, 1]
+        assert starts["ann.one"]["nodes"].keys() | starts["ann.two"]["nodes"].keys() == {"a-0", "a-1"}
+        operator.advance()
+        assert operator.complete("ann.one", exit_code=0)["charge"] == 6.0
+    with serving(None, database, snapshot_rows=5) as url:
+        ann, operator = LiveClient(url, own), LiveClient(url, token.read_text().strip())
+        nodes = {key: starts["ann.both"][key] for key in ("shape", "kind", "nodes")}
+        assert ann.job("ann.both")["booking"] == nodes and ann.job("ann.one")["booking"]["kind"] == "a100"
+        operator.advance(3)
+        found = ann.job("ann.both")
+        assert (found["outcome"], found["charge"], found["booking"]) == ("overrun", 3.0, nodes)
+        assert ann.account()["balance"] == 35.0  # 6 + 6 + 3 credits
+    check_journal(database)
+    check_market(database)
+
+
+NODES = {"concurrency": 1, "value": {"kind": "deadline", "value": 1, "deadline": 3}, "requirements": []}
+REFUSED = {
+    "no shapes": (NODES, "sow.arrival is missing"),
+    "an empty list": (statement(), "shapes = []"),
+    "another kind": (statement({"each": {"gpu": 1}, "on": {"h100": 2}}), "shapes[0].on.h100 is no kind"),
+    "another resource": (statement({"each": {"tpu": 1}, "on": {"a100": 2}}), "shapes[0].each.tpu = 1"),
+    "too large for a node": (statement({"each": {"gpu": 4}, "on": {"a100": 2}}), "fits no node of a100: gpu 4 of 2"),
+    "too long": (statement({"each": {"gpu": 1}, "on": {"a100": 7}}), "shapes[0].on.a100 = 7"),
+    "too wide": (statement({"each": {"cpu": 1}, "tasks": 5, "on": {"a100": 2}}), "shapes[0].tasks = 5"),
+    "a field that is none": (statement(WIDE, hidden=True), "sow.hidden"),
+    "no truth value": (statement(WIDE, revealed=1), "revealed = 1"),
+    "too late": (statement(WIDE, arrival=0), "arrival = 0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_statement_that_does_not_fit_changes_nothing(case):
+    report, words = REFUSED[case]
+    market = LiveMarket(live_config(RULES))
+    market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
+    assert words in str(refused(InvalidReportError, market.quote, market.accounts.get("ann"), "ann.1", report))
+    submission = {"event": "submit", "owner": "ann", "job": "ann.1", "sow": report}
+    assert words in str(refused(InvalidReportError, market.apply, submission, 2))
+    assert not market.jobs and not market.tally.total()
+
+
+def test_a_duration_that_is_no_case_is_refused():
+    market = LiveMarket(live_config(RULES))
+    market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
+    market.apply({"event": "submit", "owner": "ann", "job": "ann.1", "sow": statement(WIDE)}, 2)
+    arrival = {"event": "arrive", "owner": "ann", "job": "ann.1", "duration": 3}
+    assert "one of the first shape's on a100: 2" in str(refused(EventError, market.apply, arrival, 3))
+    market.apply({**arrival, "duration": 2}, 3)  # then the market itself completes it
+    market.apply({"event": "advance"}, 4)
+    decisions = market.apply({"event": "advance"}, 5).decisions
+    assert [(each["event"], each["completion"]) for each in decisions] == [("complete", 3)]
+
+
+CONFIGURATIONS = {
+    "no such mechanism": (
+        {"mechanism": "bid-price", "parameters": {}},
+        "mechanism = 'bid-price': expected with a cluster",
+    ),
+    "another capacity": ({"capacity": 7}, "capacity = 7: expected 6"),
+    "no such resource": (
+        {"cluster": {**CLUSTER, "groups": [{"name": "a", "kind": "a", "nodes": 1, "each": {"tpu": 1}}]}},
+        "tpu = 1",
+    ),
+    "no groups": ({"cluster": {**CLUSTER, "groups": []}}, "cluster.groups"),
+    "no parameter": ({"parameters": {"cluster": {}}}, "parameters.cluster"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGURATIONS)
+def test_a_configuration_that_does_not_fit_is_refused(case):
+    changes, words = CONFIGURATIONS[case]
+    assert words in str(refused(InvalidParameterError, live_config, {**RULES, **changes}))
+
+
+@pytest.mark.parametrize("name", ["cluster-bid-price", "cluster-queue"])
+def test_nothing_is_booked_twice(name):
+    """By books of our own: in every round no node gives more cores than it has, and no device more than its parts."""
+    chosen, rows = config(name, no_show_fee=0.0), []
+    decisions = play(LiveMarket(chosen), 100, 5, rows=rows)
+    reports = {row.job: row.body["sow"] for row in rows if row.event == "submit"}
+    ends = {each["job"]: each["completion"] for each in decisions if each["event"] == "complete"}
+    ends |= {each["job"]: each["round"] for each in decisions if each["event"] == "evict"}
+    used, starts = Counter(), [each for each in decisions if each["event"] == "start"]
+    for each in starts:
+        shape = reports[each["job"]]["shapes"][each["shape"]]
+        assert sum(node["tasks"] for node in each["nodes"].values()) == shape.get("tasks", 1)
+        last = min(ends.get(each["job"], 101), each["round"] + each["length"])
+        for t in range(each["round"], last):
+            for node, held in each["nodes"].items():
+                used[t, node, "cpu"] += held["tasks"] * shape["each"].get("cpu", 0)
+                taken = held["devices"]["gpu"]
+                assert sum(parts for _, parts in taken) == held["tasks"] * shape["each"]["gpu"] * 1000
+                for device, parts in taken:
+                    used[t, node, device] += parts
+    most = {"cpu": {"a": 16, "v": 8}}
+    assert len(starts) > 50 and {each["kind"] for each in starts} == {"a100", "v100"}
+    for (_, node, what), amount in used.items():
+        assert amount <= (most["cpu"][node[0]] if what == "cpu" else 1000), (node, what, amount)
+    assert max(used.values()) == 1000
+    assert replayed(chosen, rows) == decisions
+
+
+def test_the_bridge_to_slurm_refuses_a_cluster():
+    class Market:
+        def market(self):
+            return {"cluster": CLUSTER}
+
+    assert "a market of identical nodes" in str(
+        refused(InvalidParameterError, SlurmBridge(Market(), None).check_market)
+    )
+
+
+def test_the_page_on_clusters_shows_a_market_that_takes_its_statement():
+    page = (Path(__file__).parents[2] / "docs/resources.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page[page.index("## Live") :], re.M | re.S)
+    config_, report = (parse_yaml(block, "docs/resources.md") for block in blocks)
+    market = LiveMarket(live_config(config_))
+    market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
+    clock = {"now": "2026-11-22T12:00:30+00:00", "round_ends": "2026-11-22T12:10:00+00:00", "round_seconds": 600.0}
+    offer = market.quote(market.accounts.get("ann"), "ann.1", in_rounds(report, {"round": 1, "clock": clock}))
+    assert offer.plan.starts == ((1, 12, None),)
+
+
+def test_durations_of_shapes_may_be_times():
+    clock = {"now": "2026-11-22T12:00:30+00:00", "round_ends": "2026-11-22T12:01:00+00:00", "round_seconds": 60.0}
+    said = statement({"each": {"gpu": 1}, "on": {"a100": "90 s", "v100": ["1 min", 5]}}, arrival="in 2 h")
+    said["shapes"].append({"each": {"gpu": 1}, "on": ["a100"], "law": [["3 min", 0.5], [9, 0.5]]})
+    found = in_rounds(said, {"round": 7, "clock": clock})
+    assert found["arrival"] == 127 and found["shapes"][0]["on"] == {"a100": 2, "v100": [1, 5]}
+    assert found["shapes"][1]["law"] == [[3, 0.5], [9, 0.5]]
