@@ -69,7 +69,7 @@ def _longest(shape: Mapping[str, Any]) -> int:
     if isinstance(on, Mapping):
         return max(int(max(each)) if isinstance(each, list) else int(each) for each in on.values())
     slowest: float = min([1.0, *shape.get("speed", {}).values()])
-    return max(math.ceil(rounds / slowest) for rounds, _ in shape["law"])
+    return max(math.ceil(float(rounds) / slowest) for rounds, _ in shape["law"])
 
 
 def smallest(t: int, config: LiveConfig) -> dict[str, Any]:
