@@ -22,6 +22,7 @@ from marketsched.mechanisms.resources.cluster import MOST_NODES, Cluster, NodeGr
 from marketsched.mechanisms.resources.shapes import Shape, check_shapes, options_of
 
 _SPEED = Finite("(0, inf)")
+_ROUNDS = Finite("(0, 2147483647]")  # at speed 1
 _KEYS = ("tasks", "each", "per_node", "on", "worth", "law", "speed")
 
 
@@ -128,16 +129,26 @@ def _durations(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[floa
         cases = max((len(d) if isinstance(d, list) else 1 for d in on.values()), default=1)
         chances = [1.0] if law is None and cases == 1 else law
         return on, _chances(chances, cases)
-    if not isinstance(on, list) or not isinstance(law, list) or not all(_is_pair(row) for row in law):
+    kinds = isinstance(on, list) and bool(on) and all(isinstance(kind, str) for kind in on)
+    if not kinds or not isinstance(law, list) or not law or not all(_is_pair(row) for row in law):
         legal = "rounds by kind, or a list of kinds with law: [[rounds, probability], ...]"
         raise InvalidReportError(place="on", value=on, legal=legal)
     if not isinstance(speed, Mapping):
         raise InvalidReportError(place="speed", value=speed, legal="speeds by kind")
+    for kind in speed:
+        if kind not in on:
+            raise InvalidReportError(place=f"speed.{kind}", value=speed[kind], legal=f"speeds on {', '.join(on)}")
+    lengths = [_ROUNDS.check(f"law[{i}]", rounds, InvalidReportError) for i, (rounds, _) in enumerate(law)]
     found = {}
     for kind in on:
         factor = _SPEED.check(f"speed.{kind}", speed.get(kind, 1.0), InvalidReportError)
-        found[str(kind)] = [max(1, math.ceil(rounds / factor - 1e-9)) for rounds, _ in law]
+        found[kind] = [_whole_rounds(f"speed.{kind}", rounds / factor) for rounds in lengths]
     return found, _chances([p for _, p in law], len(law))
+
+
+def _whole_rounds(place: str, rounds: float) -> int:
+    """Return how many rounds a run takes; a tiny speed makes it longer than any market is."""
+    return max(1, math.ceil(_ROUNDS.check(place, rounds, InvalidReportError) - 1e-9))
 
 
 def _chances(given: object, cases: int) -> tuple[float, ...]:

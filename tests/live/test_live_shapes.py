@@ -66,6 +66,7 @@ def test_a_day_on_a_cluster(tmp_path):
 
 
 NODES = {"concurrency": 1, "value": {"kind": "deadline", "value": 1, "deadline": 3}, "requirements": []}
+AT_SPEED = {"each": {"gpu": 1}, "on": ["a100"], "law": [[2, 1.0]]}
 REFUSED = {
     "no shapes": (NODES, "sow.arrival is missing"),
     "an empty list": (statement(), "shapes = []"),
@@ -75,6 +76,10 @@ REFUSED = {
     "too long": (statement({"each": {"gpu": 1}, "on": {"a100": 7}}), "shapes[0].on.a100 = 7"),
     "too wide": (statement({"each": {"cpu": 1}, "tasks": 5, "on": {"a100": 2}}), "shapes[0].tasks = 5"),
     "a field that is none": (statement(WIDE, hidden=True), "sow.hidden"),
+    "speed of another kind": (statement({**AT_SPEED, "speed": {"v100": [[]]}}), "shapes[0].speed.v100"),
+    "no speed": (statement({**AT_SPEED, "speed": {"a100": 1e-300}}), "shapes[0].speed.a100"),
+    "endless": (statement({**AT_SPEED, "law": [[10**400, 1.0]]}), "shapes[0].law"),
+    "no kind": (statement({**AT_SPEED, "on": [{"gpu": 1}]}), "shapes[0].on"),
     "no truth value": (statement(WIDE, revealed=1), "revealed = 1"),
     "too late": (statement(WIDE, arrival=0), "arrival = 0"),
 }
