@@ -41,8 +41,8 @@ class RunResult:
         One row per job of the workload, in its order. ``name``; ``owner``; one column per tag;
         ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
         ``concurrency`` (nodes needed); ``declared_concurrency`` (nodes held); ``arrival``;
-        ``duration`` (real, rounds); ``planned_start`` (what the plan says for the case that
-        happens); ``start`` (first round of its last run; missing if that was taken back); ``completion`` (start +
+        ``duration`` (real, rounds); ``planned_start`` (the plan's start for the case that occurs); ``start`` (first
+        round of its last run; missing if that was taken back); ``completion`` (start +
         duration); ``removed`` (round of the drop, cancellation or eviction); ``runs`` (how often it started) and
         ``lost_node_rounds`` (of runs taken back or evicted); ``outcome`` (one of ``OUTCOMES``); ``value``,
         ``payment``, ``utility`` (realised); ``estimated_utility`` (of the plan). Of a job that was

@@ -42,7 +42,7 @@ class MarketSetup:
     round_seconds : float, optional
         Length of a round in seconds, for time axes; None: rounds have no unit.
     notes : mapping
-        What the workload says of itself: text or numbers by name.
+        Notes of the workload: text or numbers by name.
 
     Raises
     ------

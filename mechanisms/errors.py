@@ -205,7 +205,7 @@ class TooLargeError(MarketschedError, MemoryError):
 
 
 class SolverError(MarketschedError, RuntimeError):
-    """A solver is missing, or ended without the answer; the message says how, and what to do.
+    """A solver is missing, or ended without the answer; the message states the failure and what to do.
 
     Examples
     --------

@@ -218,11 +218,11 @@ class Mechanism(ABC):
     takes_back : bool
         Whether a run may be taken back for another job's sake, by requeue or eviction.
     truthful : {"ex post", "in expectation", "up to regret", "none"}
-        What truth-telling is worth to a job whose duration is shown at its arrival, the owner's other jobs and its
-        time of submission taken as given. "ex post": no other report is better, whatever others report and whatever
-        happens. "in expectation": none is better on average over what may happen to the own job by its law, whatever
-        others report and whatever happens to them. "up to regret": none is better on average by more than a bound that
-        can be computed, if others report truly. "none": no promise.
+        The promise for a job whose duration is revealed at its arrival, with the owner's other jobs and the time of
+        submission fixed. "ex post": no other report is better, for all reports of other owners and all outcomes.
+        "in expectation": no other report is better on average over the outcomes of the job by its law, for all reports
+        of other owners and all outcomes of their jobs. "up to regret": no other report is better on average by more
+        than a computable bound, if other owners report truthfully. "none": no promise.
     truthful_hidden : the same
         For jobs whose durations are hidden.
     reads_reports : {"submission", "arrival"}

@@ -137,7 +137,7 @@ def dual_bound(
 
 @legal
 def dual_value(jobs: RealisedJobs, capacity: Count, horizon: int, prices: ArrayLike) -> float:
-    """Evaluate (29) at ``prices``, shape (horizon,): a valid upper bound whatever they are.
+    """Evaluate (29) at ``prices``, shape (horizon,): a valid upper bound for any prices.
 
     Raises
     ------

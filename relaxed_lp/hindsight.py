@@ -90,9 +90,9 @@ def hindsight_optimum(
     Returns
     -------
     Optimum
-        If ``proven``, the best schedule, up to rounding. Otherwise the best one found; what the best
-        there is would be worth lies between ``value`` and ``bound``. With more than `MOST_STARTS`
-        useful starts, or more than memory holds, the solver is not asked.
+        If ``proven``, the best schedule, up to rounding. Otherwise the best one found; the value of the best schedule
+        lies between ``value`` and ``bound``. With more than `MOST_STARTS`
+        useful starts, or more than memory holds, the solver is not run.
 
     Raises
     ------

@@ -191,7 +191,7 @@ def tasks_of_laws(
 
 
 def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int | None = None) -> Tasks:
-    r"""Return the tasks of (12): what a launch plan tells apart, one for each (arrival, signal).
+    r"""Return the tasks of (12): the cases that a launch plan distinguishes, one for each (arrival, signal).
 
     A start in round s is worth :math:`E[V(s + d) | a, o]`, the task uses its nodes in round t with
     probability :math:`Pr[d > t - s | a, o]`, and its weight is :math:`Pr[(a, o)]`. Durations

@@ -37,7 +37,7 @@ def audit_finite(
         The mechanism.
     prior : "uniform", sequence of array_like, or ndarray, optional
         How likely types are: a list with the probabilities of each owner's types (independent), or a NumPy array over
-        profiles (joint). Without it nothing is said in expectation. Types of probability 0 are left out there.
+        profiles (joint). Without it there are no results in expectation. Types of probability 0 are left out there.
     tolerance : float, optional
         Gains and losses up to it count as none. By default 0 where all numbers are exact, and otherwise 1e-9 times
         the largest number of the mechanism.

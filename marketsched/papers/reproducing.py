@@ -47,7 +47,7 @@ def reproduce(
     full : bool
         The paper's sizes; may take hours.
     runs : int, optional
-        Seeds ``seed .. seed + runs - 1``, at least 2; None: 20, or what the experiment says.
+        Seeds ``seed .. seed + runs - 1``, at least 2; None: 20, or the experiment's own default.
     slots : int, optional
         In place of the experiment's own number of slots.
     seed : int

@@ -58,8 +58,8 @@ class Result:
     outcome : mapping
         Figures of a single run by name, some of them nested; empty where several things were compared.
     meta : dict
-        How it came about: ``scenario``, ``seed``, ``versions``, ``seconds``, and ``complete``, False if it
-        was interrupted and holds what was finished.
+        Provenance: ``scenario``, ``seed``, ``versions``, ``seconds``, and ``complete``, False if it was interrupted
+        and holds only the finished part.
     texts : mapping of str to str
         Further files by their names, as ``scenario.yaml``, which runs again.
     kept : sequence of KeptResults

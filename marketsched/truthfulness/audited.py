@@ -272,7 +272,7 @@ class MechanismAudit:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Audit:
-    """The audit of all mechanisms asked for.
+    """The audit of all requested mechanisms.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class PredictionRule:
     lead_seconds : float
         How long before the expected arrival a run is announced, at most (never more than a period).
     history : int
-        How many past gaps, and how many past runs, are looked at.
+        Number of past gaps, and of past runs, that are used.
     min_gaps : int
         A run with fewer past gaps is not predicted.
     max_duration : int

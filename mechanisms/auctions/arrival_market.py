@@ -62,8 +62,8 @@ class WaitingJob:
 class ArrivalMarket(Rounds):
     """A mechanism that serves jobs from their arrival on: all of the protocol but the rule itself.
 
-    A subclass says in `foresee` what a job that has just arrived needs, in `serve` who starts when,
-    and in `charge` what a job pays.
+    A subclass defines in `foresee` the needs of a job that has just arrived, in `serve` the starts, and in `charge`
+    the payments.
 
     Parameters
     ----------

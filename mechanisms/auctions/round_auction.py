@@ -52,7 +52,7 @@ class Settlement(NamedTuple):
 
 
 class RoundAuction(ArrivalMarket):
-    """A mechanism that holds an auction in every round; a subclass says who wins, and what winners pay.
+    """A mechanism that holds an auction in every round; a subclass decides the winners and their payments.
 
     Parameters
     ----------

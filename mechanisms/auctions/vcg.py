@@ -71,7 +71,7 @@ def vcg_outcome(worth: ArrayLike, nodes: ArrayLike, free: Natural) -> tuple[NDAr
     nodes : array_like of int, shape (n_bids,)
         Each >= 1.
     free : int
-        Nodes there are.
+        Free nodes.
 
     Returns
     -------

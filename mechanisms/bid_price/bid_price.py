@@ -93,7 +93,7 @@ class BidPrice(KeptMenus):
         Owners are dealt to so many buckets; the prices of each come from the reports of the others. Each bucket has a
         descent of its own in every round with arrivals.
     bucket_seed : int
-        Public; with the owner's name it says which bucket is the owner's.
+        Public; with the owner's name it determines the owner's bucket.
     scenarios : int
         From laws: how many draws.
     ahead : int

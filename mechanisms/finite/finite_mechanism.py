@@ -49,7 +49,7 @@ class FiniteMechanism:
     utilities : sequence of array_like, or function
         For each owner an array (its types x outcomes), or a function of owner, type and outcome.
     outcomes : int or sequence, optional
-        How many outcomes there are, or their names; needed where ``utilities`` is a function.
+        Number of outcomes, or their names; needed where ``utilities`` is a function.
 
     Attributes
     ----------

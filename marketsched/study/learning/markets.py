@@ -137,7 +137,7 @@ def repeated_scenario(
 ) -> RepeatedMarket:
     """Return the market of a scenario, held day after day with its workload drawn anew.
 
-    What the scenario says of ``owners`` and ``resubmit`` is left aside. The sizes of the market are
+    The scenario's ``owners`` and ``resubmit`` are ignored. The sizes of the market are
     those of the first workload drawn.
 
     Parameters

@@ -80,8 +80,8 @@ class RepeatedMarket:
     menu : ReportMenu
         The reports among which regret is measured, and learners choose.
     days : int, optional
-        How many different days there are: they are drawn once, and then one of them for every
-        episode; 1: always the same market. None: every episode is a day of its own.
+        Number of different days: they are drawn once, and then one of them for every episode; 1: always the same
+        market. None: every episode is a day of its own.
     nobody_later : bool
         True: an owner's fate does not depend on who submits after it (LIFO), so replays leave them
         out. The caller's word; for a mechanism of which it is not true, replays would be wrong.

@@ -182,7 +182,7 @@ MOST_RUNS = 1_000_000
 class Case:
     """One scenario of a sweep, to be run with many seeds.
 
-    ``labels`` are columns of the table: what was changed, or whatever tells the cases apart.
+    ``labels`` are columns of the table: the changed keys, or other labels that distinguish the cases.
 
     Examples
     --------

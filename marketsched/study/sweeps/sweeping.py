@@ -113,7 +113,7 @@ def sweep(
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``, on a cluster
         that of the worker.
     progress : function of (int, int, str), optional
-        Called with how many runs are finished, how many there are, and how long it may take.
+        Called with the number of finished runs, the number of runs, and the expected time left.
     keep_interrupted : bool
         On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
     name : str, optional

@@ -153,7 +153,7 @@ def certify(
     confidence : float
         In (0, 1): of both ends together.
     samples : int, optional
-        Fresh paths to draw; 10,000 if nothing else is said. The width falls like 1 / samples where
+        Fresh paths to draw; 10,000 by default. The width falls like 1 / samples where
         failures are rare, and like 1 / sqrt(samples) elsewhere.
     exact : bool or "auto"
         Enumerate the outcomes of the earlier jobs instead of drawing paths. ``"auto"``: if there are

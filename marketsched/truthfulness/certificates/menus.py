@@ -50,7 +50,7 @@ class MenuMoved:
 
 @dataclass(frozen=True, slots=True)
 class MenuCheck:
-    """What was asked, the first report that moved the menu of its own job, and the first that paid something else.
+    """A comparison of menus: the first report that changed its own menu, the first payment unlike its menu.
 
     Examples
     --------

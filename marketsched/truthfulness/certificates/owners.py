@@ -42,12 +42,12 @@ def certify_owners(
 ) -> pd.DataFrame:
     """Run a scenario and certify owners spread over it, each just before it submits.
 
-    The jobs that submit at birth are cut, in order of submission, into as many equal parts as owners
-    are asked for (to within one job), and one job of each part is drawn at random. The run is the one of `run` with the
+    The jobs that submit at birth are cut, in order of submission, into ``owners`` equal parts (to within one job),
+    and one job of each part is drawn at random. The run is the one of `run` with the
     same seed: certifying changes nothing in it.
 
     A mechanism that posts its menu at arrival is certified then, in a run in which all owners report truly
-    (`marketsched.truthfulness.certificates.arrival_certificate`), after its menus were asked about.
+    (`marketsched.truthfulness.certificates.arrival_certificate`), after its menus were checked.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def certify_owners(
     confidence, samples
         Of each certificate, see `certify`.
     menu_lies : int
-        Menus at arrival: how many reports are asked, of some of these owners, whether they move the menu, >= 1.
+        Menus at arrival: misreports of some of these owners tried to check that they do not change the menu, >= 1.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     workload : Workload, optional
@@ -76,7 +76,7 @@ def certify_owners(
         One row per owner: ``owner``, ``job``, ``round``, ``nodes``, ``highest_value``,
         ``truthful_utility``, ``regret_lower``, ``regret_estimate``, ``regret_upper`` (credits),
         ``witness`` (in words; empty: nothing beats the truth), ``confidence``, and the parts of the upper
-        end; or, at arrival, ``rests_on``, what was asked of the menus. Fewer rows than asked for if the horizon cuts
+        end; or, at arrival, ``rests_on``, the checks of the menus. Fewer rows than ``owners`` if the horizon cuts
         jobs off, or some never arrive.
 
     Raises

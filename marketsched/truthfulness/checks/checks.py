@@ -56,8 +56,8 @@ def check_mechanism(
     Returns
     -------
     CheckReport
-        A mechanism that raises, or answers too often, fails the check at hand; the others go on. Every result says
-        how often what it looks for happened; a check "does not apply" where it never did.
+        A mechanism that raises, or answers too often, fails the check at hand; the others go on. Every result states
+        how often its case occurred; a check "does not apply" where it never did.
 
     Raises
     ------

@@ -135,7 +135,7 @@ def truthful_checks(
     seed: Seed = 0,
     call_seconds: Positive = CALL_SECONDS,
 ) -> dict[str, Callable[[], CheckResult]]:
-    """Return by name what `check_truthful` asks, each a function that is yet to be called."""
+    """Return the checks of `check_truthful` by name, as functions to call."""
     known = tiny_domains()
     chosen = list(known) if domains is None else list(domains)
     for name in chosen:

@@ -45,9 +45,9 @@ def audit_conduct(
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        A market; all but the owner that is looked at report truly.
+        A market; all owners except the one examined report truthfully.
     mechanisms : sequence of str
-        As for `marketsched.compare`; all meet the same jobs, and the same owners are looked at.
+        As for `marketsched.compare`; all play the same jobs, and the same owners are examined.
     owners : int
         Jobs, drawn from those that arrive, whose arrival is delayed and so on.
     past_owners : int

@@ -72,8 +72,8 @@ def search(
     situation : Situation
         The owner, and the market of truthful others.
     budget_seconds : float or None
-        Most seconds; a play that has begun is finished. They begin when the market stands as the owner finds it,
-        and the truth was played once, so that kernels are compiled.
+        Most seconds; a play that has begun is finished. They begin when the market is in the owner's situation and
+        the truth has been played once, so kernels are compiled.
     max_plays : int or None
         Most plays. With ``budget_seconds=None`` the result is the same for the same seed. One of the
         two is needed.

@@ -24,8 +24,8 @@ from marketsched.truthfulness.situations.streams import MECHANISM, stream, strea
 class Other:
     """Another owner, who reports truly.
 
-    ``name`` is that of its job, ``law`` over what it reports; ``happened`` is what did happen to it, where there is a
-    history; ``owner`` says whose job it is (None: it is known by the job's name).
+    ``name`` is that of its job, ``law`` over what it reports; ``happened`` is its actual outcome, if there is a
+    history; ``owner`` is the job's owner (None: the job's name).
 
     Examples
     --------

@@ -60,8 +60,8 @@ class Situation(Described):
     ahead : int, optional
         How many of the others of the same birth submit before the owner; None: all.
     history : int, optional
-        Seed of what happened before the owner's turn; see the module. Where an other says what
-        ``happened``, that counts. The mechanism's stream is that of `run` with this seed.
+        Seed of what happened before the owner's turn; see the module. If another job has an outcome ``happened``, it
+        is used. The mechanism's stream is that of `run` with this seed.
     resubmit : bool
         As in `MarketSetup`, for others in the history.
     described : mapping, optional
@@ -129,7 +129,7 @@ def situation_of(
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        The others are as in its workload, and report truthfully whatever its ``owners`` say.
+        The other owners are those of its workload, and report truthfully; its ``owners`` are ignored.
     job : str or int
         Name of the owner's job, or its place in the order of submission.
     seed : int

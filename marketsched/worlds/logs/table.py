@@ -31,12 +31,11 @@ def workload_of_log(
         ``executable``, ``queue``, ``urgency``, ``status`` (-1 or NaN: not known). Runs without length or
         processors do not count.
     rng : Generator or int, optional
-        Draws what no log says; see `marketsched.worlds.logs.rule`.
+        Draws what the log does not record; see `marketsched.worlds.logs.rule`.
     name : str
         What the workload is called.
     days, load : float
-        Length of the market, and its work as a share of what its nodes can do; there are at least the nodes of
-        the widest job.
+        Length of the market, and its work as a share of what its nodes can do; at least the nodes of the widest job.
     rule : LogRule, optional
         What is drawn, what owners announce, and how long a round is.
 
