@@ -63,25 +63,26 @@ MOST_BUCKETS = 64
 
 
 class BidPrice(KeptMenus):
-    """Menus at arrival at bid prices.
+    """Sell node time at arrival, at prices estimated from past arrivals or from public laws.
 
-    A job that has arrived faces every start at which its nodes are free, each at the sum of the prices of its rounds.
-    It gets the start that leaves it most by its own report, or none, and pays the announced price when it completes.
-    Prices are what nodes are worth to those still to come: they are made anew in each round with arrivals, from
-    arrivals of earlier rounds or from public laws, and no report moves its own. Where durations are hidden, jobs wait
-    in a queue at one rate that is announced at their arrival (docs/mathematics.md, Bid prices).
+    A job that has arrived may start in any round from which its nodes are free; a start costs the sum of the prices of
+    its rounds. The job gets the start with the highest surplus (value less price) by its own report, or none, and pays
+    the announced price when it completes. A price estimates the value of a node to later jobs. Prices are computed anew
+    in each round with arrivals, from arrivals of earlier rounds or from public laws, and a report does not change its
+    own prices. If durations are hidden, jobs wait in a queue, each at one rate that is announced at its arrival
+    (docs/mathematics.md, Bid prices).
 
     Parameters
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     forecast : "history" or "laws"
-        Where scenarios come from: arrivals of earlier rounds, or draws of public laws.
+        Source of the scenarios of later arrivals: arrivals of earlier rounds, or draws of public laws.
     laws : iterable of StatementLaw, optional
         Of all jobs, where ``forecast`` is "laws".
     history : PastLog, optional
-        From history: what arrived before round 1, so that the lags reach back from the beginning. In a scenario
-        the folder of a finished run, or a workload (docs/scenarios.md).
+        From history: arrivals before round 1, so that lags can reach back from the first round on. In a scenario the
+        folder of a finished run, or a workload (docs/scenarios.md).
     lags : sequence of int, optional
         From history: how many rounds ago the arrivals of each scenario came; by default 48, 72, 96 and 120, which is
         4 to 10 hours of five-minute rounds.
@@ -90,12 +91,12 @@ class BidPrice(KeptMenus):
     round_seconds : float, optional
         Length of a round, for ``lag_hours``; None: not known, five minutes.
     buckets : int
-        Owners are dealt to so many buckets; the prices of each come from the reports of the others. Each bucket has a
-        descent of its own in every round with arrivals.
+        Number of groups of owners; the prices of a group come from the reports of the other groups. Each group has its
+        own descent in every round with arrivals.
     bucket_seed : int
         Public; with the owner's name it determines the owner's bucket.
     scenarios : int
-        From laws: how many draws.
+        From laws: number of draws.
     ahead : int
         H: prices are made for the current round and H more.
     tail : bool
@@ -111,12 +112,12 @@ class BidPrice(KeptMenus):
     stop_at_deadline : bool
         Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
     stop_at_loss : bool
-        Whether it is stopped where that is best for its owner, and then pays for the rounds it used, as `FirstCome`.
+        Whether it is stopped when that is best for its owner, and then pays for the rounds it used, as in `FirstCome`.
     signals : {"durations", "labels"}
-        What a whole number that the platform sees at arrival is: the duration, or a label (it is then hidden). A
-        scenario sees it from its jobs. No report decides it.
+        Meaning of a whole number that the platform observes at arrival: the duration, or a label (the duration is
+        then hidden). A scenario derives it from its jobs; it does not depend on reports.
     keep_menus : bool
-        Keep what each job faces when it is served, for `menu_at_arrival`.
+        Keep the menu of each job when it is served, for `menu_at_arrival`.
     rng : Generator, int or None
         Draws the scenarios from the laws; nothing else is random.
 
