@@ -115,15 +115,22 @@ class Attempt:
         What really happens to the job, which arrives.
     owner : str, optional
         Whose job it is; None: an owner known by the name of the job.
+    truth : StatementOfWork, optional
+        Of the job: on a cluster its shapes say what it makes of a booking.
 
     Attributes
     ----------
     payment : float
         Paid so far, credits.
+    worth : float
+        Of the completion, compared with the value curve: below 1 where a shape of smaller worth ran.
     """
 
-    def __init__(self, conduct: Conduct, name: str, job: Fate, owner: str | None = None) -> None:
-        self.payment = 0.0
+    def __init__(
+        self, conduct: Conduct, name: str, job: Fate, owner: str | None = None, truth: StatementOfWork | None = None
+    ) -> None:
+        self.payment, self.worth = 0.0, 1.0
+        self._truth = truth
         self._job_name, self._owner = name, name if owner is None else owner
         self._plans: dict[str, LaunchPlan] = {}
         self._parts = {s.name: s.part(job) for s in conduct.statements}
@@ -161,7 +168,9 @@ class Attempt:
                 fate = Fate(None, fate.duration, fate.signal)  # not ready before the other one is done
             name = self._job_name + statement.name
             owner = self._owner + statement.identity
-            self._plans[statement.name] = market.submit(name, sow, fate, statement.nodes, owner=owner, own=True)
+            self._plans[statement.name] = market.submit(
+                name, sow, fate, statement.nodes, owner=owner, own=True, truth=self._truth
+            )
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Take note of what has left the market in the round just played."""
@@ -176,6 +185,7 @@ class Attempt:
             self._awaited.discard(name)
             if name in self._done:
                 self._done[name] = market.now
+                self.worth *= event.worth
             for follower in self._followers:
                 fate = self._parts[follower.name]
                 if follower.after == name and fate is not None:
@@ -190,16 +200,18 @@ class Attempt:
         """Take all that is still awaited as it will be by round ``last``, if that is sure."""
         if self._to_submit:
             return
-        coming: list[tuple[int, int, str, float]] = []
+        coming: list[tuple[int, int, str, float, float]] = []
         for name in self._awaited:
             found = market.booked(self._job_name + name)
             if found is None:
                 return
             if found[0] is not None and found[0] - 1 <= last:
-                coming.append((found[0], market.entries[self._job_name + name].order, name, found[1]))
-        for completion, _, name, payment in sorted(coming):  # as they will be charged
+                entry = market.entries[self._job_name + name]
+                coming.append((found[0], entry.order, name, found[1], entry.worth))
+        for completion, _, name, payment, worth in sorted(coming):  # as they will be charged
             self.payment += payment
             self._done[name] = completion
+            self.worth *= worth
         self._awaited.clear()
 
     def _give_up(self, name: str) -> None:

@@ -137,6 +137,7 @@ class MarketLoop:
         *,
         owner: Hashable = None,
         own: bool = False,
+        truth: StatementOfWork | None = None,
     ) -> LaunchPlan:
         """Submit a statement; a job that is ready before arrives with it.
 
@@ -147,18 +148,22 @@ class MarketLoop:
         sow : StatementOfWork
             The report.
         fate : Happens
-            What really happens. On a cluster: a `Job` if the report may be another one than the truth.
+            What really happens.
         nodes : int
             Without so many the work is never done.
         owner : hashable, optional
             Whose it is; passed on to a mechanism that takes it.
         own : bool
             True: of an owner that is looked at; who guards the market then passes the refusal of a report on.
+        truth : StatementOfWork, optional
+            On a cluster its shapes say what the job makes of its booking; None: that of ``fate``, if it is a `Job`,
+            or else the report.
         """
         told = {"owner": owner} if self._takes_owner else {}
         with timed("submit", self.now):
             plan = self.mechanism.submit(name, sow, **told)
-        entry = Entry(name, self._submitted, sow, fate, nodes, getattr(fate, "truth", sow))
+        truth = getattr(fate, "truth", sow) if truth is None else truth
+        entry = Entry(name, self._submitted, sow, fate, nodes, truth)
         self._submitted += 1
         self.entries[name] = entry
         if fate.arrival is not None:

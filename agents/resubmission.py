@@ -82,7 +82,7 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
     else:
         durations, probabilities = _durations_given(job)
         points = [Requirement(now, d, p, job.signal) for d, p in zip(durations, probabilities, strict=True)]
-    return StatementOfWork(now, truth.concurrency, truth.value, points, restarts=truth.restarts)
+    return StatementOfWork(now, truth.concurrency, truth.value, points, truth.shapes, restarts=truth.restarts)
 
 
 def second_statement(job: Job, now: int, public: PublicInformation) -> StatementOfWork | None:
@@ -97,7 +97,9 @@ def second_statement(job: Job, now: int, public: PublicInformation) -> Statement
     if public.max_duration is not None and known.law.durations.max() > public.max_duration:
         return None
     value = value_until(known, job.truth.birth + public.max_delay - 1, public)
-    return StatementOfWork(known.birth, known.concurrency, value, known.requirements, restarts=known.restarts)
+    return StatementOfWork(
+        known.birth, known.concurrency, value, known.requirements, known.shapes, restarts=known.restarts
+    )
 
 
 def _durations_given(job: Job) -> tuple[list[int], list[float]]:

@@ -20,6 +20,17 @@ from marketsched.agents.lies.outside_model import Ghosts as Ghosts
 from marketsched.agents.lies.outside_model import Overrun as Overrun
 from marketsched.agents.lies.outside_model import SplitNodes as SplitNodes
 from marketsched.agents.lies.outside_model import SplitRounds as SplitRounds
+from marketsched.agents.lies.shapes import AddKind as AddKind
+from marketsched.agents.lies.shapes import ClaimWorth as ClaimWorth
+from marketsched.agents.lies.shapes import LeaveOutKind as LeaveOutKind
+from marketsched.agents.lies.shapes import LeaveOutShape as LeaveOutShape
+from marketsched.agents.lies.shapes import PutShapeFirst as PutShapeFirst
+from marketsched.agents.lies.shapes import ScaleDemand as ScaleDemand
+from marketsched.agents.lies.shapes import ScaleTasks as ScaleTasks
+from marketsched.agents.lies.shapes import StretchOnKind as StretchOnKind
+from marketsched.agents.lies.shapes import SwapKinds as SwapKinds
+from marketsched.agents.lies.shapes import TasksPerNode as TasksPerNode
+from marketsched.agents.lies.shapes import lies_about_shapes as lies_about_shapes
 from marketsched.agents.lies.strategy import PublicInformation as PublicInformation
 from marketsched.agents.lies.strategy import Strategy as Strategy
 from marketsched.agents.lies.strategy import submission_delay as submission_delay

@@ -369,7 +369,7 @@ def restated(
     Raises
     ------
     InvalidReportError
-        If no point is left.
+        If no point is left, or if shapes, which stay, are not of this concurrency and these durations.
     """
     if points is not None:
         points = [point for point in points if point.probability > LEAST]
@@ -380,5 +380,6 @@ def restated(
         truth.concurrency if concurrency is None else concurrency,
         truth.value if value is None else value,
         truth.requirements if points is None else points,
+        truth.shapes,
         restarts=truth.restarts,
     )

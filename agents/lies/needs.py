@@ -21,6 +21,7 @@ from marketsched.agents.lies.base import (
     restated,
     whole,
 )
+from marketsched.agents.lies.shapes import scaled_durations
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.law import Requirement
@@ -113,7 +114,7 @@ class ScaleDuration(Misreport):
             return int(max(1.0, min(float(np.rint(duration * self.f)), longest)))
 
         points = [Requirement(r.arrival, scaled(r.duration), r.probability, r.signal) for r in truth.requirements]
-        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts)
+        return scaled_durations(truth, scaled, points)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """From one round to D_max (four times, if there is none)."""

@@ -63,7 +63,7 @@ class DelaySubmission(Misreport):
         birth = truth.birth + self.k
         points = [Requirement(max(r.arrival, birth), r.duration, r.probability, r.signal) for r in truth.requirements]
         value = value_until(truth, truth.birth + public.max_delay - 1, public)
-        return StatementOfWork(birth, truth.concurrency, value, points, restarts=truth.restarts)
+        return StatementOfWork(birth, truth.concurrency, value, points, truth.shapes, restarts=truth.restarts)
 
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
         """Refuse a submission after the last round."""

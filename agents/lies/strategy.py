@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite, Whole
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -26,6 +27,8 @@ class PublicInformation:
     max_concurrency, max_duration, max_value : int, int, float or None
         Largest concurrency (nodes), duration (rounds) and value (credits) a report may hold; None
         if the mechanism announces no such limit.
+    cluster : Cluster or None
+        Nodes of several kinds, with their resources; None: they are identical.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class PublicInformation:
     max_concurrency: int | None = None
     max_duration: int | None = None
     max_value: float | None = None
+    cluster: Cluster | None = None
 
     @classmethod
     def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:
@@ -62,6 +66,7 @@ class PublicInformation:
             None if width is None else Whole(1).check("the mechanism's max_concurrency", width),
             None if duration is None else Whole(1).check("the mechanism's max_duration", duration),
             None if value is None else Finite("[0, inf)").check("the mechanism's max_value", value),
+            mechanism.cluster,
         )
 
     @property

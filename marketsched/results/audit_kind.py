@@ -158,10 +158,11 @@ def _could_have_found(row: dict[str, Any]) -> str:
     """Return the size of gain that a clean result would have detected."""
     said = []
     if row["promise"] != "up to regret":
-        said.append(
-            f"no fixed lie of {row['screened_owners']} owners breaks its promise in this market; a lie that gains for "
-            f"{at_most(100 * row['detectable_share'])} % of the owners would have been found with 90 % probability"
-        )
+        found = f"no fixed lie of {row['screened_owners']} owners breaks its promise in this market"
+        if math.isfinite(row["detectable_share"]):  # NaN: none was played for all of them
+            share = at_most(100 * row["detectable_share"])
+            found += f"; a lie that gains for {share} % of the owners would have been found with 90 % probability"
+        said.append(found)
     if math.isfinite(row["power"]):
         said.append(
             f"over {row['power_worlds']} worlds a gain by {row['power_of']} of {at_most(100 * row['power'])} % of the "

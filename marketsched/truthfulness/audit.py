@@ -40,7 +40,7 @@ from marketsched.truthfulness.certifying import Certified, certificates
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.owner_searches import play_on_some, search_some
-from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse, check_identical_nodes
+from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse
 from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.plays_ahead import Helpers, ready
 from marketsched.truthfulness.searches.pooling import Pooled
@@ -139,7 +139,6 @@ def audit(
     ('first-come', [])
     """
     base = Scenario.of(scenario, kind="market")
-    check_identical_nodes(base)
     entrants = named_mechanisms(base, mechanisms)
     if budget is None and plays is None:
         raise InvalidParameterError("budget and plays are both None: expected one of them")

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.plays_ahead import Helpers
@@ -20,13 +18,6 @@ Progress = Callable[[str, float], None]  # what is being done, and how much of t
 PLAYS = 2_000  # per mechanism, by default: what is found is then the same on every machine
 SECONDS = 120.0  # per mechanism, at most
 FEWEST_PLAYS = 100
-
-
-def check_identical_nodes(scenario: Scenario) -> None:
-    """Raise InvalidParameterError if the jobs of a scenario have shapes: lies about these are not searched."""
-    if scenario.workload.on_cluster:
-        legal = "jobs of identical nodes: lies about shapes are not searched"
-        raise InvalidParameterError(place="workload", value=scenario.workload.kind, legal=legal)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
 from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES
-from marketsched.truthfulness.plan import check_identical_nodes
 
 OWN_STREAM = 0xC0D7  # keeps what is drawn here apart from the run's own randomness
 BEST = "best of these in hindsight"
@@ -84,7 +83,9 @@ def audit_conduct(
     >>> found.save("runs/conduct")  # doctest: +SKIP
     """
     base = Scenario.of(scenario, kind="market")
-    check_identical_nodes(base)
+    if base.workload.on_cluster:
+        legal = "jobs of identical nodes: what is tried beside a report is about these"
+        raise InvalidParameterError(place="workload", value=base.workload.kind, legal=legal)
     entrants = named_mechanisms(base, mechanisms)
     known = (*FAMILIES, *BELIEFS)
     for name in families:

@@ -27,6 +27,7 @@ from marketsched.agents.lies import (
     PublicInformation,
     ScaleDuration,
     ScaleMass,
+    ScaleTasks,
     ScaleValue,
     ShiftArrival,
     ShiftDeadline,
@@ -36,6 +37,7 @@ from marketsched.agents.lies import (
     SpreadArrival,
     SpreadDuration,
     Strategy,
+    lies_about_shapes,
 )
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
@@ -95,14 +97,16 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
     >>> [family.name for family in default_families(truth, PublicInformation(4, 9, 8, max_value=9.0))][:4]
     ['value', 'deadline', 'cut-deadline', 'nodes']
     """
+    shaped = lies_about_shapes(truth, public)
     grids: list[tuple[str, Iterable[Misreport]]] = [
         ("value", map(ScaleValue, _factors(0.5, 2.0, 0.8, 0.9, 0.25, 0.7, 1.25, 0.95, 0.6, 4.0, 0.1, 1.5, 0.01))),
         ("value-shift", _value_shifts(truth)),
         ("deadline", map(ShiftDeadline, _both_ways(public.max_delay))),
         ("cut-deadline", map(CutDeadline, _powers(public.max_delay))),
-        ("nodes", _nodes(truth, public)),
+        ("nodes", _nodes(truth, public) if not truth.shapes else ()),
+        *shaped.items(),
         ("duration", map(ScaleDuration, _factors(0.5, 2.0, 0.75, 1.5, 0.25, 1.25, 3.0))),
-        ("duration-spread", map(SpreadDuration, _powers(min(8, public.max_duration or 8)))),
+        ("duration-spread", map(SpreadDuration, _powers(min(8, public.max_duration or 8))) if not truth.shapes else ()),
         ("arrival", map(ShiftArrival, _both_ways(min(4, public.max_delay)))),
         ("arrival-spread", map(SpreadArrival, _powers(min(8, public.max_delay)))),
         ("mass", _masses(truth)),
@@ -110,8 +114,8 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         ("leave-out", _left_out(truth)),
         ("pairs", _pairs(truth, public)),
         ("delay", map(DelaySubmission, _delays(truth, public))),
-        ("split", _splits(truth)),
-        ("ghosts", _ghosts(truth, public)),
+        ("split", _splits(truth) if not truth.shapes else ()),
+        ("ghosts", _ghosts(truth, public) if not truth.shapes else ()),
         ("overrun", map(Overrun, _factors(0.5, 0.25, 0.75, 1.5)) if _shows_duration(truth) else ()),
     ]
     families = [Family(name, tuple(members)) for name, members in grids]
@@ -207,7 +211,7 @@ def _left_out(truth: StatementOfWork) -> list[Misreport]:
 def _pairs(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
     """A few pairs of which neither half need pay on its own."""
     wider, value, hurry = (
-        InflateConcurrency(1),
+        InflateConcurrency(1) if not truth.shapes else ScaleTasks(2.0),
         (ScaleValue(0.5), ScaleValue(2.0)),
         (ShiftDeadline(-1), ShiftDeadline(2)),
     )

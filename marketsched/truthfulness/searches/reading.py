@@ -63,12 +63,14 @@ class Point:
         points = [
             (r.arrival, max(1, round(r.duration * self.factor)), r.probability, r.signal) for r in truth.requirements
         ]
-        made = StatementOfWork(truth.birth, self.nodes, self._curve(None), points, restarts=truth.restarts)
+        made = StatementOfWork(
+            truth.birth, self.nodes, self._curve(None), points, truth.shapes, restarts=truth.restarts
+        )
         if notes is None:
             return made
         noting = StatementOfWork.__new__(StatementOfWork)
         nodes, curve = capture(self.nodes, "nodes", notes), self._curve(notes)
-        noting._store(truth.birth, nodes, curve, made.law, (), truth.restarts)
+        noting._store(truth.birth, nodes, curve, made.law, made.shapes, truth.restarts)
         return noting
 
     def _curve(self, notes: Notes | None) -> ValueCurve:
@@ -165,10 +167,10 @@ class Reading:
     def run(self, enough: int = 1) -> None:
         """Search owner by owner until so many lies break the promise, or the budget ends."""
         owners = deque((owner, deque([Point.of(owner.truth)])) for owner in self._screening.found.owners)
-        broken = 0
+        broken = idle = 0
         try:
-            while owners and broken < enough:
-                with_notes = self.captures
+            while owners and broken < enough and idle <= len(owners):  # else no report that could be made is legal
+                with_notes, spent = self.captures, self._screening.budget.plays
                 for look in self._looks([*islice(owners, self._at_once)]):
                     owners.rotate(-1)  # its turn comes again
                     gains = self._play_all(look)
@@ -178,6 +180,7 @@ class Reading:
                     if broken >= enough or self.captures is not with_notes:
                         self._rng.bit_generator.state = look.state  # what follows is begun anew
                         break
+                idle = 0 if self._screening.budget.plays > spent else idle + 1
         except BudgetSpent:
             pass
         self._screening.found.plays = self._screening.budget.plays

@@ -16,7 +16,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from marketsched.agents.conduct import Conduct
-from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
+from marketsched.agents.lies import (
+    InflateConcurrency,
+    Misreport,
+    ScaleDuration,
+    ScaleValue,
+    ShiftDeadline,
+    lies_about_shapes,
+)
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
 from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
@@ -37,6 +44,7 @@ SCREENED: tuple[Misreport, ...] = (
 )
 MOST_OWNERS = 400
 FEWEST_OWNERS = 4
+SHAPE_LIES = 2  # of each family, for jobs of a cluster
 LIES_EACH = 4  # that the plays of a screen are to reach for every owner, where they are few
 MOST_POINTS = 60  # of an own law that is gone through
 CHANCE = 0.9  # for which `Screened.detectable_share` holds
@@ -187,17 +195,31 @@ class Screening:
             self.ahead.keep_at_turns(market, found)
         if callable(self._menus):
             self._menus = self._menus()
+        now = "the lies about shapes"
         try:
+            for place in range(SHAPE_LIES):  # of each family before the lies that all markets have
+                for owner in list(self.found.owners):
+                    self._try_about_shapes(owner, place)
             for lie in SCREENED:
+                now = repr(lie)
                 self._ahead_of(lie)
                 for owner in list(self.found.owners):
                     if self._truth_holds(owner):
                         self.try_lie(owner, lie)
                     self._tell(self.budget.used)
         except BudgetSpent:
-            self.found.cut = f"the screen ended before {lie!r} was played for all owners" if self.found.gains else ""
+            self.found.cut = f"the screen ended before {now} was played for all owners" if self.found.gains else ""
         self.found.plays = self.budget.plays
         return self.found
+
+    def _try_about_shapes(self, owner: OwnerAtHand, place: int) -> None:
+        """Play for an owner the lie at this place of each family of lies about shapes; one without shapes has none."""
+        families = lies_about_shapes(owner.truth, owner.public).values()
+        lies = [family[place] for family in families if place < len(family)]
+        if lies and self._truth_holds(owner):
+            for lie in lies:
+                self.try_lie(owner, lie)
+                self._tell(self.budget.used)
 
     def _ahead_of(self, lie: Misreport) -> None:
         """Have the plays of a lie made, those of truths that are still to be played, and of menus that are needed."""
@@ -329,7 +351,7 @@ def lie_of(owner: OwnerAtHand, lie: Misreport) -> Candidate | None:
 
 def _pays_by_menu(owner: OwnerAtHand, made: Candidate, played: Played) -> bool:
     """Tell whether the payment under a lie is one that a menu at arrival announces."""
-    if played.completion is None or not owner.truth.revealed or owner.job.duration is None:
+    if played.completion is None or not owner.truth.revealed or owner.job.duration is None or owner.truth.shapes:
         return False
     return len(made.conduct.statements) == 1 and not callable(made.conduct.statements[0].report)
 

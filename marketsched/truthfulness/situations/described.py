@@ -131,4 +131,5 @@ def check_announced(name: str, report: StatementOfWork, public: PublicInformatio
     longest = public.horizon if public.max_duration is None else public.max_duration
     highest = float("inf") if public.max_value is None else public.max_value
     now = report.birth if isinstance(report, StatementOfWork) else 0
-    check_report(name, report, now, public.widest, longest, highest)
+    cluster = public.cluster if isinstance(report, StatementOfWork) and report.shapes else None
+    check_report(name, report, now, public.widest, longest, highest, cluster)

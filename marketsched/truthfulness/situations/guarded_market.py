@@ -84,10 +84,11 @@ class GuardedMarket(MarketLoop):
         *,
         owner: Hashable = None,
         own: bool = False,
+        truth: StatementOfWork | None = None,
     ) -> LaunchPlan:
         """Submit a statement; ``own``: pass the error on with which the mechanism refuses a report."""
         try:
-            return super().submit(name, sow, fate, nodes, owner=owner)
+            return super().submit(name, sow, fate, nodes, owner=owner, truth=truth)
         except Exception as error:
             if own and isinstance(error, InvalidReportError):
                 raise

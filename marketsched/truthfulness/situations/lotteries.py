@@ -104,7 +104,8 @@ def of_arrived(sow: StatementOfWork, seen: Happens, start: int | None, now: int,
     sow : StatementOfWork
         Its statement.
     seen : Fate
-        Its arrival and signal; the duration is not looked at.
+        Its arrival and signal; the duration is looked at only of a run with shapes, which ends as it did: what a law
+        leaves of it depends on where it runs.
     start : int or None
         The first round of its run.
     now : int
@@ -112,14 +113,16 @@ def of_arrived(sow: StatementOfWork, seen: Happens, start: int | None, now: int,
     longest : int
         Its duration if its own law excludes what was seen, rounds.
     """
+    if sow.shapes and start is not None and seen.duration is not None:
+        return lottery([((sow, Fate(seen.arrival, seen.duration, seen.signal)), 1.0)])
     so_far = 0 if start is None else now - start
     left: list[tuple[LotteryOutcome, float]] = [
         ((sow, Fate(seen.arrival, fate.duration, seen.signal)), weight)
         for fate, weight in _points(sow)
         if fate.arrival is not None and _same(fate, seen) and fate.duration > so_far
     ]
-    excluded: LotteryOutcome = (sow, Fate(seen.arrival, max(longest, so_far + 1), seen.signal))
-    return lottery(left or [(excluded, 1.0)])
+    left_out = int(sow.durations.max()) if sow.shapes else max(longest, so_far + 1)
+    return lottery(left or [((sow, Fate(seen.arrival, left_out, seen.signal)), 1.0)])
 
 
 def as_job(name: str, sow: StatementOfWork, fate: Happens) -> Job:

@@ -289,9 +289,10 @@ class OwnerAtHand:
         with no_collection():
             market = self.market.at_turn(self.name) if self.kept is None else self.kept.copy()
             market.watch()
-            attempt = Attempt(conduct, self.name, fate, self.job.owner)
+            attempt = Attempt(conduct, self.name, fate, self.job.owner, self.truth)
             play(market, _OneLies(self.market, self.entered, attempt, self.name), setup.horizon)
-        return Played(worth(self.job, attempt.completion, setup), attempt.payment, attempt.completion, market.drew)
+        value = attempt.worth * worth(self.job, attempt.completion, setup)
+        return Played(value, attempt.payment, attempt.completion, market.drew)
 
     @cached_property
     def menu(self) -> object:
@@ -322,7 +323,7 @@ class _Recorded(TrueOwners):
         for event in events:
             if event.kind is not EventKind.START and event.job in self.by_name:
                 done = event.completion if event.kind is EventKind.COMPLETE else None
-                value = worth(self.by_name[event.job], done, self._setup)
+                value = event.worth * worth(self.by_name[event.job], done, self._setup)
                 self.got[event.job] = Played(value, event.payment, done, market.drew)
 
 

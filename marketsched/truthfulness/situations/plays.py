@@ -203,10 +203,10 @@ class Stage:
         first = min(conduct.first_round, birth)
         with no_collection():
             market = self._at(world, first)
-            attempt = Attempt(conduct, s.name, world.owner, s.owner)
+            attempt = Attempt(conduct, s.name, world.owner, s.owner, s.truth)
             entered = s.n_ahead if first == birth else 0
             play(market, (owners or Everybody)(self, world, attempt, entered), s.horizon)
-        return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
+        return Played(attempt.worth * s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
     @cached_property
     def repeatable(self) -> bool:

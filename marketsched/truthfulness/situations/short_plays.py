@@ -201,7 +201,7 @@ class ShortPlays:
         assert world.owner.arrival is not None
         if world.owner.arrival > s.horizon:
             return _Arrival(None)
-        attempt = Attempt(self._truth, s.name, world.owner, s.owner)
+        attempt = Attempt(self._truth, s.name, world.owner, s.owner, s.truth)
         owners = Everybody(self._stage, world, attempt, s.n_ahead)
         try:
             market = self._stage.at_turn(world)
@@ -218,7 +218,7 @@ class ShortPlays:
         market = arrival.market.copy()
         market.restate(s.name, report)
         market.entries[s.name].fate = fate
-        attempt = Attempt(conduct, s.name, fate, s.owner)
+        attempt = Attempt(conduct, s.name, fate, s.owner, s.truth)
         attempt.resume()
         owners = Everybody(self._stage, world, attempt, 0)
         if settling:
@@ -226,7 +226,7 @@ class ShortPlays:
         owners.hear(market.clear(), market)
         if not owners.over:
             play(market, owners, s.horizon)
-        return Played(s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
+        return Played(attempt.worth * s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
 
 def says_what_is_booked(market: GuardedMarket) -> bool:

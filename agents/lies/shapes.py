@@ -1,0 +1,406 @@
+"""Lies about shapes: the kinds of nodes, demands, tasks and durations of the ways in which a job can run on a cluster.
+
+The law keeps its cases and their labels; its durations become those of the first reported shape on the kind that it
+names first. What a booking is worth to the owner is decided by its true shapes: it runs the one that is worth most of
+those that fit inside, or none (`marketsched.mechanisms.resources.bookings.real_run`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from marketsched.agents.lies.base import Bounds, Misreport, count_of, figure, number, whole
+from marketsched.agents.lies.strategy import PublicInformation
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.law import Requirement
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.shapes import Shape, options_of
+from marketsched.mechanisms.sow import StatementOfWork
+
+HIGHEST_FACTOR = 8.0  # of demands, tasks and durations, in a search
+
+
+def reshaped(truth: StatementOfWork, shapes: Iterable[Shape]) -> StatementOfWork:
+    """Return ``truth`` with other shapes, and its law with the durations of the first of them.
+
+    Raises
+    ------
+    InvalidReportError
+        If the truth has no shapes, none are left, or they have other cases than the truth.
+    """
+    new = tuple(shapes)
+    if not truth.shapes or not new:
+        raise InvalidReportError(place="shapes", value=new, legal="at least one, of a job that has shapes")
+    (old, *_), (first, *_) = truth.shapes, new
+    known, durations = old.on[old.kinds[0]], first.on[first.kinds[0]]
+    if len(known) != len(durations):
+        raise InvalidReportError(place="shapes[0].on", value=durations, legal=f"{len(known)} durations on each kind")
+    points = [
+        Requirement(r.arrival, durations[known.index(r.duration)], r.probability, r.signal) for r in truth.requirements
+    ]
+    return StatementOfWork(truth.birth, first.tasks, truth.value, points, new, restarts=truth.restarts)
+
+
+@dataclass(frozen=True)
+class _OfShapes(Misreport):
+    """Base of lies that change shapes one by one."""
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return what is said in place of one shape; None: it is left out."""
+        raise NotImplementedError
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with every shape changed."""
+        made = [self.changed(shape, public) for shape in truth.shapes]
+        return reshaped(truth, [shape for shape in made if shape is not None])
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return 1: a kind is named, or not."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class LeaveOutShape(Misreport):
+    """The owner does not say that its job can run as one of its shapes. Size: that shape as a share of all.
+
+    Parameters
+    ----------
+    shape : int
+        Its place.
+    """
+
+    shape: int = whole("shape", 0, None)
+
+    kind = "leave-out-shape"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report without it."""
+        _check_place(truth, self.shape)
+        return reshaped(truth, truth.shapes[: self.shape] + truth.shapes[self.shape + 1 :])
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1 / max(1, len(truth.shapes))
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"leaves out its shape {self.shape}"
+
+
+@dataclass(frozen=True)
+class PutShapeFirst(Misreport):
+    """The owner names one of its shapes before all others: of equally good ones the first is taken. Size: 1 / S.
+
+    Parameters
+    ----------
+    shape : int
+        Its place in the truth.
+    """
+
+    shape: int = whole("shape", 0, None)
+
+    kind = "put-shape-first"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report in another order."""
+        _check_place(truth, self.shape)
+        shapes = truth.shapes
+        return reshaped(truth, (shapes[self.shape], *shapes[: self.shape], *shapes[self.shape + 1 :]))
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1 / public.max_delay
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"names its shape {self.shape} first"
+
+
+@dataclass(frozen=True)
+class LeaveOutKind(_OfShapes):
+    """The owner says of no shape that it runs on a kind of nodes; shapes that run there alone are left out. Size: 1.
+
+    Parameters
+    ----------
+    on : str
+        The kind.
+    """
+
+    on: str
+
+    kind = "leave-out-kind"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape on the other kinds."""
+        left = {kind: durations for kind, durations in shape.on.items() if kind != self.on}
+        return replace(shape, on=left) if left else None
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"says that it does not run on {self.on}"
+
+
+@dataclass(frozen=True)
+class AddKind(_OfShapes):
+    """The owner invents a kind of nodes: every shape that fits there is said to run on it. Size: 1.
+
+    Parameters
+    ----------
+    on : str
+        The kind.
+    factor : float
+        Durations there over those on the kind that the shape names first, > 0.
+    """
+
+    on: str
+    factor: float = number("factor", "(0, inf)", None, default=1.0)
+
+    kind = "add-kind"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape with one kind more, if it fits there."""
+        if self.on in shape.on or public.cluster is None:
+            return shape
+        durations = _times(shape.on[shape.kinds[0]], self.factor, public)
+        alone = replace(shape, on={self.on: durations})
+        return replace(shape, on={**shape.on, self.on: durations}) if _fits(alone, public.cluster) else shape
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"says that it runs on {self.on}, too, in {figure(self.factor, 1.0)} times the rounds of its first kind"
+
+
+@dataclass(frozen=True)
+class SwapKinds(_OfShapes):
+    """The owner says of two kinds of nodes that it takes on each as long as it takes on the other. Size: 1.
+
+    Parameters
+    ----------
+    one, other : str
+        The kinds.
+    """
+
+    one: str
+    other: str
+
+    kind = "swap-kinds"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape with the durations of the two exchanged, if it runs on both."""
+        if self.one not in shape.on or self.other not in shape.on:
+            return shape
+        return replace(shape, on={**shape.on, self.one: shape.on[self.other], self.other: shape.on[self.one]})
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"exchanges its durations on {self.one} and {self.other}"
+
+
+@dataclass(frozen=True)
+class StretchOnKind(_OfShapes):
+    """The owner claims ``factor`` times its rounds on one kind of nodes (rounded, at least 1). Size: ``|factor - 1|``.
+
+    Parameters
+    ----------
+    on : str
+        The kind.
+    factor : float
+        Of every duration there, > 0.
+    """
+
+    on: str
+    factor: float = number("factor", "(0, inf)", 1.0)
+
+    kind = "stretch-on-kind"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape with other durations there."""
+        if self.on not in shape.on:
+            return shape
+        return replace(shape, on={**shape.on, self.on: _times(shape.on[self.on], self.factor, public)})
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        return {"factor": (1 / HIGHEST_FACTOR, HIGHEST_FACTOR)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return abs(self.factor - 1)
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"declares {figure(self.factor, 1.0)} times its rounds on {self.on}"
+
+
+@dataclass(frozen=True)
+class ScaleDemand(_OfShapes):
+    """The owner claims that each task needs ``factor`` times as much of a resource, rounded up to what can be booked.
+
+    Size: ``|factor - 1|``.
+
+    Parameters
+    ----------
+    resource : str
+        Its name.
+    factor : float
+        Of the demand of a task, > 0.
+    """
+
+    resource: str
+    factor: float = number("factor", "(0, inf)", 1.0)
+
+    kind = "scale-demand"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape with another demand, if it needs the resource."""
+        if self.resource not in shape.each or public.cluster is None:
+            return shape
+        known = next((each for each in public.cluster.resources if each.name == self.resource), None)
+        if known is None:
+            return shape
+        parts = math.ceil(round(shape.each[self.resource] * self.factor * known.parts, 6))
+        if known.device and parts > known.parts:
+            parts = math.ceil(parts / known.parts) * known.parts
+        return replace(shape, each={**shape.each, self.resource: parts / known.parts})
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        return {"factor": (1 / HIGHEST_FACTOR, HIGHEST_FACTOR)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return abs(self.factor - 1)
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"declares {figure(self.factor, 1.0)} times the {self.resource} of a task"
+
+
+@dataclass(frozen=True)
+class ScaleTasks(_OfShapes):
+    """The owner claims ``factor`` times as many tasks (rounded, at least 1). Size: ``|factor - 1|``.
+
+    Parameters
+    ----------
+    factor : float
+        Of the tasks of every shape, > 0.
+    """
+
+    factor: float = number("factor", "(0, inf)", 1.0)
+
+    kind = "scale-tasks"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape with another number of tasks."""
+        return replace(shape, tasks=max(1, round(shape.tasks * self.factor)))
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        return {"factor": (1 / HIGHEST_FACTOR, HIGHEST_FACTOR)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return abs(self.factor - 1)
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"declares {figure(self.factor, 1.0)} times its tasks"
+
+
+@dataclass(frozen=True)
+class TasksPerNode(_OfShapes):
+    """The owner lets at most so many tasks of each shape run on one node. Size: 1.
+
+    Parameters
+    ----------
+    most : int
+        Tasks, >= 1.
+    """
+
+    most: int = whole("most", 1, None)
+
+    kind = "tasks-per-node"
+
+    def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
+        """Return the shape with that limit."""
+        return replace(shape, per_node=self.most)
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"lets at most {count_of(self.most, 'task')} run on one node"
+
+
+@dataclass(frozen=True)
+class ClaimWorth(Misreport):
+    """The owner claims that the result of one shape is worth another share of its value. Size: the change of the share.
+
+    Parameters
+    ----------
+    shape : int
+        Its place.
+    worth : float
+        In (0, 1].
+    """
+
+    shape: int = whole("shape", 0, None)
+    worth: float = number("worth", "(0, 1]", None, default=1.0)
+
+    kind = "claim-worth"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with another worth of that shape."""
+        _check_place(truth, self.shape)
+        made = [replace(s, worth=self.worth) if i == self.shape else s for i, s in enumerate(truth.shapes)]
+        return reshaped(truth, made)
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return abs(self.worth - truth.shapes[self.shape].worth)
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"says that its shape {self.shape} is worth {figure(self.worth, 1.0)} of its value"
+
+
+def scaled_durations(
+    truth: StatementOfWork, scaled: Callable[[int], int], points: list[Requirement]
+) -> StatementOfWork:
+    """Return ``truth`` with all durations mapped, those of its shapes too; ``points`` is the law without shapes."""
+    if not truth.shapes:
+        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts)
+    mapped = [
+        replace(shape, on={kind: tuple(map(scaled, durations)) for kind, durations in shape.on.items()})
+        for shape in truth.shapes
+    ]
+    return reshaped(truth, mapped)
+
+
+def lies_about_shapes(truth: StatementOfWork, public: PublicInformation) -> Mapping[str, list[Misreport]]:
+    """Return lies about the shapes of a job by family, most telling first; none for a job without shapes."""
+    if not truth.shapes or public.cluster is None:
+        return {}
+    kinds = list(dict.fromkeys(kind for shape in truth.shapes for kind in shape.kinds))
+    others = [kind for kind in public.cluster.kinds if kind not in kinds]
+    devices_first = sorted(public.cluster.resources, key=lambda resource: not resource.device)
+    used = [r.name for r in devices_first if any(shape.each.get(r.name) for shape in truth.shapes)]
+    shares = {r.name: shape.each.get(r.name, 0.0) for r in devices_first if r.device for shape in truth.shapes}
+    places, several = range(len(truth.shapes)), len(truth.shapes) > 1
+    pairs = list(pairwise(kinds))
+    return {
+        "drop": [
+            *(LeaveOutKind(kind) for kind in kinds if len(kinds) > 1),
+            *(LeaveOutShape(i) for i in places if several),
+        ],
+        "invent": [AddKind(kind, factor) for factor in (1.0, 0.5, 2.0) for kind in others],
+        "swap": [*(SwapKinds(*pair) for pair in pairs), *(PutShapeFirst(i) for i in places[1:])],
+        "widen": [
+            *(ScaleDemand(name, 1 / share) for name, share in shares.items() if 0 < share < 1),  # a whole device
+            *(ScaleDemand(name, factor) for factor in (2.0, 0.5, 1.5) for name in used),
+            *map(ScaleTasks, (2.0, 0.5)),
+            TasksPerNode(1),
+        ],
+        "stretch": [StretchOnKind(kind, factor) for factor in (2.0, 0.5, 1.25) for kind in kinds],
+        "worth": [ClaimWorth(i, w) for w in (1.0, 0.5) for i in places if truth.shapes[i].worth != w],
+    }
+
+
+def _check_place(truth: StatementOfWork, place: int) -> None:
+    if place >= len(truth.shapes):
+        raise InvalidReportError(place="shape", value=place, legal=f"one of 0 .. {len(truth.shapes) - 1}")
+
+
+def _times(durations: tuple[int, ...], factor: float, public: PublicInformation) -> tuple[int, ...]:
+    longest = math.inf if public.max_duration is None else public.max_duration
+    return tuple(int(max(1, min(round(d * factor), longest))) for d in durations)
+
+
+def _fits(shape: Shape, cluster: Cluster) -> bool:
+    try:
+        options_of([shape], cluster)
+    except InvalidReportError:
+        return False
+    return True

@@ -1,0 +1,168 @@
+"""Lies about shapes: each is a report with its own law, none pays under menus at arrival, and faults are found."""
+
+import numpy as np
+import pytest
+
+from cluster_markets import HORIZON, RULES, SIZES, ChargesFragments, HearsTheRound, tiny_market
+from marketsched.agents.conduct import plain
+from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation, ScaleDemand, lies_about_shapes, misreport_from
+from marketsched.mechanisms import DeadlineValue, StatementOfWork
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
+from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
+from marketsched.mechanisms.resources.posted import ClusterFirstCome
+from marketsched.mechanisms.resources.shapes import Shape
+from marketsched.truthfulness import certify_owners
+from marketsched.truthfulness.audit import audit
+from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.families import default_families
+from marketsched.truthfulness.searches.screening import Screening
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from refusals import refused
+
+FAMILIES = {"drop", "invent", "swap", "widen", "stretch", "worth"}
+SCENARIO = {
+    "name": "two kinds",
+    "workload": {
+        "kind": "cluster-mix",
+        "cluster": {
+            "resources": {"cpu": {"unit": "core"}, "gpu": {"device": True, "parts": 10}},
+            "groups": [
+                {"name": "a", "kind": "a100", "nodes": 1, "each": {"cpu": 8, "gpu": 2}},
+                {"name": "v", "kind": "v100", "nodes": 2, "each": {"cpu": 8, "gpu": 1}},
+            ],
+        },
+        "rounds": 16,
+        "per_round": 2,
+        "sorts": [
+            {
+                "name": "tune", "share": 1, "value": 8, "patience": 9,
+                "shapes": [{"each": {"cpu": 2, "gpu": 1}, "on": {"a100": 3, "v100": 5}}],
+            },
+            {"name": "cpu", "share": 1, "value": 3, "patience": 6, "shapes": [{"each": {"cpu": 4}, "on": {"v100": 4}}]},
+        ],
+    }
+}  # fmt: skip
+
+
+def at_hand(cluster, jobs, kind=ClusterBidPrice, **rules):
+    given = {**(RULES if issubclass(kind, ClusterBidPrice) and kind is not ClusterFirstCome else {}), **rules}
+    return MarketAtHand(
+        lambda rng: kind(cluster.nodes, HORIZON, **SIZES, cluster=cluster, **given), jobs,
+        capacity=cluster.nodes, horizon=HORIZON, max_delay=SIZES["max_delay"],
+    )  # fmt: skip
+
+
+def public_of(cluster):
+    return PublicInformation(cluster.nodes, HORIZON, SIZES["max_delay"], 9, SIZES["max_duration"], 1e4, cluster)
+
+
+def gains_of(market, families, most=40):
+    """Return what lies gain over all owners, by what they are called, and how many changed a completion."""
+    found, other = [], 0
+    for owner in market.owners([job.name for job in market.setup.jobs]):
+        rng = np.random.default_rng(len(found))
+        tried = families(owner)
+        for i in rng.permutation(len(tried))[:most].tolist():
+            try:
+                conduct = tried[i].conduct(owner.truth, owner.truth, owner.public)
+                owner.check(conduct.statements[0].report)
+                played = owner.play(conduct)
+            except InvalidReportError:
+                continue
+            found.append((played.utility - owner.truthful.utility, tried[i]))
+            other += played.completion != owner.truthful.completion
+    return found, other
+
+
+def all_lies(owner):
+    return [lie for family in default_families(owner.truth, owner.public) for lie in family.members]
+
+
+def about_shapes(owner):
+    return [lie for family in lies_about_shapes(owner.truth, owner.public).values() for lie in family]
+
+
+def test_every_lie_is_a_report_of_other_shapes_with_the_law_of_the_first():
+    seen = set()
+    for seed in range(6):
+        cluster, jobs = tiny_market(seed)
+        public = public_of(cluster)
+        for job in jobs:
+            for family, lies in lies_about_shapes(job.truth, public).items():
+                for lie in lies:
+                    assert misreport_from(lie.data()) == lie and lie.words(job.truth)
+                    report = lie.report(job.truth, public)
+                    assert report.concurrency == report.shapes[0].tasks and report.value == job.truth.value
+                    first = report.shapes[0].on[report.shapes[0].kinds[0]]
+                    assert set(report.durations.tolist()) <= set(first)
+                    assert [r.signal for r in report.requirements] == [r.signal for r in job.truth.requirements]
+                    if report != job.truth:
+                        seen.add(family)
+                        assert lie.distance(job.truth, public) > 0
+    assert seen == FAMILIES
+
+
+def test_jobs_of_identical_nodes_have_no_such_lies():
+    truth = StatementOfWork(1, 2, DeadlineValue(4.0, 9), [(1, 2, 1.0)])
+    assert lies_about_shapes(truth, PublicInformation(4, 9, 9)) == {}
+
+
+def test_demands_stay_bookable():
+    """A doubled share of a device becomes whole devices; cores stay whole parts."""
+    cluster, _ = tiny_market(0)
+    truth = StatementOfWork.of_shapes(1, DeadlineValue(9.0, 9), 1, [Shape({"cpu": 0.5, "gpu": 0.7}, {"a": 2})])
+    public = public_of(cluster)
+    said = {lie: lie.report(truth, public).shapes[0].each for lie in lies_about_shapes(truth, public)["widen"]}
+    assert said[ScaleDemand("gpu", 1 / 0.7)]["gpu"] == 1 and said[ScaleDemand("gpu", 2.0)]["gpu"] == 2
+    assert said[ScaleDemand("cpu", 2.0)]["cpu"] == 1 and said[ScaleDemand("cpu", 1.5)]["cpu"] == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_lie_pays_under_menus_at_arrival(seed):
+    found, other = gains_of(at_hand(*tiny_market(seed)), all_lies, most=12)
+    assert len(found) > 100 and other > 10
+    assert max(gain for gain, _ in found) <= 1e-9
+
+
+def test_a_shape_of_smaller_worth_brings_its_share():
+    """Of ten credits a shape of worth .8 brings eight, in the truth and where the other shape is not named."""
+    cluster = Cluster(tiny_market(0)[0].resources, (NodeGroup("x", "a", 1, {"cpu": 4}),))
+    shapes = [Shape({"cpu": 2}, {"a": 3}, worth=0.8), Shape({"cpu": 2}, {"a": 6})]
+    truth = StatementOfWork.of_shapes(1, DeadlineValue(10.0, 5), 1, shapes)
+    market = at_hand(cluster, [Job("job", "ann", truth, 1, 3, 3)], ClusterFirstCome)
+    (owner,) = market.owners(["job"])
+    assert owner.truthful.utility == market.outcomes["job"].utility == 8
+    assert owner.play(plain(truth, 1)).utility == 8
+
+
+def test_a_surcharge_for_fragments_is_found_by_the_screen():
+    """An owner that needs .7 of a device, and would be charged for the rest, claims all of it."""
+    cluster = Cluster(tiny_market(0)[0].resources, (NodeGroup("x", "a", 1, {"cpu": 4, "gpu": 1}),))
+    truth = StatementOfWork.of_shapes(1, DeadlineValue(10.0, 5), 1, [Shape({"cpu": 2, "gpu": 0.7}, {"a": 3})])
+    found = {}
+    for kind in (ChargesFragments, ClusterBidPrice):
+        screening = Screening(
+            at_hand(cluster, [Job("job", "ann", truth, 1, 3, 3)], kind), Budget(200, None), lambda _: 0
+        )
+        found[kind] = screening.screen(0, 200).best_counted
+    assert found[ClusterBidPrice] is None
+    assert found[ChargesFragments].misreport.kind == "scale-demand" and found[ChargesFragments].gain > 0
+
+
+@pytest.mark.slow
+def test_prices_that_hear_the_round_are_found():
+    for seed in range(12):
+        found, _ = gains_of(at_hand(*tiny_market(seed), HearsTheRound, lags=(1, 2)), about_shapes)
+        if max(gain for gain, _ in found) > 1e-6:
+            return
+    pytest.fail("no lie about shapes was found to gain")
+
+
+def test_an_audit_of_a_cluster_finds_nothing_and_says_why_nothing_is_certified():
+    (found,) = audit(SCENARIO, ["bid-price"], owners=2, plays=100).mechanisms
+    assert found.at_hand is not None and len(found.at_hand.gains) > 10 and not found.at_hand.failures
+    assert found.at_hand.best_ex_post is None and not found.truth_fails
+    assert any("identical nodes" in error for error in found.errors)
+    refused(lambda: certify_owners(SCENARIO, 2), place="workload", legal="identical nodes", error=InvalidParameterError)
