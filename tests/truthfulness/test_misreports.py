@@ -1,9 +1,12 @@
 """Misreports: what is reported, how large the lie is, what it is called, and that it comes back from a file."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_markets import tiny_market
 from draws import many
 from marketsched.agents.conduct import whole
 from marketsched.agents.lies import (
@@ -120,6 +123,9 @@ def test_the_optimiser_may_go_to_both_ends_of_the_bounds(truth):
 
 def test_all_kinds_are_met_and_known_by_name():
     met = {m.kind for truth in (TRUTH, HIDDEN, CERTAIN) for m in members(truth)}
+    cluster, jobs = tiny_market(0)
+    public = replace(PUBLIC, cluster=cluster)
+    met |= {m.kind for job in jobs for f in default_families(job.truth, public) for m in f.members}
     assert met | {"truthful", "statement"} == {lie.kind for lie in KINDS.values()}
     outside = {"delay-submission", "split-nodes", "split-rounds", "ghosts", "overrun"}
     assert {m.kind for truth in (TRUTH, HIDDEN) for m in members(truth) if not m.inside_model} == outside
