@@ -145,7 +145,7 @@ def test_payments_under_the_lies_of_the_search_are_compared_and_counted():
     (found,) = audit(market(), ["bid-price"], plays=400).mechanisms
     assert len(found.certificates) > 0
     assert found.at_hand.payments > 20 and found.at_hand.mischarged is None
-    assert f"so are {found.at_hand.payments} under lies of the search" in found.rests_on
+    assert f"{found.at_hand.payments} under lies of the search" in found.rests_on
 
 
 @pytest.mark.parametrize(("upper", "crossed"), [(0.5, True), (9.5, False)])

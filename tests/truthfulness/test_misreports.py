@@ -294,7 +294,7 @@ def test_words(misreport, words):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"kind": "nonsense"}, "misreport kind = 'nonsense': expected one of combination, cut-deadline"),
+        ({"kind": "nonsense"}, "misreport kind = 'nonsense': expected one of add-kind, claim-worth"),
         ({"kind": "scale-value"}, "'scale-value' has no fields: expected factor"),
         ({"kind": "scale-value", "factor": 0.5, "x": 1}, "'scale-value' has factor, x: expected factor"),
         ({"kind": "scale-value", "factor": -1}, "factor = -1: expected a finite number >= 0"),
