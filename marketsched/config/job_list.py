@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
 
 from marketsched.agents.job import Job
 from marketsched.config.sections import WorkloadSection
@@ -52,7 +52,7 @@ class JobEntry(Strict):
     arrival: Annotated[int | None, Maybe(Whole(1))] = None
     duration: Annotated[int | None, Maybe(Whole(1))] = None
     signal: int | float | str | None = None
-    restarts: bool = True
+    restarts: StrictBool = True
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
