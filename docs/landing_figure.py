@@ -1,4 +1,4 @@
-"""The figure of the landing page: one table of docs/which-mechanism.md as one panel that a telephone can show.
+"""The figure of the landing page, two panels that a telephone can show: a table of docs/which-mechanism.md, and a log.
 
 python docs/landing_figure.py    # writes examples/figures/landing.png
 """
@@ -7,18 +7,38 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 
 from marketsched import figure_style
 
 ROOT = Path(__file__).resolve().parent.parent
-MARKET = "synthetic-pipelines"
-LINES = {  # column of the table: label, where it stands, colour, line, marker
-    "`bid-price`": ("bid prices", (1.5, 97), "C0", "-", "o"),
-    "`posted-price`": ("posted prices,\npromised at birth", (1.55, 56), "C2", "-", "D"),
-    "first come at 0": ("first come,\nfirst served", (0.72, 36), "0.35", ":", None),
-}
+Lines = dict[str, tuple[str, tuple[float, float], str, str, str | None]]
+PANELS: tuple[
+    tuple[str, str, str, Lines], ...
+] = (  # page, table, title; by column: label, its place, colour, line, marker
+    (
+        "which-mechanism",
+        "synthetic-pipelines",
+        "a day of pipelines, durations shown",
+        {
+            "`bid-price`": ("bid prices", (1.5, 97), "C0", "-", "o"),
+            "`posted-price`": ("posted prices,\npromised at birth", (1.55, 56), "C2", "-", "D"),
+            "first come at 0": ("first come,\nfirst served", (0.72, 36), "0.35", ":", None),
+        },
+    ),
+    (
+        "schedulers",
+        "HPC2N",
+        "a log of a real cluster, durations hidden",
+        {
+            "`two-offers`": ("two offers", (1.1, 87), "C0", "-", "o"),
+            "`fair-share:kill=false`": ("fair share", (1.2, 71), "C2", "-", "D"),
+            "`easy-backfill:kill=false`": ("EASY\nbackfilling", (0.72, 49), "0.35", ":", None),
+        },
+    ),
+)
 
 
 def table_of(page: str, market: str) -> dict[str, list[tuple[float, float]]]:
@@ -32,21 +52,29 @@ def table_of(page: str, market: str) -> dict[str, list[tuple[float, float]]]:
     return found
 
 
-def main() -> None:
-    """Draw the panel."""
-    table = table_of((ROOT / "docs/which-mechanism.md").read_text(), MARKET)
+def panel(axis: Any, page: str, market: str, title: str, lines: Lines) -> None:
+    """Draw one table."""
+    table = table_of((ROOT / f"docs/{page}.md").read_text(), market)
     loads = [load for load, _ in table["load"]]
-    plt.rcParams.update(figure_style())
-    fig, axis = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
-    for name, (label, place, colour, line, marker) in LINES.items():
+    for name, (label, place, colour, line, marker) in lines.items():
         means, halves = zip(*table[name], strict=True)
         axis.errorbar(loads, means, halves, color=colour, ls=line, marker=marker, ms=5, lw=2.2, capsize=2)
         axis.text(*place, label, color=colour, fontsize=12)
-    axis.set(xscale="log", xticks=[0.5, 1, 2, 3], xticklabels=["0.5", "1", "2", "3"], ylim=(0, 105))
+    ticks = [load for load in (0.5, 0.7, 1, 1.5, 2, 3) if load in loads]
+    axis.set(xscale="log", xticks=ticks, xticklabels=[f"{load:g}" for load in ticks], ylim=(0, 105))
     axis.minorticks_off()
     axis.grid(axis="y", color="0.9")
-    axis.set_xlabel("load: work asked for, over what the nodes can do", fontsize=11)
+    axis.set_title(title, fontsize=12)
     axis.set_ylabel("value delivered, % of the bound", fontsize=11)
+
+
+def main() -> None:
+    """Draw the panels."""
+    plt.rcParams.update(figure_style())
+    fig, axes = plt.subplots(2, figsize=(5.2, 6.8), layout="constrained")
+    for axis, (page, market, title, lines) in zip(axes, PANELS, strict=True):
+        panel(axis, page, market, title, lines)
+    axes[-1].set_xlabel("load: work asked for, over what the nodes can do", fontsize=11)
     fig.savefig(ROOT / "examples/figures/landing.png", dpi=130)
 
 

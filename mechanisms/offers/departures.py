@@ -21,11 +21,18 @@ from marketsched.mechanisms.offers.present import Present
 
 REMEMBERED = 300  # departures that the rates are made of
 UNKNOWN_ROUNDS = 4.0  # usual rounds before any job has left
-PRIOR, PRIOR_WEIGHT = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95), 6.0  # odds before any job has left, and how much they weigh
+PRIOR = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95)  # odds before any job has left, by x
+PRIOR_WEIGHT = 6.0  # departures that the prior counts for
 
 
 class Learnt:
     """What jobs that have left have taught.
+
+    Parameters
+    ----------
+    late_odds : float
+        Odds, before any job has left, of a regular offer whose expected wait is too long. An offer that
+        seems hopeless is not taken, so that nothing is learnt of it.
 
     Attributes
     ----------
@@ -35,9 +42,10 @@ class Learnt:
         By band of widths.
     """
 
-    def __init__(self) -> None:
-        prior = PRIOR_WEIGHT * np.array([[p, 1.0] for p in PRIOR + PRIOR])
-        self.odds = np.stack([prior, prior])
+    def __init__(self, late_odds: float = PRIOR[0]) -> None:
+        regular = (late_odds, *PRIOR[1:])
+        shares = np.array([2 * prior for prior in (PRIOR, regular)])  # alike for w = 0 and for w > 0
+        self.odds = PRIOR_WEIGHT * np.stack([shares, np.ones_like(shares)], axis=2)
         self.usual_rounds = np.full(5, UNKNOWN_ROUNDS)
         self._announced = np.zeros((5, 2))  # by band: rounds and jobs
         self._kappa = np.ones(2)  # real and announced node-rounds

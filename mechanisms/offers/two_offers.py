@@ -34,10 +34,10 @@ from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import is_hashable, legal
+from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import Report, Stairs, announced_values, cell_of, last_worth, stairs_of
-from marketsched.mechanisms.offers.departures import Learnt
+from marketsched.mechanisms.offers.departures import PRIOR, Learnt
 from marketsched.mechanisms.offers.menu import TwoOffersMenu
 from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of
 from marketsched.mechanisms.offers.rates import Rates
@@ -73,6 +73,9 @@ class TwoOffers(BidPrice):
         that it cannot restart (``restarts=False``) is offered them alone in any case.
     spare_order : "arrival" or "passing"
         Whether an earlier spare job takes nodes of later ones' runs, or waits until nodes are idle.
+    late_odds : float
+        Odds at the beginning that a regular job is in time although its expected wait is too long. What seems hopeless
+        is not tried, and stays as it is: .6 lets jobs try it (docs/schedulers.md has what that changes).
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     forecast, laws, history, lags, lag_hours, round_seconds, buckets, bucket_seed, scenarios, ahead, steps, step, slack
@@ -111,6 +114,7 @@ class TwoOffers(BidPrice):
         requeue: bool = True,
         spare: bool = True,
         spare_order: Literal["arrival", "passing"] = "arrival",
+        late_odds: Share = PRIOR[0],
         **calendar: Any,
     ) -> None:
         if "hidden_order" in calendar:
@@ -118,7 +122,7 @@ class TwoOffers(BidPrice):
         super().__init__(capacity, horizon, **calendar)
         self.takes_back = spare
         self._requeue, self._spare, self._passing = requeue, spare, spare_order == "passing"
-        self._present, self._learnt = Present(), Learnt()
+        self._present, self._learnt = Present(), Learnt(late_odds)
         self._rates = Rates(self.capacity, *(BOTH if spare else REGULAR_ALONE))
         self._calendars, self._stale = Calendars(), True  # until they are filled for the arrivals of a round
         self._came: list[tuple[WaitingJob, Signal]] = []  # of hidden duration, in the current round

@@ -144,7 +144,10 @@ def test_inside_an_offer_the_truth_is_best_whatever_the_run_takes(seed):
         fated = [replace(job, duration=duration) if i == mine else job for i, job in enumerate(jobs)]
         name = fated[mine].name
         for offer in (SPARE, REGULAR):
-            told = utility(played(market_of(fated, Chosen, chosen={name: offer}), fated)[0], fated[mine])
+            market = market_of(fated, Chosen, chosen={name: offer})
+            told = utility(played(market, fated)[0], fated[mine])
+            if market.values[name][offer] <= 1e-12:
+                continue  # no run of it brings what it costs: the truth takes no such offer
             for lie in lies_about(fated[mine], rng):
                 said = played(market_of(fated, Chosen, chosen={name: offer}), fated, {name: lie})[0]
                 assert utility(said, fated[mine]) <= told + 1e-9
@@ -231,6 +234,18 @@ def test_two_regular_jobs_that_wait_may_cost_more():
     market = Chosen(2, 30, **LIMITS, chosen={"A": 0, "B": 1, "C": 1})
     reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 5: {"B": job(5, 1, 50.0, 20, 3), "C": job(5, 1, 50.0, 20, 3)}}
     assert stepped(market, 5, reports)[1:] == [(5, "requeue", "A"), (5, "start", "B"), (5, "start", "C")]
+
+
+@pytest.mark.parametrize("hopeful", [False, True])
+def test_a_regular_offer_that_seems_too_late_is_tried_where_its_odds_are_hopeful(hopeful):
+    """A is expected to run for four rounds and takes one; as a spare job B stands behind C, and is too late."""
+    rules = {"late_odds": 0.6} if hopeful else {}
+    market = Chosen(2, 30, **LIMITS, chosen={"A": 1, "C": 0}, **rules)
+    reports = {1: {"A": job(1, 1, 50.0, 20, 4), "C": job(1, 2, 50.0, 20, 6), "B": job(1, 2, 50.0, 3, 1)}}
+    events = stepped(market, 2, reports, [(1, "A"), *([(2, "B")] if hopeful else [])])
+    assert (market.values["B"][SPARE] < market.values["B"][REGULAR]) == hopeful
+    then = [(2, "start", "B"), (2, "complete", "B")] if hopeful else [(2, "start", "C")]
+    assert events == [(1, "start", "A"), (1, "complete", "A"), *then]
 
 
 def test_what_is_lost_leaves_where_there_is_no_requeue():
