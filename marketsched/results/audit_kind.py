@@ -181,7 +181,8 @@ def _plot_lies(axes: Axes, tried: pd.DataFrame, paying: pd.DataFrame, colour: st
     points = tried[["size", "gain"]].to_numpy()
     points = points[np.isfinite(points).all(axis=1)]
     if len(points):
-        axes.plot(*points.T, ".", color=colour, markersize=5, alpha=0.6, label=label)
+        below = 1.5 if colour == OTHERS else 2
+        axes.plot(*points.T, ".", color=colour, markersize=5, alpha=0.6, label=label, zorder=below)
     axes.plot(*paying[["size", "gain_low"]].to_numpy().T, "o", color=colour, markerfacecolor="none", markersize=11)
 
 
