@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.legal import Finite, Whole
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -58,6 +59,7 @@ class PublicInformation:
             raise InvalidParameterError(
                 place="horizon", value=horizon, legal=f"at most the mechanism's last round {mechanism.horizon}"
             )
+        mechanism = as_mechanism(mechanism)
         width, duration, value = mechanism.max_concurrency, mechanism.max_duration, mechanism.max_value
         return cls(
             capacity,

@@ -67,6 +67,6 @@ def test_a_mechanism_of_identical_nodes_is_refused_and_bid_price_stands_for_the_
     assert short == long
 
 
-def test_an_audit_says_that_it_does_not_search_lies_about_shapes():
+def test_conduct_beside_reports_is_audited_on_identical_nodes_alone():
     with pytest.raises(InvalidParameterError, match="jobs of identical nodes"):
-        marketsched.audit(SCENARIO, ["cluster-bid-price"])
+        marketsched.truthfulness.audit_conduct(SCENARIO, ["cluster-bid-price"])
