@@ -30,7 +30,6 @@ from marketsched.agents.lies.shapes import ScaleTasks as ScaleTasks
 from marketsched.agents.lies.shapes import StretchOnKind as StretchOnKind
 from marketsched.agents.lies.shapes import SwapKinds as SwapKinds
 from marketsched.agents.lies.shapes import TasksPerNode as TasksPerNode
-from marketsched.agents.lies.shapes import lies_about_shapes as lies_about_shapes
 from marketsched.agents.lies.strategy import PublicInformation as PublicInformation
 from marketsched.agents.lies.strategy import Strategy as Strategy
 from marketsched.agents.lies.strategy import submission_delay as submission_delay

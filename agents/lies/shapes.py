@@ -8,9 +8,8 @@ those that fit inside, or none (`marketsched.mechanisms.resources.bookings.real_
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from marketsched.agents.lies.base import Bounds, Misreport, count_of, figure, number, whole
 from marketsched.agents.lies.strategy import PublicInformation
@@ -357,35 +356,6 @@ def scaled_durations(
         for shape in truth.shapes
     ]
     return reshaped(truth, mapped)
-
-
-def lies_about_shapes(truth: StatementOfWork, public: PublicInformation) -> Mapping[str, list[Misreport]]:
-    """Return lies about the shapes of a job by family, most telling first; none for a job without shapes."""
-    if not truth.shapes or public.cluster is None:
-        return {}
-    kinds = list(dict.fromkeys(kind for shape in truth.shapes for kind in shape.kinds))
-    others = [kind for kind in public.cluster.kinds if kind not in kinds]
-    devices_first = sorted(public.cluster.resources, key=lambda resource: not resource.device)
-    used = [r.name for r in devices_first if any(shape.each.get(r.name) for shape in truth.shapes)]
-    shares = {r.name: shape.each.get(r.name, 0.0) for r in devices_first if r.device for shape in truth.shapes}
-    places, several = range(len(truth.shapes)), len(truth.shapes) > 1
-    pairs = list(pairwise(kinds))
-    return {
-        "drop": [
-            *(LeaveOutKind(kind) for kind in kinds if len(kinds) > 1),
-            *(LeaveOutShape(i) for i in places if several),
-        ],
-        "invent": [AddKind(kind, factor) for factor in (1.0, 0.5, 2.0) for kind in others],
-        "swap": [*(SwapKinds(*pair) for pair in pairs), *(PutShapeFirst(i) for i in places[1:])],
-        "widen": [
-            *(ScaleDemand(name, 1 / share) for name, share in shares.items() if 0 < share < 1),  # a whole device
-            *(ScaleDemand(name, factor) for factor in (2.0, 0.5, 1.5) for name in used),
-            *map(ScaleTasks, (2.0, 0.5)),
-            TasksPerNode(1),
-        ],
-        "stretch": [StretchOnKind(kind, factor) for factor in (2.0, 0.5, 1.25) for kind in kinds],
-        "worth": [ClaimWorth(i, w) for w in (1.0, 0.5) for i in places if truth.shapes[i].worth != w],
-    }
 
 
 def _check_place(truth: StatementOfWork, place: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from cluster_markets import HORIZON, RULES, SIZES, ChargesFragments, HearsTheRound, tiny_market
 from marketsched.agents.conduct import plain
 from marketsched.agents.job import Job
-from marketsched.agents.lies import PublicInformation, ScaleDemand, lies_about_shapes, misreport_from
+from marketsched.agents.lies import PublicInformation, ScaleDemand, misreport_from
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
@@ -18,6 +18,7 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.searches.screening import Screening
+from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from refusals import refused
 

@@ -37,10 +37,10 @@ from marketsched.agents.lies import (
     SpreadArrival,
     SpreadDuration,
     Strategy,
-    lies_about_shapes,
 )
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
+from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 

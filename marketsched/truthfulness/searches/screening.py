@@ -22,11 +22,11 @@ from marketsched.agents.lies import (
     ScaleDuration,
     ScaleValue,
     ShiftDeadline,
-    lies_about_shapes,
 )
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
 from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
+from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
