@@ -19,6 +19,8 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import prepared
 from marketsched.truthfulness.searches.findings import Deviation
 
+pytestmark = pytest.mark.usefixtures("no_tiny_domains")
+
 VALUES = (10.0, 7.0, 4.0, 2.0)
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import marketsched.truthfulness.audit as audit_module
 from marketsched.agents.lies import ScaleValue
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
@@ -22,6 +21,8 @@ from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prep
 from marketsched.truthfulness.searches.scoring import Scores, play_on
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+
+pytestmark = pytest.mark.usefixtures("no_tiny_domains")
 
 
 def market(n=24, seed=0, **changes):
@@ -94,12 +95,6 @@ def named(name, kind, *, draws=False):
         return kind(capacity, horizon, max_value=max_value, **limits, **own)
 
     return build
-
-
-@pytest.fixture(autouse=True)
-def no_tiny_domains(monkeypatch):
-    """They take seconds, and are not what is looked at here."""
-    monkeypatch.setattr(audit_module, "TINY_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True, scope="module")
