@@ -29,8 +29,8 @@ test: $(VENV)/.test ## install into .venv and run the tests (without the slow on
 	$(PYTEST) -m "not slow" $(SHARED)
 
 # One worker more than cores: tests with Slurm's daemons and those that kill processes wait for most of their time.
-slow: $(VENV)/.test ## the slow tests, with a quarter of the cases that they draw
-	$(PYTEST) -m slow -n $$(($(WORKERS) + 1)) --dist worksteal
+slow: $(VENV)/.test ## the slow tests, with a quarter of the cases that they draw; the longest are in `make thorough`
+	$(PYTEST) -m "slow and not long" -n $$(($(WORKERS) + 1)) --dist worksteal
 
 thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of them (half an hour and more)
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal

@@ -193,6 +193,7 @@ def test_half_of_the_bundles_value_is_earned(switched):
     assert lower_ends(shares, len(shares)).min() >= 0.5 - switched
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("switched", [0.0, 0.1])
 def test_half_of_the_bundles_value_is_earned_in_many_settings(switched, capsys):

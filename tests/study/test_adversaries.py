@@ -64,6 +64,7 @@ def test_revealed(adversary, switch):
     checked(run, label=f"{adversary}, {switch}, C' = {run.supply}")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_revealed_at_length(name):

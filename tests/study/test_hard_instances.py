@@ -211,6 +211,7 @@ def test_the_theorem_holds_where_its_conditions_do():
     assert "below the 18 nodes" in small.conditions
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_the_theorem_holds_at_length():

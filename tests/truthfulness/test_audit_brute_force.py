@@ -89,6 +89,7 @@ def test_printed_ends_enclose_the_true_gain(tmp_path):
     assert max(true for true, _ in gains) > 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_printed_ends_enclose_the_true_gain_in_many_markets(tmp_path):
     """And the search finds, on average, nine tenths of what there is."""

@@ -232,6 +232,7 @@ def test_the_best_of_many_looks_good_and_is_scored_as_nothing():
     assert binom.sf(misses - 1, n, 0.1) > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_fresh_interval_covers_at_the_stated_rate():
     _, fresh, misses, n = winners_curse(many(150))

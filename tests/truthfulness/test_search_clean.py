@@ -10,6 +10,7 @@ from marketsched.truthfulness import Other, Situation, search
 from small_mechanisms import UNIFORM, auction, small_market
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_reduction_is_not_accused_over_many_markets():
     """Worlds are gone through, durations revealed, the oracle exact: nothing may pay at all."""
@@ -19,6 +20,7 @@ def test_the_reduction_is_not_accused_over_many_markets():
         assert not any(d.inside_model for d in found)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_second_price_is_not_accused_over_many_seeds():
     """Worlds are drawn, so that false alarms are possible: no more of them than the confidence allows."""
@@ -47,6 +49,7 @@ def round_of_vcg(seed):
     return Situation(lambda rng: Vcg(4, 2, **limits), truth, rivals, capacity=4, horizon=2, max_delay=2, ahead=ahead)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_vcg_is_not_accused_over_many_seeds():
     """Up to 27 worlds of the rivals' values, gone through one by one: nothing may pay at all."""

@@ -234,6 +234,7 @@ def interval(differences):
     return np.mean(differences) - half, np.mean(differences) + half
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_learning_pays_against_every_baseline_over_twenty_seeds():

@@ -317,6 +317,7 @@ def crowd_turns_moved(kind, seed):
 SMALL_MARKETS = draws.many(2_000)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_sealed_in_many_markets():
     """Thousands of small ones; and the negative control, in some of the same, is caught."""

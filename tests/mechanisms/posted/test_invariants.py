@@ -311,6 +311,7 @@ def test_9_later_submissions_leave_earlier_jobs_alone(market, kept):
     assert_later_jobs_do_not_matter(market, min(kept, len(market.jobs)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_9_on_every_prefix_of_a_thousand_markets():
     events = 0

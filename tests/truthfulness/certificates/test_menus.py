@@ -390,4 +390,4 @@ def test_the_command_says_it(tmp_path):
     ]
     done = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr
-    assert "by none of 5 lies of" in " ".join(done.stdout.split())
+    assert "under 5 lies of" in " ".join(done.stdout.split())
