@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import marketsched
+import marketsched.truthfulness
 from marketsched.mechanisms import InvalidParameterError
 
 CLUSTER = {
