@@ -88,7 +88,7 @@ def _is_log_file(path: Path) -> bool:
     name = path.name.removesuffix(".gz")
     if name.endswith((".swf", ".csv", ".tsv")):
         return True
-    if name.endswith((".yaml", ".yml", ".json")):
+    if name.endswith((".yaml", ".yml", ".json")) or not path.is_file():
         return False
     try:
         _format_of(path)
