@@ -1,7 +1,7 @@
-r"""Nodes held back for demand that the scenarios miss, adapted to the errors of past rounds.
+r"""Nodes kept free for jobs that are in no scenario, adapted to the errors of past rounds.
 
-A share sigma of the nodes, growing from sigma/24 in the current round to all of it 24 rounds ahead, is
-not counted as supply. It grows while jobs lose surplus to a full calendar (B), and shrinks while nodes
+A share of the nodes is not counted as supply: sigma/ramp in the current round, growing to sigma ``ramp`` rounds
+ahead. Sigma grows while jobs lose surplus because nodes are booked (B), and shrinks while nodes
 that had a price stay idle (I); both are moving averages (docs/mathematics.md, (31)):
 
     sigma <- clip(sigma + gain (B - I) / (B + I), 0, .3).
