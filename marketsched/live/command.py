@@ -134,7 +134,7 @@ def owner(
 def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
     """Print what a submission would get now. Plan, prices and failure probabilities; nothing is changed."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.quote(_statement(sow, client), owner=owner))
+        _print(client.quote(live_statement(sow, client), owner=owner))
 
 
 @live_app.command(no_args_is_help=True)
@@ -150,7 +150,7 @@ def submit(
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.submit(_statement(sow, client), name=name, owner=owner, key=key))
+        _print(client.submit(live_statement(sow, client), name=name, owner=owner, key=key))
 
 
 @live_app.command(no_args_is_help=True)
@@ -294,7 +294,7 @@ def live_client(url: str | None, token_file: Path | None) -> LiveClient:
     return LiveClient(url, token, patience=10.0)
 
 
-def _statement(path: Path, client: LiveClient) -> Mapping[str, Any]:
+def live_statement(path: Path, client: LiveClient) -> Mapping[str, Any]:
     """Read a statement of work: YAML, of which JSON is a part; its times become rounds of the market."""
     from marketsched.config.strict_yaml import read_yaml  # pydantic, which --help does without
 

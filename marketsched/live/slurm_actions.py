@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from marketsched.live.slurm_pairs import PREFIX, Action, View, statement_in, successor
+from marketsched.live.slurm_nodes import Pools
+from marketsched.live.slurm_sides import Action, View, comment_of, statement_in, successor
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.legal import Amount, check_fields
 from marketsched.slurm.commands import Slurm, SlurmJob
@@ -68,6 +69,8 @@ class BridgeRules:
         Whether owners of the market are users of Slurm; False where one user runs everything, as in a trial.
     announced : Path, optional
         Where the table for the plugin is kept; None: there is no plugin.
+    pools : "gres", "partition" or "feature"
+        By what the nodes of a market of several kinds are told apart (see `slurm_nodes`).
     node_patience : float
         Seconds for which nodes have to be missing before anything is done about it: a controller that was started
         again waits for its nodes, too.
@@ -78,6 +81,7 @@ class BridgeRules:
     check_users: bool = True
     announced: Path | None = None
     node_patience: Amount = 30.0
+    pools: Pools = "gres"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -103,11 +107,14 @@ class SlurmActions:
     ----------
     clock : RoundClock
         Renewed by who looks at the market.
+    places : mapping of str to str
+        Slurm's name of each node of a market of several kinds; empty on identical nodes.
     """
 
     def __init__(self, market: MarketCalls, slurm: Slurm, rules: BridgeRules) -> None:
         self.market, self.slurm, self.rules = market, slurm, rules
         self.clock = RoundClock()
+        self.places: Mapping[str, str] = {}
         self._statements: dict[str, dict[str, Any]] = {}
 
     def forget_all_but(self, jobs: Container[str]) -> None:
@@ -118,7 +125,7 @@ class SlurmActions:
         """Take an action; errors as of the market's client and of Slurm's commands."""
         match action.kind:
             case "release":
-                self._release(action, _mate(view, action))
+                self._release(action, _mate(view, action), view.market[action.job].places)
             case "hold":
                 self.slurm.hold(action.number)
             case "stop":
@@ -134,8 +141,10 @@ class SlurmActions:
             case "again" | "take_back":
                 self._again(action, view)
 
-    def _release(self, action: Action, mate: SlurmJob) -> None:
-        """Let a job start now, for as long as it booked; rounds of a manual clock have no length, and limit nothing."""
+    def _release(self, action: Action, mate: SlurmJob, places: Sequence[str]) -> None:
+        """Let a job start now, where and for as long as it booked; rounds of a manual clock limit nothing."""
+        if places:
+            self.slurm.update(JobId=action.number, ReqNodeList=",".join(self.places[place] for place in places))
         if self.clock.timed:
             booked = math.ceil(self.market.job(action.job)["booked"] * self.clock.seconds / 60)  # minutes
             if not 0 < mate.limit <= booked:
@@ -175,25 +184,42 @@ class SlurmActions:
 
     def is_early(self, action: Action) -> bool:
         """Tell whether a job came before a round in which it was announced: it is held until the next of them."""
-        announced = {point["arrival"] for point in self._statement(action.job)["requirements"]}
+        statement = self.statement(action.job)
+        points = statement.get("requirements") or [statement]  # with shapes it has one arrival
+        announced = {point["arrival"] for point in points}
         return self.clock.round not in announced and max(announced) > self.clock.round
 
     def _arrive(self, action: Action, mate: SlurmJob) -> None:
-        points = self._statement(action.job)["requirements"]
         key = f"slurm-{action.job}-arrival"
-        if any("signal" not in point for point in points):
-            rounds = max(1, math.ceil(mate.limit * 60 / self.clock.seconds))
-            announced = sorted({point["duration"] for point in points if "signal" not in point})
-            if rounds not in announced:
-                why = f"a time limit of {rounds} rounds, where {', '.join(map(str, announced))} were announced"
-                self._cancel(Action("cancel", action.job, action.number, why))
-                return
-            self.market.arrive(action.job, signal=rounds, key=key)
-        else:
-            self.market.arrive(action.job, signal=points[0]["signal"], key=key)
+        durations, signal = self._signals(action.job)
+        if not durations:
+            self.market.arrive(action.job, signal=signal, key=key)
+            return
+        rounds = max(1, math.ceil(mate.limit * 60 / self.clock.seconds))
+        if len(durations) == 1 and self.places:
+            rounds = durations[0]  # of the first shape on its first kind, while its limit may be for all kinds
+        if rounds not in durations:
+            why = f"a time limit of {rounds} rounds, where {', '.join(map(str, durations))} were announced"
+            self._cancel(Action("cancel", action.job, action.number, why))
+            return
+        self.market.arrive(action.job, signal=rounds, key=key)
+
+    def _signals(self, job: str) -> tuple[list[int], Any]:
+        """Return the durations one of which is the signal at arrival; none: the signal is the second value."""
+        statement = self.statement(job)
+        if "shapes" in statement:
+            seen = [case["signal"] for case in self.market.job(job)["plan"]]
+            return sorted({each for each in seen if each is not None}), None
+        points = statement["requirements"]
+        durations = {point["duration"] for point in points if "signal" not in point}
+        return sorted(durations), points[0].get("signal")
 
     def _announce(self, mate: SlurmJob) -> None:
         """Submit the statement in a comment, for the user whose job it is; it arrives at the next look."""
+        if self.places:
+            why = "expected a job that was announced with its shapes (marketsched live sbatch)"
+            self._cancel(Action("cancel", "", mate.id, why))
+            return
         label, text = f"slurm-{mate.id}-{int(mate.submitted)}", statement_in(mate.comment)
         owner = mate.user
         try:
@@ -209,26 +235,32 @@ class SlurmActions:
                 raise
             self._cancel(Action("cancel", "", mate.id, f"the statement in its comment: {error}"[:200]))
             return
-        self.slurm.update(JobId=mate.id, Comment=f"{PREFIX}{job}")
+        self.slurm.update(JobId=mate.id, Comment=comment_of(job))
 
     def _again(self, action: Action, view: View) -> None:
         """Give a job another name in the market, at no charge, and put it back into the queue."""
         new, mate = successor(action.job), _mate(view, action)
-        statement = self._statement(action.job)
-        durations = {(p["duration"], json.dumps(p.get("signal", "revealed"))): p for p in statement["requirements"]}
-        points = [{**p, "arrival": self.clock.round, "probability": 1 / len(durations)} for p in durations.values()]
+        shape = view.market[action.job].shape
         try:
-            self._submit_once(new, {**statement, "requirements": points})
+            self._submit_once(new, self._due_now(self.statement(action.job), shape))
         except MarketschedError as error:
             if isinstance(error, ConnectionError):
                 raise
             self._complete(action)
             self._cancel(Action("cancel", "", action.number, f"nodes failed, and once more is too late: {error}"[:200]))
             return
-        self.slurm.update(JobId=action.number, Comment=f"{PREFIX}{new}")
+        self.slurm.update(JobId=action.number, Comment=comment_of(new, None if shape is None else 0))
         if mate.active:
             self._back_to_queue(action.number)
         self._complete(action)
+
+    def _due_now(self, statement: Mapping[str, Any], shape: int | None) -> dict[str, Any]:
+        """Return a statement that is due in this round; on a cluster only the shape that was booked is left."""
+        if shape is not None:
+            return {**statement, "arrival": self.clock.round, "shapes": [statement["shapes"][shape]]}
+        durations = {(p["duration"], json.dumps(p.get("signal", "revealed"))): p for p in statement["requirements"]}
+        points = [{**p, "arrival": self.clock.round, "probability": 1 / len(durations)} for p in durations.values()]
+        return {**statement, "requirements": points}
 
     def _submit_once(self, name: str, statement: Mapping[str, Any]) -> str:
         """Submit under a name, unless that was done before; return the name."""
@@ -241,7 +273,8 @@ class SlurmActions:
             self.market.submit(statement, name=label, owner=owner, key=f"slurm-{name}-{self.clock.round}")
         return name
 
-    def _statement(self, job: str) -> dict[str, Any]:
+    def statement(self, job: str) -> dict[str, Any]:
+        """Return the statement of a job, as the market keeps it."""
         if job not in self._statements:
             self._statements[job] = self.market.job(job)["sow"]
         return self._statements[job]

@@ -10,16 +10,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from marketsched.live.slurm_actions import NOT_FOUND, ROUND_S, BridgeRules, MarketCalls, RoundClock, SlurmActions
-from marketsched.live.slurm_pairs import NONE, Decision, MarketJob, View, decide, name_of
+from marketsched.live.slurm_nodes import gpu_types, nodes_by_name
+from marketsched.live.slurm_pairs import decide
 from marketsched.live.slurm_plugin import write_announced
+from marketsched.live.slurm_shapes import MEMORY, slurm_shapes
+from marketsched.live.slurm_sides import NONE, Decision, MarketJob, View, name_of
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.slurm.commands import Slurm, SlurmError
+from marketsched.slurm.demand import SlurmNode
 
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
 CGROUP = "proctrack/cgroup"
+CONSTRAINED = {
+    "SelectType": "cons_tres", "TaskPlugin": "task/cgroup", "ConstrainCores": "yes", "ConstrainDevices": "yes",
+}  # fmt: skip
 LOOKS = 3  # in a row at which Slurm does not know a running job, before it counts as lost
 
 
@@ -68,19 +76,40 @@ class SlurmBridge:
         self._actions = SlurmActions(market, slurm, self.rules)
         self._short_since: float | None = None  # of nodes
         self._missing: dict[str, int] = {}  # looks in a row without them, by job
+        self._checked = False
+        self._cluster: dict[str, Any] | None = None  # of several kinds, and then what `check_market` finds of it
+        self._nodes: dict[str, SlurmNode] = {}
+        self._types: dict[str, frozenset[str]] = {}
 
     def check_market(self) -> None:
-        """Raise InvalidParameterError unless the market sells identical nodes, as jobs of Slurm ask for them here."""
-        if "cluster" in self.market.market():
-            legal = "a market of identical nodes: the bridge starts no shapes"
-            raise InvalidParameterError("the market sells a cluster", legal=legal)
+        """Raise InvalidParameterError if the market sells a cluster of other nodes than Slurm has."""
+        self._cluster, self._checked = self.market.market().get("cluster"), True
+        if self._cluster is not None:
+            nodes = self.slurm.nodes(self.rules.partition)
+            self._nodes = nodes_by_name(self._cluster, nodes, self.rules.pools, self.rules.partition)
+            self._types = gpu_types(self._nodes, self._cluster)
+            self._actions.places = {place: node.name for place, node in self._nodes.items()}
 
     def check_cluster(self) -> None:
-        """Raise InvalidParameterError unless Slurm ends every process of a job when the job ends."""
-        found = self.slurm.configuration().get("ProctrackType", "none")
-        if found != CGROUP:
+        """Raise InvalidParameterError unless Slurm ends every process of a job when the job ends.
+
+        Where the market sells CPUs, memory and devices, it has to hold jobs to what they booked as well.
+        """
+        found = self.slurm.configuration()
+        if (kind := found.get("ProctrackType", "none")) != CGROUP:
             legal = f"{CGROUP}: with others a process that leaves its session outlives its job, and pays nothing"
-            raise InvalidParameterError(place="ProctrackType", value=found, legal=legal)
+            raise InvalidParameterError(place="ProctrackType", value=kind, legal=legal)
+        for place, wanted in self._needed().items():
+            if wanted not in (seen := found.get(place, "none")).lower():
+                legal = f"{wanted}, as the market sells CPUs, memory and devices: else jobs take more than they booked"
+                raise InvalidParameterError(place=place, value=seen, legal=legal)
+
+    def _needed(self) -> dict[str, str]:
+        """Return what has to stand in Slurm's configuration where a cluster of several kinds is sold."""
+        if self._cluster is None:
+            return {}
+        memory = {"SelectTypeParameters": "memory", "ConstrainRAMSpace": "yes"}
+        return {**CONSTRAINED, **(memory if MEMORY in self._cluster["resources"] else {})}
 
     def run(self, wake: threading.Event, stop: threading.Event, interval: float = 1.0) -> None:
         """Look and mend until ``stop`` is set, every ``interval`` seconds, and at once when ``wake`` is."""
@@ -124,8 +153,10 @@ class SlurmBridge:
 
     def look(self) -> View:
         """Read both sides."""
+        if not self._checked:
+            self.check_market()
         queue = self.slurm.jobs(self.rules.partition)  # before the market: what was started is in its journal
-        usable = self.slurm.usable_nodes(self.rules.partition)
+        counted, down = self._usable()
         here = self.market.market()
         seconds = here["clock"]["round_seconds"]
         self._actions.clock = RoundClock(here["round"], seconds or ROUND_S, seconds is not None)
@@ -134,6 +165,8 @@ class SlurmBridge:
             for state in OPEN
             for order, row in enumerate(self.market.jobs(state=state))
         }
+        if self._cluster is not None:
+            known = {name: self._with_shapes(job) for name, job in known.items()}
         if self.rules.announced is not None:
             write_announced(self.rules.announced, [job for job in known.values() if job.state == "submitted"])
         named = {name for mate in queue if (name := name_of(mate.comment)) is not None}
@@ -143,13 +176,28 @@ class SlurmBridge:
         self._gone = {name: job for name, job in self._gone.items() if name in named}  # Slurm forgets jobs, too
         self._actions.forget_all_but(known)
         capacity = here["limits"]["capacity"]
+        usable = counted
         if usable >= capacity:
             self._short_since = None
         else:
             self._short_since = self._short_since or time.monotonic()
             if time.monotonic() - self._short_since < self.rules.node_patience:
-                usable = capacity
-        return View(known, queue, here["round"], capacity, usable, self.rules.check_users, self.rules.partition)
+                usable, down = capacity, frozenset()
+        checks = (self.rules.check_users, self.rules.partition)
+        return View(known, queue, here["round"], capacity, usable, *checks, down, self._types)
+
+    def _usable(self) -> tuple[int, frozenset[str]]:
+        """Return how many nodes Slurm can use, and on a cluster of several kinds the market's names of the others."""
+        if self._cluster is None:
+            return self.slurm.usable_nodes(self.rules.partition), frozenset()
+        usable = {node.name for node in self.slurm.nodes(self.rules.partition) if node.usable}
+        down = frozenset(place for place, node in self._nodes.items() if node.name not in usable)
+        return len(self._nodes) - len(down), down
+
+    def _with_shapes(self, job: MarketJob) -> MarketJob:
+        assert self._cluster is not None
+        shapes = slurm_shapes(self._actions.statement(job.job), tuple(self._cluster["resources"]))
+        return replace(job, shapes=shapes)
 
     def _finished(self, name: str) -> MarketJob | None:
         """Return a job that is not open; None: there is none of this name."""
@@ -160,6 +208,8 @@ class SlurmBridge:
                 if getattr(error, "status", None) not in (NOT_FOUND, 405, 422):
                     raise
                 return None
+            if self._cluster is not None:
+                job = self._with_shapes(job)
             if not job.gone:  # it came between two calls
                 return job
             self._gone[name] = job

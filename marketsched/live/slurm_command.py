@@ -1,4 +1,4 @@
-"""The commands `marketsched live slurm ...`: the bridge to Slurm, and its plugin."""
+"""The commands `marketsched live slurm`, `slurm-plugin`, `slurm-cluster` and `sbatch`: a market in front of Slurm."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors
+from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors, live_statement
 
 PartitionOption = Annotated[str, typer.Option(help="Slurm's partition that the market has for itself.")]
 OneUserOption = Annotated[
     bool, typer.Option("--one-user", help="Owners are no users of Slurm: one user runs everything, as in a trial.")
+]
+PoolsOption = Annotated[
+    Literal["gres", "partition", "feature"],
+    typer.Option(help="What makes the kinds of nodes of a cluster: types of GPUs, other partitions or features."),
 ]
 
 
@@ -31,8 +35,10 @@ def bridge(
         float, typer.Option(help="Seconds for which nodes are missing before jobs make room.", min=0.0)
     ] = 30.0,
     one_user: OneUserOption = False,
+    pools: PoolsOption = "gres",
     any_proctrack: Annotated[
-        bool, typer.Option("--any-proctrack", help="Start although processes can outlive their jobs (no cgroups).")
+        bool,
+        typer.Option("--any-proctrack", help="Start although jobs can outlive their end, or take more (no cgroups)."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print what is done.")] = False,
     url: UrlOption = None,
@@ -55,7 +61,7 @@ def bridge(
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience)
+        rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience, pools)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
         found = SlurmBridge(client, Slurm(), rules, say)
         found.check_market()
@@ -83,3 +89,46 @@ def plugin(
             announced.absolute(), partition=partition, default=default, check_users=not one_user, operator=operator
         )
         typer.echo(text, nl=False)
+
+
+@live_app.command("slurm-cluster")
+def cluster(partition: PartitionOption = "market", pools: PoolsOption = "gres") -> None:
+    """Print the nodes of a Slurm partition as the cluster of a market's configuration."""
+    with live_errors():
+        import yaml  # not for --help
+
+        from marketsched.live.slurm_nodes import cluster_of  # not for --help
+        from marketsched.slurm.commands import Slurm  # not for --help
+
+        found = cluster_of(Slurm().nodes(partition), pools, partition)
+        typer.echo(yaml.safe_dump({"cluster": found}, sort_keys=False), nl=False)
+
+
+@live_app.command("sbatch", no_args_is_help=True, context_settings={"ignore_unknown_options": True})
+def sbatch(
+    work: Annotated[Path, typer.Argument(help="Value and arrival of the statement, YAML or JSON.")],
+    script: Annotated[list[str], typer.Argument(help="Batch script, and what it is given.")],
+    shape: Annotated[
+        list[str],
+        typer.Option(help="One way to run: '--nodes=2 --cpus-per-task=4 --mem=8G --gres=gpu:v100:2 --time=3:00:00'."),
+    ],
+    name: Annotated[str | None, typer.Option(help="Of the job, behind the owner's.", show_default=False)] = None,
+    partition: PartitionOption = "market",
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Submit a job that can run in several ways on a cluster: to the market, and held to Slurm once for each way.
+
+    The market books one of them; that one is let go on the nodes booked, and the others are cancelled.
+    """
+    with live_errors(), live_client(url, token_file) as client:
+        from marketsched.live.slurm_submitting import submit_ways, ways_of  # not for --help
+        from marketsched.slurm.commands import Slurm  # not for --help
+
+        said, market = live_statement(work, client), client.market(rounds=0)
+        ways = ways_of(said, shape, market)
+        given = {"arrival": market["round"], **said}
+        options = [f"--partition={partition}"]
+        job, numbers = submit_ways(given, ways, script, client, Slurm(), name=name, options=options)
+        listed = ", ".join(f"{number} (shape {i})" for i, number in enumerate(numbers))
+        typer.echo(f"{job}: Slurm's jobs {listed}")

@@ -1,9 +1,12 @@
 """What a bridge has to do, given both sides: the market's jobs, and Slurm's.
 
-The comment of a Slurm job names its job of the market, ``market:OWNER.LABEL``. `decide` looks at the two
-lists as they are now and returns the actions that bring them together; it keeps nothing, so that it does not matter
-what a bridge before it has done, or half done. Each action is safe to take twice, and none is needed again once it
-worked.
+`decide` looks at the two lists as they are now and returns the actions that bring them together; it keeps nothing, so
+that it does not matter what a bridge before it has done, or half done. Each action is safe to take twice, and none is
+needed again once it worked.
+
+On a cluster of several kinds each shape of a job is a job of Slurm. The job arrives once all of them wait; the one that
+the market books is released, on the nodes booked, and the others are cancelled. Nothing else ever releases one, so no
+two run.
 
 | market | Slurm | action |
 |---|---|---|
@@ -23,173 +26,52 @@ worked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
 
+from marketsched.live.slurm_sides import (
+    NONE,
+    Action,
+    Decision,
+    MarketJob,
+    View,
+    name_of,
+    shape_of,
+    statement_in,
+    successor,
+)
 from marketsched.slurm.commands import SlurmJob
 
-PREFIX = "market:"
-NAME = re.compile(r"[a-z0-9_-]{1,32}\.[A-Za-z0-9_.-]{1,64}")  # whatever users write there, no other is asked for
 NODE_FAILURES = ("NODE_FAIL", "BOOT_FAIL")  # states of Slurm
-Kind = Literal["announce", "arrive", "hold", "release", "stop", "cancel", "complete", "again", "take_back"]
-LONGEST_LABEL = 64  # characters of the part of a name that is the owner's choice
-NONE = 0  # number of a job that Slurm does not know
-
-
-@dataclass(frozen=True)
-class MarketJob:
-    """A job as the market knows it: ``state`` and ``outcome`` as the service says them.
-
-    Parameters
-    ----------
-    job, owner, state : str
-    nodes : int
-        Of its statement.
-    order : int
-        Of submission.
-    start : int, optional
-        The round in which it was started.
-    outcome : str, optional
-        How it ended.
-    """
-
-    job: str
-    owner: str
-    state: str
-    nodes: int
-    order: int = 0
-    start: int | None = None
-    outcome: str | None = None
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any], order: int = 0) -> MarketJob:
-        """Read a job of the service."""
-        return cls(row["job"], row["owner"], row["state"], int(row["nodes"]), order, row["start"], row["outcome"])
-
-    @property
-    def gone(self) -> bool:
-        """Whether the market has finished with it."""
-        return self.state not in ("submitted", "arrived", "running")
-
-
-@dataclass(frozen=True)
-class Action:
-    """One thing to do.
-
-    Parameters
-    ----------
-    kind : str
-        ``take_back``: complete without a charge a start that nodes were missing for, and submit it again.
-    job : str
-        The market's; empty if it has none.
-    number : int
-        Slurm's; `NONE`: none.
-    why : str
-        For the log, and for the user of a cancelled job.
-    outcome : "done", "failed" or "node-failed"
-        Of a completion.
-    exit_code : int, optional
-        Of the script.
-    """
-
-    kind: Kind
-    job: str = ""
-    number: int = NONE
-    why: str = ""
-    outcome: str = "done"
-    exit_code: int | None = None
-
-
-@dataclass(frozen=True)
-class View:
-    """Both sides at one moment.
-
-    Parameters
-    ----------
-    market : mapping
-        By name: every job that is not gone, and those that jobs of Slurm name.
-    queue : sequence of SlurmJob
-        Those of the market's partition.
-    round : int
-        The market's open round.
-    capacity, usable : int
-        Nodes the market sells, and those that Slurm can use.
-    check_users : bool
-        Whether the owner of a job has to be the user who submitted it to Slurm.
-    """
-
-    market: Mapping[str, MarketJob]
-    queue: Sequence[SlurmJob]
-    round: int
-    capacity: int
-    usable: int
-    check_users: bool = True
-    partition: str = "market"
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Actions in the order in which they are to be taken; starts that have to wait, and jobs that lost their nodes."""
-
-    actions: tuple[Action, ...]
-    held: tuple[str, ...] = ()
-    removed: tuple[str, ...] = field(default=())
-
-
-def name_of(comment: str) -> str | None:
-    """Return the market job that a comment names; None: none.
-
-    Examples
-    --------
-    >>> name_of("market:ann.nightly-17"), name_of("market:{birth: 1}"), name_of("hello"), name_of("market:../owners")
-    ('ann.nightly-17', None, None, None)
-    """
-    text = comment.removeprefix(PREFIX)
-    return text if text != comment and NAME.fullmatch(text) else None
-
-
-def statement_in(comment: str) -> str | None:
-    """Return the statement of work that a comment holds, as text; None: none."""
-    text = comment.removeprefix(PREFIX)
-    return text if text != comment and text.lstrip().startswith("{") else None
-
-
-def successor(job: str) -> str:
-    """Return the name under which the bridge submits a job again that had to make room.
-
-    Examples
-    --------
-    >>> successor("ann.nightly-17"), successor("ann.nightly-17.r1"), len(successor("ann." + 64 * "x"))
-    ('ann.nightly-17.r1', 'ann.nightly-17.r2', 68)
-    """
-    owner, _, label = job.partition(".")
-    stem, mark, number = label.rpartition(".r")
-    again = int(number) + 1 if mark and number.isascii() and number.isdigit() else 1
-    ending = f".r{again}"
-    return f"{owner}.{(stem if again > 1 else label)[: LONGEST_LABEL - len(ending)]}{ending}"
 
 
 def decide(view: View) -> Decision:
     """Return what is to be done."""
-    pairs, actions = _pairs(view)
+    pairs, others, actions = _pairs(view)
     named = {name_of(mate.comment) for mate in view.queue}
     for job, mate in pairs.items():
-        actions += _mend(view.market[job], mate, moved_on=successor(job) in named)
+        found = _mend(view.market[job], mate, moved_on=successor(job) in named)
+        here = [each for each in (mate, *others.get(job, ())) if each is not None and not each.over]
+        whole = len(here) >= len(view.market[job].shapes)
+        actions += [action for action in found if whole or action.kind != "arrive"]
+    actions += [
+        action for job, mates in others.items() for mate in mates for action in _mend_other(view.market[job], mate)
+    ]
     starts, held, removed = _nodes(view, pairs)
     return Decision((*actions, *starts), held, removed)
 
 
-def _pairs(view: View) -> tuple[dict[str, SlurmJob | None], list[Action]]:
-    """Return the mate in Slurm of each job of the market, and what is to be done about those without a place."""
+def _pairs(view: View) -> tuple[dict[str, SlurmJob | None], dict[str, list[SlurmJob]], list[Action]]:
+    """Return the mate in Slurm of each job, its mates of other shapes, and what to do about those without a place.
+
+    The mate of a job with several shapes is of the one that is booked, before that of the first.
+    """
     of: dict[str, list[SlurmJob]] = {}
     actions = []
     for mate in view.queue:
         name = name_of(mate.comment)
         job = view.market.get(name or "")
-        if not mate.over and (shape := _several(mate, view)):
-            actions.append(Action("cancel", "", mate.leader or mate.id, shape))
+        if not mate.over and (why := _several(mate, view)):
+            actions.append(Action("cancel", "", mate.leader or mate.id, why))
             continue
         if job is not None and not (why := _misfit(job, mate, view)):
             of.setdefault(job.job, []).append(mate)
@@ -200,14 +82,26 @@ def _pairs(view: View) -> tuple[dict[str, SlurmJob | None], list[Action]]:
                 why = why if job is not None else "this job was not announced to the market"
                 actions.append(Action("cancel", "", mate.id, why))
     pairs: dict[str, SlurmJob | None] = {name: None for name, job in view.market.items() if not job.gone}
+    others: dict[str, list[SlurmJob]] = {}
     for name, mates in of.items():
-        if view.market[name].state in ("submitted", "arrived"):  # what is over of these never ran for it
-            mates = [mate for mate in mates if not mate.over] or mates
-        best = min(mates, key=_rank)
-        pairs[name] = best
-        why = f"{name} is job {best.id} already"
-        actions += [Action("cancel", "", mate.id, why) for mate in mates if mate is not best and not mate.over]
-    return pairs, actions
+        job = view.market[name]
+        for shape in sorted({_shape(job, mate) for mate in mates}):
+            same = [mate for mate in mates if _shape(job, mate) == shape]
+            if job.state in ("submitted", "arrived"):  # what is over of these never ran for it
+                same = [mate for mate in same if not mate.over] or same
+            best = min(same, key=_rank)
+            if shape == (job.shape or 0):
+                pairs[name] = best
+            else:
+                others.setdefault(name, []).append(best)
+            why = f"{name} is job {best.id} already"
+            actions += [Action("cancel", "", mate.id, why) for mate in same if mate is not best and not mate.over]
+    return pairs, others, actions
+
+
+def _shape(job: MarketJob, mate: SlurmJob) -> int:
+    """Return which shape of a job of the market a job of Slurm is; 0 on identical nodes."""
+    return (shape_of(mate.comment) or 0) if job.shapes else 0
 
 
 def _several(mate: SlurmJob, view: View) -> str:
@@ -223,6 +117,13 @@ def _misfit(job: MarketJob, mate: SlurmJob, view: View) -> str:
     """Say why a job of Slurm cannot be this job of the market; empty: it can."""
     if view.check_users and mate.user != job.owner:
         return f"{job.job} belongs to another user"
+    shape = shape_of(mate.comment)
+    if job.shapes and (shape or 0) < len(job.shapes):
+        # What has started was looked at before, and Slurm then tells what it has, which may be more.
+        why = "" if mate.started else job.shapes[shape or 0].misfit(mate.demand, mate.nodes, view.types)
+        return why and f"{job.job}, shape {shape or 0}: {why}"
+    if shape is not None:
+        return f"{job.job} has no shape {shape}"
     if mate.nodes != job.nodes:
         return f"{job.job} was announced with {job.nodes} nodes, not {mate.nodes}"
     return ""
@@ -253,6 +154,16 @@ def _mend(job: MarketJob, mate: SlurmJob | None, *, moved_on: bool) -> list[Acti
     return [Action("cancel", job.job, mate.id, f"{job.state} by the market")]
 
 
+def _mend_other(job: MarketJob, mate: SlurmJob) -> list[Action]:
+    """Return what a mate needs that is of another shape than the one that is booked, or the first."""
+    if mate.over:
+        return []
+    if job.state in ("submitted", "arrived"):
+        return [action for action in _mend_waiting(job, mate) if action.kind != "arrive"]
+    why = f"the market booked shape {job.shape} of {job.job}" if job.shape is not None else f"{job.state} by the market"
+    return [Action("cancel", job.job, mate.id, why)]
+
+
 def _mend_waiting(job: MarketJob, mate: SlurmJob | None) -> list[Action]:
     if mate is None or mate.over:
         return []
@@ -278,6 +189,8 @@ def _nodes(view: View, pairs: Mapping[str, SlurmJob | None]) -> tuple[list[Actio
     running = [job for job in running if job.state == "running"]
     on_nodes = [job for job in running if not mates[job.job].held]
     waiting = [job for job in running if mates[job.job].held]
+    if any(job.shapes for job in running):
+        return _on_places(view, waiting, mates)
     if view.usable >= view.capacity:
         return [Action("release", job.job, mates[job.job].id) for job in waiting], (), ()
     actions: list[Action] = []
@@ -298,3 +211,19 @@ def _nodes(view: View, pairs: Mapping[str, SlurmJob | None]) -> tuple[list[Actio
         if job.start is not None and view.round > job.start + 1:  # a whole round without its nodes
             actions.append(Action("take_back", job.job, mates[job.job].id, "nodes are down", "node-failed"))
     return actions, tuple(held), tuple(removed)
+
+
+def _on_places(
+    view: View, waiting: Sequence[MarketJob], mates: Mapping[str, SlurmJob]
+) -> tuple[list[Action], tuple[str, ...], tuple[str, ...]]:
+    """Return starts on the nodes booked, and who has to wait as one of them is down; what runs there Slurm ends."""
+    actions, held = [], []
+    for job in waiting:
+        number = mates[job.job].id
+        if not view.down.intersection(job.places):
+            actions.append(Action("release", job.job, number))
+            continue
+        held.append(job.job)
+        if job.start is not None and view.round > job.start + 1:  # a whole round without its nodes
+            actions.append(Action("take_back", job.job, number, "nodes are down", "node-failed"))
+    return actions, tuple(held), ()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from marketsched.live.slurm_pairs import MarketJob
+from marketsched.live.slurm_sides import MarketJob
 
 TEMPLATE = Path(__file__).with_name("job_submit.lua")
 
@@ -48,13 +48,23 @@ def plugin_text(
 
 
 def write_announced(path: Path, jobs: Iterable[MarketJob]) -> None:
-    """Write the table of jobs that may come: name, owner and nodes of each; as a whole or not at all."""
-    text = "".join(f"{job.job} {job.owner} {job.nodes}\n" for job in jobs)
+    """Write the table of jobs that may come: name, owner and nodes of each; as a whole or not at all.
+
+    On a cluster of several kinds a line for each shape, ``NAME/0``, ``NAME/1``.
+    """
+    rows = [row for job in jobs for row in _rows(job)]
+    text = "".join(f"{name} {owner} {nodes}\n" for name, owner, nodes in rows)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
+
+
+def _rows(job: MarketJob) -> list[tuple[str, str, int]]:
+    if not job.shapes:
+        return [(job.job, job.owner, job.nodes)]
+    return [(f"{job.job}/{i}", job.owner, shape.nodes) for i, shape in enumerate(job.shapes)]
 
 
 def _quoted(text: str) -> str:

@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -45,6 +45,11 @@ SETTINGS = {
     "ReturnToService": "2",
     "AccountingStorageType": "accounting_storage/none",
     "JobCompType": "jobcomp/none",
+}
+DEVICES = {  # of a cluster with GPUs; nodes may then have more than this machine
+    "GresTypes": "gpu",
+    "SelectTypeParameters": "CR_CPU_Memory",
+    "SlurmdParameters": "config_overrides",
 }
 PATIENT = {  # seconds that are over in no time where the clock runs fast
     "MessageTimeout": "6000",
@@ -79,6 +84,10 @@ class OneHostCluster:
         Nodes ``n1`` to ``nN``, one slurmd each.
     cpus : int
         Of a node.
+    memory : int
+        Of a node, MiB.
+    gpus : sequence of str
+        Of each node in turn, such as ``"a100:2"``; empty: none. They are files that stand for devices.
     rate : float
         How fast its clock runs; above 1: by libfaketime.
     lua : Path, optional
@@ -112,6 +121,8 @@ class OneHostCluster:
         nodes: int = 4,
         *,
         cpus: int = 1,
+        memory: int = 100,
+        gpus: Sequence[str] = (),
         rate: float = 1.0,
         lua: Path | None = None,
         settings: Mapping[str, str] | None = None,
@@ -120,6 +131,7 @@ class OneHostCluster:
             legal = "Debian's slurmctld, slurmd, slurm-client, munge, and faketime for a fast clock"
             raise SlurmError(f"{', '.join(lacking)} not found", legal=legal)
         self.folder, self.nodes, self.cpus = folder.resolve(), nodes, cpus
+        self.memory, self.gpus = memory, tuple(gpus)
         if len(str(self.folder)) > LONGEST_FOLDER:
             raise SlurmError(place="folder", value=str(folder), legal=f"at most {LONGEST_FOLDER} characters")
         self.clock = FastClock(rate)
@@ -256,15 +268,30 @@ class OneHostCluster:
         if self._lua is not None:
             lines["JobSubmitPlugins"] = "lua"
             shutil.copy(self._lua, folder / "etc" / "job_submit.lua")
+        if self.gpus:
+            lines |= DEVICES
+            self._write_devices()
         lines |= self._own
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
         for i, port in enumerate(ports[1:], start=1):
             text += f"NodeName=n{i} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
-            text += "RealMemory=100 State=UNKNOWN\n"
+            gpus = self.gpus[i - 1] if i <= len(self.gpus) else ""
+            text += f"RealMemory={self.memory} {f'Gres=gpu:{gpus} ' if gpus else ''}State=UNKNOWN\n"
         text += f"PartitionName=market Nodes=n[1-{self.nodes}] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO\n"
         path = folder / "etc" / "slurm.conf"
         path.write_text(text)
         return path
+
+    def _write_devices(self) -> None:
+        """Make a file for each GPU, and write gres.conf."""
+        text = ""
+        for i, each in enumerate(self.gpus, start=1):
+            kind, _, count = each.partition(":")
+            for number in range(int(count or 0)):
+                device = self.folder / "etc" / f"n{i}-gpu{number}"
+                device.touch()
+                text += f"NodeName=n{i} Name=gpu Type={kind} File={device}\n"
+        (self.folder / "etc" / "gres.conf").write_text(text)
 
 
 def _free_ports(number: int) -> list[int]:

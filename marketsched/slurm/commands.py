@@ -7,14 +7,17 @@ Everything goes through ``squeue --json``, ``sbatch``, ``scontrol``, ``scancel``
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from marketsched.mechanisms.errors import MarketschedError
+from marketsched.slurm.demand import NodeDemand, SlurmNode, gpus_in
 
 UNUSABLE = ("down", "drain", "fail", "maint", "reboot", "unk", "planned", "power", "no_respond", "future", "invalid")
+FIELD = re.compile(r"(\w+)=(\S*)")  # of what scontrol prints on one line
 ACTIVE = ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED")  # states in which nodes are taken
 
 
@@ -63,6 +66,8 @@ class SlurmJob:
         What makes it several jobs: "an array", "a heterogeneous job"; empty: it is one.
     begins_later : bool
         It was submitted with a time before which it does not start.
+    demand : NodeDemand
+        What it takes of each of its nodes.
 
     Examples
     --------
@@ -92,6 +97,7 @@ class SlurmJob:
     leader: int = 0
     parts: str = ""
     begins_later: bool = False
+    demand: NodeDemand = field(default_factory=NodeDemand)
 
     @property
     def active(self) -> bool:
@@ -129,6 +135,7 @@ class SlurmJob:
             leader=int(row.get("het_job_id") or row.get("array_job_id") or row["job_id"]),
             parts="a heterogeneous job" if row.get("het_job_id") else "an array" if row.get("array_job_id") else "",
             begins_later=row["job_state"] == "PENDING" and bool(row.get("eligible_time")),
+            demand=NodeDemand.of(row, int(row["node_count"] or 0)),
         )
 
 
@@ -231,5 +238,22 @@ class Slurm:
 
     def usable_nodes(self, partition: str) -> int:
         """Return how many nodes of a partition can run jobs now."""
-        states = self.node_states(partition).values()
-        return sum(not state.endswith("*") and not state.startswith(UNUSABLE) for state in states)
+        return sum(map(_usable, self.node_states(partition).values()))
+
+    def nodes(self, partition: str) -> list[SlurmNode]:
+        """Return the nodes of a partition, with what jobs can have of each."""
+        states, found = self.node_states(partition), []
+        for line in self.run("scontrol", "-o", "show", "node").splitlines():
+            fields = dict(FIELD.findall(line))
+            if (name := fields.get("NodeName", "")) in states:
+                words = {key: fields.get(key, "").replace("(null)", "") for key in ("ActiveFeatures", "Partitions")}
+                features, partitions = (tuple(filter(None, text.split(","))) for text in words.values())
+                memory = int(fields["RealMemory"]) - int(fields.get("MemSpecLimit", 0))
+                cpus = int(fields.get("CPUEfctv") or fields["CPUTot"])
+                gpus = gpus_in(fields.get("Gres", ""))
+                found.append(SlurmNode(name, cpus, memory, gpus, features, partitions, _usable(states[name])))
+        return found
+
+
+def _usable(state: str) -> bool:
+    return not state.endswith("*") and not state.startswith(UNUSABLE)

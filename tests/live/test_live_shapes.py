@@ -157,14 +157,49 @@ def test_nothing_is_booked_twice(name):
     assert replayed(chosen, rows) == decisions
 
 
-def test_the_bridge_to_slurm_refuses_a_cluster():
-    class Market:
-        def market(self):
-            return {"cluster": CLUSTER}
+class OneSide:
+    """A market of a cluster, and a Slurm without nodes that is configured as given."""
 
-    assert "a market of identical nodes" in str(
-        refused(InvalidParameterError, SlurmBridge(Market(), None).check_market)
-    )
+    def __init__(self, resources, **configuration):
+        self.shown = {"cluster": {**CLUSTER, "resources": resources}}
+        self.found = {"ProctrackType": "proctrack/cgroup", **configuration}
+
+    def market(self):
+        return self.shown
+
+    def nodes(self, partition):
+        return []
+
+    def configuration(self):
+        return self.found
+
+
+def test_the_bridge_to_slurm_wants_nodes_and_whole_devices_as_slurm_has_them():
+    whole = {"cpu": {}, "gpu": {"device": True}}
+    for resources, words in (
+        (CLUSTER["resources"], "cluster.resources.cpu.parts = 1000: expected 1"),
+        ({**whole, "tpu": {}}, "cluster.resources.tpu: expected of cpu, memory, gpu"),
+        (whole, "group a: nodes = 2: expected as Slurm has them: 0 of this kind"),
+    ):
+        side = OneSide(resources)
+        assert words in str(refused(InvalidParameterError, SlurmBridge(side, side).check_market))
+
+
+CONSTRAINED = {
+    "SelectType": "select/cons_tres", "TaskPlugin": "task/cgroup,task/affinity", "ConstrainCores": "yes",
+    "ConstrainDevices": "yes", "ConstrainRAMSpace": "yes", "SelectTypeParameters": "CR_CORE_MEMORY",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lacks", [*CONSTRAINED, None])
+def test_where_a_cluster_is_sold_slurm_has_to_hold_jobs_to_what_they_booked(lacks):
+    side = OneSide({"cpu": {}, "memory": {}}, **{key: said for key, said in CONSTRAINED.items() if key != lacks})
+    bridge = SlurmBridge(side, side)
+    bridge._cluster = side.shown["cluster"]
+    if lacks is None:
+        bridge.check_cluster()
+    else:
+        assert f"{lacks} = 'none'" in str(refused(InvalidParameterError, bridge.check_cluster))
 
 
 def test_the_page_on_clusters_shows_a_market_that_takes_its_statement():

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketsched.live.slurm_pairs import MarketJob, View, decide, successor
+from marketsched.live.slurm_pairs import decide
 from marketsched.live.slurm_plugin import plugin_text, write_announced
+from marketsched.live.slurm_shapes import SlurmShape
+from marketsched.live.slurm_sides import MarketJob, View, successor
 from marketsched.slurm import SlurmJob
+from marketsched.slurm.demand import NodeDemand
 
 WAITS = SlurmJob(7, "run", "ann", "market:ann.a", "PENDING", "", True, 1, 1.0, 0.0, 0.0, 0, 0, 5)
 STATES = {
@@ -163,6 +166,97 @@ def test_from_any_two_lists_it_comes_to_rest_with_nothing_on_nodes_unasked(state
         assert sum(mate.nodes for mate in mates.values() if mate.active) <= usable
 
 
+SHAPE = SlurmShape(1, {"gpu": 2.0}, ("a100",), True)
+MANY = replace(JOB, shapes=(SHAPE, replace(SHAPE, each={"gpu": 1.0}), SHAPE))
+GPUS = NodeDemand(gpus={"": 2}), NodeDemand(gpus={"": 1}), NodeDemand(gpus={"": 2})
+TYPES = {"a100": frozenset({"a100"})}
+
+
+def ways(**states):
+    """Return jobs of Slurm, in these states, for shapes of `MANY`: ``a`` is the first one."""
+    return [
+        replace(STATES[state], id=i + 1, comment=f"market:ann.a/{i}", demand=GPUS[i])
+        for i, state in (("abc".index(name), state) for name, state in states.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "shape", "mates", "expected"),
+    [
+        ("submitted", None, ways(a="held", b="held"), []),  # the third has not come yet
+        ("submitted", None, ways(a="held", b="held", c="held"), [("arrive", 1)]),
+        ("submitted", None, ways(a="held", b="free", c="held"), [("arrive", 1), ("hold", 2)]),
+        ("submitted", None, ways(a="held", b="held", c="done"), []),
+        ("arrived", None, ways(a="held", b="runs", c="held"), [("stop", 2)]),
+        ("running", 1, ways(a="held", b="held", c="free"), [("cancel", 1), ("cancel", 3), ("release", 2)]),
+        ("running", 1, ways(a="held", b="free", c="done"), [("cancel", 1)]),
+        ("running", 1, ways(a="done", b="done", c="done"), [("complete", 2)]),
+        ("running", 1, ways(a="held", c="held"), [("complete", 0), ("cancel", 1), ("cancel", 3)]),
+        ("completed", 2, ways(a="held", b="runs", c="done"), [("cancel", 1), ("cancel", 2)]),
+        ("missed", None, ways(a="held", b="held"), [("cancel", 1), ("cancel", 2)]),
+    ],
+)
+def test_of_several_shapes_the_one_that_is_booked_is_let_go(state, shape, mates, expected):
+    job = replace(MANY, state=state, shape=shape, places=("a-0",) if shape is not None else ())
+    found = decide(view_of(job, mates, types=TYPES)).actions
+    assert [(action.kind, action.number) for action in found] == expected
+
+
+def test_what_is_no_shape_of_its_job_is_cancelled():
+    (wide,) = ways(a="held")
+    for mate, why in (
+        (replace(wide, comment="market:ann.a/3"), "ann.a has no shape 3"),
+        (replace(wide, comment="market:ann.a/1"), "shape 1: announced with 1 GPUs a node, not 2"),
+        (replace(wide, nodes=2), "announced with 1 nodes, not 2"),
+        (replace(wide, demand=NodeDemand(gpus={"v100": 2})), "GPUs of type v100, and may be booked on a100"),
+        (replace(wide, demand=NodeDemand(gpus={"": 2}, unclear="--gpus")), "not --gpus"),
+    ):
+        (action,) = decide(view_of(MANY, [mate], types=TYPES)).actions
+        assert action.kind == "cancel" and why in action.why
+    assert kinds(JOB, replace(WAITS, comment="market:ann.a/0")) == ["cancel"]  # identical nodes
+    crowded = replace(MANY, shapes=(replace(SHAPE, nodes=2, spread=False),))
+    assert "per_node: 1" in decide(view_of(crowded, [wide])).actions[0].why
+
+
+def test_a_start_waits_for_the_nodes_that_it_booked():
+    job = replace(MANY, state="running", shape=0, places=("a-0",))
+    view = replace(view_of(job, ways(a="held")), down=frozenset({"a-1"}), types=TYPES)
+    assert [action.kind for action in decide(view).actions] == ["release"]
+    down = replace(view, down=frozenset({"a-0"}), round=5)
+    assert decide(down).held == ("ann.a",) and not decide(down).actions
+    assert [action.kind for action in decide(replace(down, round=6)).actions] == ["take_back"]
+    runs = replace(down, queue=ways(a="runs"))
+    assert not decide(runs).actions  # Slurm ends what ran on a node that failed
+
+
+@given(
+    st.sampled_from(["submitted", "arrived", "running", "completed", "dropped", "missed"]),
+    st.integers(0, 2),
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(sorted(STATES))), max_size=6),
+)
+def test_from_any_two_lists_at_most_the_shape_that_is_booked_has_nodes(state, shape, drawn):
+    booked = state in ("running", "completed")
+    jobs = {"ann.a": replace(MANY, state=state, shape=shape if booked else None)}
+    mates = {
+        i: replace(STATES[how], id=i, comment=f"market:ann.a/{of}", demand=GPUS[of])
+        for i, (of, how) in enumerate(drawn, 1)
+    }
+    released = set()
+    for _ in range(6):
+        decision = decide(replace(view_of(None, list(mates.values()), types=TYPES), market=dict(jobs)))
+        if not decision.actions:
+            break
+        for action in decision.actions:
+            released |= {mates[action.number].comment} if action.kind == "release" else set()
+            apply(action, jobs, mates)
+    assert not decision.actions
+    assert released <= {f"market:ann.a/{shape}"} and (booked or not released)
+    on_nodes = [mate for mate in mates.values() if mate.active or (mate.state == "PENDING" and not mate.held)]
+    assert len(on_nodes) <= 1 and all(mate.comment == f"market:ann.a/{shape}" for mate in on_nodes)
+    if on_nodes:
+        assert jobs["ann.a"].state == "running"
+
+
 def test_the_plugin_and_its_table(tmp_path):
     text = plugin_text(tmp_path / 'a "b"', partition="m", default=True, check_users=False, operator=7)
     assert f'local ANNOUNCED = "{tmp_path}/a \\"b\\""' in text and 'local PARTITION = "m"' in text
@@ -170,3 +264,5 @@ def test_the_plugin_and_its_table(tmp_path):
     table = tmp_path / "announced"
     write_announced(table, [JOB, replace(JOB, job="ann.b", nodes=3)])
     assert table.read_text() == "ann.a ann 1\nann.b ann 3\n" and list(tmp_path.iterdir()) == [table]
+    write_announced(table, [MANY])
+    assert table.read_text() == "ann.a/0 ann 1\nann.a/1 ann 1\nann.a/2 ann 1\n"

@@ -39,7 +39,7 @@ def until(what, seconds=60.0):
 class Trial:
     """A market with a manual clock in front of a real cluster, with a bridge that looks when it is told to."""
 
-    def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0, settings=None, plugin=True):
+    def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0, settings=None, plugin=True, equipment=None):
         from marketsched.live.client import LiveClient
         from marketsched.live.serving import serving
         from marketsched.live.slurm_actions import BridgeRules
@@ -53,10 +53,15 @@ class Trial:
         lua.write_text(plugin_text(self.announced, default=True))
         sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
         self.config = {**sizes, **(config or {"pricing": {"kind": "posted", "prices": [0.5]}})}
+        self.rules = BridgeRules(announced=self.announced, node_patience=node_patience)
         try:
             self.cluster = self.stack.enter_context(
                 OneHostCluster(
-                    folder / "c", nodes, lua=lua if plugin else None, settings={**SETTINGS, **(settings or {})}
+                    folder / "c",
+                    nodes,
+                    lua=lua if plugin else None,
+                    settings={**SETTINGS, **(settings or {})},
+                    **(equipment or {}),
                 )
             )
             token = folder / "token"
@@ -64,14 +69,9 @@ class Trial:
                 serving(self.config, str(folder / "market.db"), operator_token_file=token)
             )
             self.operator = self.stack.enter_context(LiveClient(self.url, token.read_text().strip()))
-            self.operator.create_owner(self.me, deposit=100.0)
+            self.token = self.operator.create_owner(self.me, deposit=100.0)["token"]
             self.slurm = self.cluster.slurm
-            self.bridge = SlurmBridge(
-                self.operator,
-                self.slurm,
-                BridgeRules(announced=self.announced, node_patience=node_patience),
-                self.said.append,
-            )
+            self.bridge = SlurmBridge(self.operator, self.slurm, self.rules, self.said.append)
             self.bridge.step()
         except BaseException:
             self.stack.close()

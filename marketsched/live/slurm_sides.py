@@ -1,0 +1,192 @@
+"""The two sides that a bridge compares: jobs of the market and of Slurm, their names, and what can be done about them.
+
+The comment of a Slurm job names its job of the market, ``market:OWNER.LABEL``; on a cluster of several kinds it ends
+in the number of the shape that this job of Slurm would run, ``market:OWNER.LABEL/1``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from marketsched.live.slurm_shapes import SlurmShape
+from marketsched.slurm.commands import SlurmJob
+
+PREFIX = "market:"
+NAME = re.compile(r"([a-z0-9_-]{1,32}\.[A-Za-z0-9_.-]{1,64})(?:/(\d{1,2}))?")  # no other is looked for
+Kind = Literal["announce", "arrive", "hold", "release", "stop", "cancel", "complete", "again", "take_back"]
+LONGEST_LABEL = 64  # characters of the part of a name that is the owner's choice
+NONE = 0  # number of a job that Slurm does not know
+
+
+@dataclass(frozen=True)
+class MarketJob:
+    """A job as the market knows it: ``state`` and ``outcome`` as the service says them.
+
+    Parameters
+    ----------
+    job, owner, state : str
+    nodes : int
+        Of its statement.
+    order : int
+        Of submission.
+    start : int, optional
+        The round in which it was started.
+    outcome : str, optional
+        How it ended.
+    shapes : tuple of SlurmShape
+        The ways in which it can run on a cluster of several kinds, each a job of Slurm; none on identical nodes.
+    shape : int, optional
+        The one that is booked; None: none yet.
+    places : tuple of str
+        The market's names of the nodes that it has booked.
+    """
+
+    job: str
+    owner: str
+    state: str
+    nodes: int
+    order: int = 0
+    start: int | None = None
+    outcome: str | None = None
+    shapes: tuple[SlurmShape, ...] = ()
+    shape: int | None = None
+    places: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], order: int = 0) -> MarketJob:
+        """Read a job of the service, but for its shapes, which its statement has."""
+        found = cls(row["job"], row["owner"], row["state"], int(row["nodes"]), order, row["start"], row["outcome"])
+        booking = row.get("booking")
+        return found if booking is None else replace(found, shape=booking["shape"], places=tuple(booking["nodes"]))
+
+    @property
+    def gone(self) -> bool:
+        """Whether the market has finished with it."""
+        return self.state not in ("submitted", "arrived", "running")
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do.
+
+    Parameters
+    ----------
+    kind : str
+        ``take_back``: complete without a charge a start that nodes were missing for, and submit it again.
+    job : str
+        The market's; empty if it has none.
+    number : int
+        Slurm's; `NONE`: none.
+    why : str
+        For the log, and for the user of a cancelled job.
+    outcome : "done", "failed" or "node-failed"
+        Of a completion.
+    exit_code : int, optional
+        Of the script.
+    """
+
+    kind: Kind
+    job: str = ""
+    number: int = NONE
+    why: str = ""
+    outcome: str = "done"
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """Both sides at one moment.
+
+    Parameters
+    ----------
+    market : mapping
+        By name: every job that is not gone, and those that jobs of Slurm name.
+    queue : sequence of SlurmJob
+        Those of the market's partition.
+    round : int
+        The market's open round.
+    capacity, usable : int
+        Nodes the market sells, and those that Slurm can use.
+    check_users : bool
+        Whether the owner of a job has to be the user who submitted it to Slurm.
+    partition : str
+        The market's.
+    down : frozenset of str
+        The market's names of nodes that Slurm cannot use, on a cluster of several kinds.
+    types : mapping
+        The types of GPUs of each kind of node there.
+    """
+
+    market: Mapping[str, MarketJob]
+    queue: Sequence[SlurmJob]
+    round: int
+    capacity: int
+    usable: int
+    check_users: bool = True
+    partition: str = "market"
+    down: frozenset[str] = frozenset()
+    types: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Actions in the order in which they are to be taken; starts that have to wait, and jobs that lost their nodes."""
+
+    actions: tuple[Action, ...]
+    held: tuple[str, ...] = ()
+    removed: tuple[str, ...] = field(default=())
+
+
+def name_of(comment: str) -> str | None:
+    """Return the market job that a comment names; None: none.
+
+    Examples
+    --------
+    >>> name_of("market:ann.nightly-17"), name_of("market:{birth: 1}"), name_of("hello"), name_of("market:../owners")
+    ('ann.nightly-17', None, None, None)
+    >>> name_of("market:ann.train/1")
+    'ann.train'
+    """
+    found = NAME.fullmatch(comment.removeprefix(PREFIX))
+    return found[1] if found and comment.startswith(PREFIX) else None
+
+
+def shape_of(comment: str) -> int | None:
+    """Return which shape of its market job a comment names; None: none, as on identical nodes.
+
+    Examples
+    --------
+    >>> shape_of("market:ann.train/1"), shape_of("market:ann.train")
+    (1, None)
+    """
+    found = NAME.fullmatch(comment.removeprefix(PREFIX))
+    return int(found[2]) if found and found[2] else None
+
+
+def comment_of(job: str, shape: int | None = None) -> str:
+    """Return the comment that names a job of the market, and a shape of it."""
+    return f"{PREFIX}{job}" if shape is None else f"{PREFIX}{job}/{shape}"
+
+
+def statement_in(comment: str) -> str | None:
+    """Return the statement of work that a comment holds, as text; None: none."""
+    text = comment.removeprefix(PREFIX)
+    return text if text != comment and text.lstrip().startswith("{") else None
+
+
+def successor(job: str) -> str:
+    """Return the name under which the bridge submits a job again that had to make room.
+
+    Examples
+    --------
+    >>> successor("ann.nightly-17"), successor("ann.nightly-17.r1"), len(successor("ann." + 64 * "x"))
+    ('ann.nightly-17.r1', 'ann.nightly-17.r2', 68)
+    """
+    owner, _, label = job.partition(".")
+    stem, mark, number = label.rpartition(".r")
+    again = int(number) + 1 if mark and number.isascii() and number.isdigit() else 1
+    ending = f".r{again}"
+    return f"{owner}.{(stem if again > 1 else label)[: LONGEST_LABEL - len(ending)]}{ending}"

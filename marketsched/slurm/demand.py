@@ -1,0 +1,114 @@
+"""What jobs of Slurm take of one node, and what nodes have: CPUs, memory, GPUs by type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}  # of the units of Slurm's memory
+GPU = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][^:=(,]*))?(?:[:=](\d+))?(?:\(.*)?")
+
+
+@dataclass(frozen=True)
+class NodeDemand:
+    """What a job takes of each of its nodes.
+
+    Parameters
+    ----------
+    cpus : float
+        On average over its nodes.
+    memory : float
+        MiB; all of a node's where the job says nothing and Slurm has no default.
+    gpus : mapping of str to int
+        By type; ``""`` of any type.
+    unclear : str
+        An option by which the job takes what is not the same on each node, or all of a node; empty: there is none.
+
+    Examples
+    --------
+    >>> NodeDemand.of({"tres_req_str": "cpu=8,mem=32G,node=2,billing=8", "tres_per_node": "gres:gpu:a100:4"}, 2)
+    NodeDemand(cpus=4.0, memory=16384.0, gpus={'a100': 4}, unclear='')
+    """
+
+    cpus: float = 0.0
+    memory: float = 0.0
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    unclear: str = ""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], nodes: int) -> NodeDemand:
+        """Read one job of ``squeue --json`` on so many nodes."""
+        total = dict(part.partition("=")[::2] for part in str(row.get("tres_req_str") or "").split(","))
+        others = {"tres_per_job": "--gpus", "tres_per_socket": "--gpus-per-socket", "tres_per_task": "--gpus-per-task"}
+        unclear = [option for key, option in others.items() if row.get(key)]
+        if row.get("shared") == "none":
+            unclear.append("--exclusive")
+        per_node = max(1, nodes)
+        return cls(
+            cpus=float(total.get("cpu") or 0) / per_node,
+            memory=mebibytes(total.get("mem") or "0") / per_node,
+            gpus=gpus_in(str(row.get("tres_per_node") or "")),
+            unclear=", ".join(unclear),
+        )
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """A node as the controller sees it.
+
+    Parameters
+    ----------
+    name : str
+    cpus, memory : int
+        That jobs can have, CPUs and MiB.
+    gpus : mapping of str to int
+        By type; ``""`` without one.
+    features, partitions : tuple of str
+    usable : bool
+        Whether jobs can run there now.
+    """
+
+    name: str
+    cpus: int
+    memory: int
+    gpus: Mapping[str, int]
+    features: tuple[str, ...]
+    partitions: tuple[str, ...]
+    usable: bool = True
+
+
+def mebibytes(text: str) -> float:
+    """Return an amount of memory as Slurm writes it, in MiB; without a unit it is in MiB.
+
+    Examples
+    --------
+    >>> mebibytes("50M"), mebibytes("1.50G"), mebibytes("512")
+    (50.0, 1536.0, 512.0)
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    text = text.strip().upper().removesuffix("B")
+    unit = MIB.get(text[-1:])
+    return float(text) if unit is None else float(text[:-1]) * unit
+
+
+def gpus_in(text: str) -> dict[str, int]:
+    """Return the GPUs that a list of generic resources names, by type; what else it names is left out.
+
+    Examples
+    --------
+    >>> gpus_in("gres:gpu:a100:2"), gpus_in("gpu:4"), gpus_in("gpu:a100:4(S:0-1),nic:2"), gpus_in("gres:gpu")
+    ({'a100': 2}, {'': 4}, {'a100': 4}, {'': 1})
+    """
+    found: dict[str, int] = {}
+    for part in re.split(r",(?![^(]*\))", text):
+        match = GPU.fullmatch(part.strip())
+        if match:
+            kind = match[1] or ""
+            found[kind] = found.get(kind, 0) + int(match[2] or 1)
+    return found
