@@ -13,6 +13,8 @@ ifndef NUMBA_CACHE_DIR
 NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/support/kernel_cache.py)
 endif
 export NUMBA_CACHE_DIR
+# Containers forbid Python to keep bytecode; then each of a suite's many processes compiles the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow thorough browser kernels check format lint types imports bench docs dist mesa newest coverage dev clean links
@@ -42,9 +44,10 @@ browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH 
 # holds that no room with a kernel is missing.
 KERNELS := tests/mechanisms tests/relaxed_lp tests/play tests/truthfulness/certificates tests/cores
 
-kernels: $(VENV)/.test ## tests that reach kernels once more: kernels as plain Python, and compiled with bounds checks
+# Plain kernels index NumPy arrays, which refuse what lies outside: bounds checks are for the tests left out there.
+kernels: $(VENV)/.test ## tests that reach kernels once more: kernels as plain Python, else compiled with bounds checks
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled" $(SHARED) $(KERNELS)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-bounds $(PYTEST) -m "not slow" $(SHARED) $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-bounds $(PYTEST) -m "compiled and not slow" $(SHARED) $(KERNELS)
 
 check: format lint types imports ## format, lint, types, import direction (`make -k check` does not stop at the first)
 
