@@ -120,7 +120,8 @@ def dual_bound(
     jobs.check_horizon(horizon)
     starts = [np.zeros(jobs.horizon)]
     if start_prices is not None:
-        starts.append(float_array("start_prices", start_prices, (jobs.horizon,), lowest=0.0))
+        given = float_array("start_prices", start_prices, (jobs.horizon,), lowest=0.0)
+        starts += [given] if given.any() else []  # prices of 0 are the first starting point
     tasks = _tasks_of(jobs, capacity)
     step = REACH * _mean_density(tasks)
     best, best_value, traces = starts[0], np.inf, []

@@ -347,7 +347,8 @@ def expected_worth(sow: StatementOfWork, points: slice, first: int, last: int) -
     first, last : int
         A round, and the last completion time worth anything.
     """
-    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
+    law = sow.law
+    durations, weights = law.durations[points], law.probabilities[points]
     mass = weights.sum()
     worth = np.zeros(max(0, last - int(durations.min()) - first + 1))
     for d, share in zip(durations.tolist(), (weights / mass).tolist(), strict=True):
@@ -357,7 +358,8 @@ def expected_worth(sow: StatementOfWork, points: slice, first: int, last: int) -
 
 
 def _nothing_planned(job: JobId, sow: StatementOfWork) -> LaunchPlan:
-    cases = zip(sow.law.group_arrivals.tolist(), sow.law.group_signals, repeat(None), strict=False)
+    law = sow.law  # computed anew at each look
+    cases = zip(law.group_arrivals.tolist(), law.group_signals, repeat(None), strict=False)
     return LaunchPlan(job, tuple(cases), 0.0)
 
 

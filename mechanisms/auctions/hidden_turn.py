@@ -50,8 +50,9 @@ class DurationLaw(NamedTuple):
 
 def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> DurationLaw:
     """Return the law of the duration by a report, given arrival and signal."""
-    points = sow.law.points_of(arrival, signal)
-    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
+    law = sow.law
+    points = law.points_of(arrival, signal)
+    durations, weights = law.durations[points], law.probabilities[points]
     mass = float(weights.sum())
     if mass <= 0:
         return DurationLaw(durations[:0], weights[:0])

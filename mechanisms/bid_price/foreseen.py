@@ -38,7 +38,8 @@ def foreseen(
     if duration is not None:
         n_starts = max(0, last - duration - arrival + 1) if duration <= limits.max_duration else 0
         return Foreseen(duration, float(duration), sow.value.table(arrival + duration, n_starts), None, None)
-    law, points = sow.law, sow.law.points_of(arrival, signal)
+    law = sow.law
+    points = law.points_of(arrival, signal)
     mean, residuals = mean_and_residuals(law.durations[points], law.probabilities[points], limits.max_duration)
     worth = expected_worth(sow, points, arrival, last) if mean else np.zeros(0)
     return Foreseen(limits.max_duration, mean, worth, residuals, duration_law(sow, arrival, signal))
