@@ -95,13 +95,12 @@ def plugin(
 def cluster(partition: PartitionOption = "market", pools: PoolsOption = "gres") -> None:
     """Print the nodes of a Slurm partition as the cluster of a market's configuration."""
     with live_errors():
-        import yaml  # not for --help
-
+        from marketsched.config.strict_yaml import dump_yaml  # not for --help
         from marketsched.live.slurm_nodes import cluster_of  # not for --help
         from marketsched.slurm.commands import Slurm  # not for --help
 
         found = cluster_of(Slurm().nodes(partition), pools, partition)
-        typer.echo(yaml.safe_dump({"cluster": found}, sort_keys=False), nl=False)
+        typer.echo(dump_yaml({"cluster": found}), nl=False)
 
 
 @live_app.command("sbatch", no_args_is_help=True, context_settings={"ignore_unknown_options": True})
