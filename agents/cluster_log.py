@@ -47,7 +47,7 @@ class ClusterLog:
             self._take(booking, -1)
 
     def close_round(self, mechanism: Mechanism, now: int) -> None:
-        """Note what is used in this round, before those that end with it leave."""
+        """Record the use of this round, before jobs that end with it leave."""
         layout = self._cluster.layout
         free = np.add.reduceat(self._free, layout.pool_begin[:-1], axis=0)
         self._used.append(layout.pool_size - free)

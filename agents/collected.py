@@ -68,7 +68,7 @@ def reporters(*names: str) -> dict[str, Reporter]:
     Returns
     -------
     dict of str to function
-        Each takes the market; in the order asked for.
+        Each takes the market; in the order of the arguments.
 
     Raises
     ------

@@ -37,11 +37,11 @@ class Statement:
     round : int
         Of its submission.
     report : StatementOfWork, or function of the plans so far
-        What is submitted, born in ``round``; the function may return None: nothing is.
+        The submitted statement, born in ``round``; the function may return None: nothing is.
     nodes : int
-        Without so many it never completes.
+        Nodes without which it never completes.
     name : str
-        What is appended to the owner's name in the market.
+        Suffix of the owner's name in the market.
     part : function of Fate
         From what happens to the job to what happens to this statement; None: it has no work to do.
     after : str, optional
@@ -49,7 +49,7 @@ class Statement:
     counts : bool
         False: the job is done without it.
     identity : str
-        What is appended to the owner's name where another identity submits it.
+        Suffix of the owner's name where another identity submits it.
     """
 
     round: int
@@ -95,20 +95,20 @@ def plain(report: StatementOfWork, nodes: int) -> Conduct:
     Parameters
     ----------
     report : StatementOfWork
-        What is submitted, in the round in which it is born.
+        The submitted statement, born in the same round.
     nodes : int
-        What the job really needs.
+        The true need of the job.
     """
     return Conduct((Statement(report.birth, report, nodes),), report)
 
 
 class Attempt:
-    """A conduct while it is played: what was submitted, what came of it, what is still to come.
+    """A conduct while it is played: its submissions, their outcomes, and later steps.
 
     Parameters
     ----------
     conduct : Conduct
-        What the owner does.
+        The owner's conduct.
     name : str
         Of the owner's job in the market.
     job : Fate
@@ -154,7 +154,7 @@ class Attempt:
         return None if not times or None in times else max(t for t in times if t is not None)
 
     def act(self, market: MarketLoop) -> None:
-        """Submit what is due in this round."""
+        """Submit the statements due in this round."""
         due = [s for s in self._to_submit if s.round == market.now]
         self._to_submit = [s for s in self._to_submit if s.round != market.now]
         for statement in due:
@@ -173,7 +173,7 @@ class Attempt:
             )
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
-        """Take note of what has left the market in the round just played."""
+        """Record the jobs that left the market in the round just played."""
         for event in events:
             name = self._mine.get(event.job)
             if name is None or not event.kind.leaves:

@@ -74,7 +74,7 @@ class Learner(ABC):
     Attributes
     ----------
     sees : "all" or "own"
-        What `learn` is to be told.
+        The feedback of `learn`: utilities of all actions, or of its own.
     rounds : int
         How often it has learned.
     """
@@ -99,7 +99,7 @@ class Learner(ABC):
 
     @abstractmethod
     def regret_bound(self, rounds: int) -> float:
-        """Return what the theorem says of the regret after so many rounds, credits; inf: nothing."""
+        """Return the theorem's bound on regret after ``rounds`` rounds, credits; inf: nothing."""
 
     def choose(self, rng: np.random.Generator) -> Draw:
         """Draw the next action; nothing is learned by that."""
@@ -114,7 +114,7 @@ class Learner(ABC):
         Parameters
         ----------
         draw : Draw
-            What was chosen in it.
+            The choice of the round.
         seen : float, or array_like of shape (n_actions,)
             The utility of the action that was drawn, or of all, by ``sees``; credits.
 
@@ -146,7 +146,7 @@ class Learner(ABC):
 
 
 class Hedge(Learner):
-    r"""Exponential weights of what every action would have earned: :math:`p_k \propto \exp(\eta_t U_k)`.
+    r"""Exponential weights from the utilities of all actions: :math:`p_k \propto \exp(\eta_t U_k)`.
 
     With T known :math:`\eta = \sqrt{8 \ln n / T} / R`, else :math:`\eta_t = \sqrt{8 \ln n / t} / R`.
 
@@ -184,7 +184,7 @@ class Hedge(Learner):
 
 
 class AdaHedge(Learner):
-    """Exponential weights whose rate is what the rounds so far call for; no range, no T.
+    """Exponential weights with a rate that adapts to past losses; needs no range and no T.
 
     The rate falls with the *mixability gap*, which an easy sequence (one action stands out) does not
     let grow: then the play settles on that action, where `Hedge` stays cautious ([REGK14]_).

@@ -154,7 +154,7 @@ class Learning:
     Parameters
     ----------
     menu : ReportMenu or mapping of str to Strategy
-        What it may report.
+        The reports to choose from.
     learner : str, or function
         A name of `make_learner`; or a function ``f(n_actions, low=..., high=..., horizon=...)`` that
         returns a `Learner`.
@@ -170,7 +170,7 @@ class Learning:
     Attributes
     ----------
     past : list of (str, float)
-        What it has reported for each job of a `Market` that has ended, and the utility.
+        Its report for each ended job of a `Market`, and the utility.
 
     Raises
     ------
@@ -209,7 +209,7 @@ class Learning:
         self.past: list[tuple[str, float]] = []
 
     def learner(self, public: PublicInformation) -> Learner:
-        """Return the learner, which is made when it is first asked for."""
+        """Return the learner, made at the first access."""
         if self._learner is None:
             if public.max_value is None and (self._low is None or self._high is None):
                 raise InvalidParameterError(
@@ -227,7 +227,7 @@ class Learning:
         return self.learner(public).choose(self._rng)
 
     def learn(self, draw: Draw, seen: object) -> None:
-        """Tell the learner what came of a choice; see `Learner.learn`."""
+        """Give the learner the outcome of a choice; see `Learner.learn`."""
         if self._learner is None:
             raise EventError("a learning owner got a utility before it made a choice")
         self._learner.learn(draw, seen)  # type: ignore[arg-type]

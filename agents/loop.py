@@ -50,7 +50,7 @@ class Happens(Protocol):
 
     @property
     def signal(self) -> Signal:
-        """What the platform sees at arrival."""
+        """The signal at arrival."""
         ...
 
 
@@ -150,7 +150,7 @@ class MarketLoop:
         fate : Happens
             What really happens.
         nodes : int
-            Without so many the work is never done.
+            Nodes without which the work never completes.
         owner : hashable, optional
             Whose it is; passed on to a mechanism that takes it.
         own : bool
@@ -185,7 +185,7 @@ class MarketLoop:
             self._arriving[max(fate.arrival, self.now)].append(entry)
 
     def foretell(self, fates: Mapping[Any, Happens]) -> None:
-        """Replace the future of all statements in the market; what has happened stays."""
+        """Replace the future of all statements in the market; the past stays."""
         self._arriving.clear()
         self._ending.clear()
         for name, entry in self.entries.items():
@@ -213,7 +213,7 @@ class MarketLoop:
         entry.arrived = True
 
     def advance(self) -> list[Event]:
-        """Clear the round; return what the mechanism has done, in its order."""
+        """Clear the round; return the mechanism's events in its order."""
         events = []
         with timed("advance", self.now):
             for event in self.mechanism.advance():
@@ -354,7 +354,7 @@ class Owners(Protocol):
         ...
 
     def act(self, market: MarketLoop) -> None:
-        """Submit what is due in round ``market.now``."""
+        """Submit the statements due in round ``market.now``."""
         ...
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
@@ -395,4 +395,4 @@ class TruthfulOwners:
         market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
-        """Nothing that happens changes what they report."""
+        """Their reports do not depend on events."""

@@ -45,7 +45,7 @@ class Market(MarketRun, mesa.Model):
     InvalidParameterError
         If the setup is invalid, or ``lookahead`` negative.
     TooLargeError
-        If memory does not hold what is noted of all rounds.
+        If the log of all rounds does not fit into memory.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class RowKind(IntEnum):
-    """What a row of the events table says; lower case there."""
+    """The kinds of rows of the events table; lower case there."""
 
     SUBMIT = 0  # a statement of work was submitted
     ARRIVE = 1  # the job became ready
@@ -128,7 +128,7 @@ class MarketLog:
         self.payment += payment
 
     def close_round(self, load: int, promised: float, price: float, surface: NDArray[np.float64] | None) -> None:
-        """Note what the round was like; from here on it counts as finished."""
+        """Record the round; from here on it counts as finished."""
         self.rounds.append((load, promised, price))
         if surface is not None:
             if self.surfaces is None:

@@ -42,7 +42,7 @@ class MarketRun:
     Parameters
     ----------
     setup : MarketSetup
-        What is played.
+        The market to play.
     lookahead : int, optional
         Slots ahead whose prices are kept each round; by default ``max_delay``, at most 288.
 
@@ -56,7 +56,7 @@ class MarketRun:
     Raises
     ------
     TooLargeError
-        If memory does not hold what is noted of all rounds.
+        If the log of all rounds does not fit into memory.
     """
 
     running: bool
@@ -157,11 +157,11 @@ class MarketRun:
 
     @property
     def log(self) -> MarketLog:
-        """What has happened so far, with running totals; to be read only."""
+        """The log so far, with running totals; read-only."""
         return self._log
 
     def pools(self) -> pd.DataFrame | None:
-        """Return what was used of every pool and resource by round (`ClusterLog`); None: nodes are identical."""
+        """Return the use of every pool and resource by round (`ClusterLog`); None: nodes are identical."""
         return None if self._on_cluster is None else self._on_cluster.table()
 
     def result(self) -> RunResult:

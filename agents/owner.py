@@ -27,10 +27,10 @@ class JobOwner(OwnerState, MarketAgent):
     strategy : Strategy
         Makes the report from the truth.
     name : str
-        What the current statement is called in the market: the job's name, ``"<name>+"`` once it is
+        The name of the current statement in the market: the job's name, ``"<name>+"`` once it is
         submitted again.
     report : StatementOfWork or None
-        What was last submitted; None before.
+        The last submission; None before.
     plan : LaunchPlan or None
         The mechanism's answer to it.
     value, payment, utility : float

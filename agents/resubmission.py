@@ -86,10 +86,10 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
 
 
 def second_statement(job: Job, now: int, public: PublicInformation) -> StatementOfWork | None:
-    """Return what an owner whose job was dropped submits in round ``now``, if it comes back at all.
+    """Return the second submission in round ``now`` of an owner whose job was dropped, if there is one.
 
     It does only if what happened was not foreseen by its own law and the job is not longer than the
-    announced limit. What the job is worth, and until when, does not change with the second statement.
+    announced limit. Value and deadline of the job do not change with the second statement.
     """
     if covered(job):
         return None

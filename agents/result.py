@@ -36,7 +36,7 @@ class RunResult:
         ``completion`` (time s + d), ``payment`` and ``value`` (true value of that completion):
         missing, 0 and 0 unless complete.
     event_rows : EventRows
-        What ``events`` is made of when it is first asked for.
+        Rows from which ``events`` is made at the first access.
     jobs : DataFrame
         One row per job of the workload, in its order. ``name``; ``owner``; one column per tag;
         ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
@@ -50,7 +50,7 @@ class RunResult:
         ``never_arrived``: submitted, but not ready by the end. ``unfinished``: still running,
         waiting or not yet submitted at the end.
     job_rows : JobRows
-        What ``jobs`` is made of when it is first asked for.
+        Rows from which ``jobs`` is made at the first access.
     rounds : DataFrame
         One row per round: ``round``; counts of events ``submitted``, ``arrived``, ``dropped``,
         ``started``, ``completed``, ``cancelled``, ``evicted``, ``requeued``; ``load`` (nodes busy); ``demand``
@@ -91,17 +91,17 @@ class RunResult:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """One row per event; made of ``event_rows`` when it is first asked for."""
+        """One row per event; made from ``event_rows`` at the first access."""
         return self.event_rows.frame()
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """One row per job; made of ``job_rows`` when it is first asked for."""
+        """One row per job; made from ``job_rows`` at the first access."""
         return self.job_rows.frame()
 
 
 class EventRows:
-    """The ``events`` table before it is one: rows of the log, a fifth of what the table takes.
+    """The ``events`` table before it is one: rows of the log, a fifth of the table's memory.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class EventRows:
 
 
 class JobRows:
-    """The ``jobs`` table before it is one: what the log says of each job, in a tenth of what the table takes.
+    """The ``jobs`` table before it is one: the log's entries of each job, in a tenth of the table's memory.
 
     Where a job has several rows of a kind in the log, the last counts.
 
@@ -236,7 +236,7 @@ class JobRows:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Return what the summary says of all jobs, as plain Python numbers."""
+        """Return the summary's figures of all jobs, as plain Python numbers."""
         counts = np.bincount(self.outcome, minlength=len(OUTCOMES)).tolist()
         return {
             "jobs": len(self),

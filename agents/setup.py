@@ -113,7 +113,7 @@ class MarketSetup:
 
     @property
     def public(self) -> PublicInformation:
-        """What owners know before they report; limits the mechanism does not announce are None."""
+        """Public information before reports; limits that the mechanism does not announce are None."""
         return PublicInformation.of(self.mechanism, self.capacity, self.horizon, self.max_delay)
 
 

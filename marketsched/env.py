@@ -75,7 +75,7 @@ def _menu_of(menu: ReportMenu | Bids | Mapping[str, Any] | None) -> ReportMenu |
 
 
 class MarketEnv(ParallelEnv):
-    """A market whose owners decide what they report, as a PettingZoo ``ParallelEnv``.
+    """A market whose owners choose their reports, as a PettingZoo ``ParallelEnv``.
 
     A step is a turn: all rounds up to the next in which one of the owners has a job to report. Every owner gives an
     action each time (one without an action tells the truth); it counts for those whose first observed number is 1. An
@@ -142,7 +142,7 @@ class MarketEnv(ParallelEnv):
         self._turns: OwnersTurns | None = None
 
     def observation_space(self, agent: str) -> Box:
-        """Return the space of what an owner observes: `OBSERVED`, each in [-1, 1]."""
+        """Return the space of an owner's observations: `OBSERVED`, each in [-1, 1]."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Box | Discrete:
@@ -227,7 +227,7 @@ class MarketEnv(ParallelEnv):
 
 
 def parallel_env(source: Source, owners: Sequence[str] | None = None, **options: Any) -> MarketEnv:
-    """Return a `MarketEnv`, which says what can be given; PettingZoo's usual name for this function."""
+    """Return a `MarketEnv`, with its parameters; PettingZoo's usual name for this function."""
     return MarketEnv(source, owners, **options)
 
 

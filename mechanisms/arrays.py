@@ -18,7 +18,7 @@ from marketsched.mechanisms.legal import EXACT
 def float_array(
     name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
 ) -> NDArray[np.float64]:
-    """Return ``x`` as C-ordered float64 of ``shape``, or say what is wrong.
+    """Return ``x`` as C-ordered float64 of ``shape``; otherwise raise an error.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ class EventError(MarketschedError, ValueError):
 
 
 class DecisionError(MarketschedError, ValueError):
-    """A policy's decision of a slot is malformed, or outside what the environment allows.
+    """A policy's decision of a slot is malformed or illegal in the environment.
 
     Examples
     --------

@@ -147,7 +147,7 @@ class Forwarding(Mechanism):
         return self._has("menu_at_arrival") and self._has("keep_menus")
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
-        """Return what is sure of a job, if the class of ``inner`` itself says so."""
+        """Return the final outcome of a job, if the class of ``inner`` itself defines it."""
         return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
 
     def forget(self, job: JobId) -> None:

@@ -46,7 +46,7 @@ THE_DURATION = _DurationSignal()
 class Requirement:
     """One point of the law: with ``probability``, ready in round ``arrival`` for ``duration`` rounds.
 
-    ``signal`` is what the platform will see at arrival; left out, it is the duration.
+    ``signal`` is what the platform observes at arrival; by default the duration.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Law(NamedTuple):
         return None
 
     def spread(self, of_cases: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return, of what is given for each case, that of each point's case, shape (n_points,)."""
+        """Return the entry of each point's case, shape (n_points,), from one entry for each case."""
         if of_cases.size == self.arrivals.size:  # a point each
             return of_cases
         return np.repeat(of_cases, self.offsets[1:] - self.offsets[:-1])

@@ -40,7 +40,7 @@ class MarketLimits:
     max_delay : int
         S, rounds: a completion at birth + S or later is worth nothing.
     cluster : Cluster, optional
-        What the market sells where nodes differ: statements then have shapes, and ``capacity`` is its nodes. None:
+        The cluster, where nodes differ: statements then have shapes, and ``capacity`` is its nodes. None:
         ``capacity`` identical nodes.
 
     Examples

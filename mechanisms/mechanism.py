@@ -31,7 +31,7 @@ JobId = Hashable
 
 
 class EventKind(StrEnum):
-    """What can happen to a job.
+    """The kinds of events of a job.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class EventKind(StrEnum):
 class Event:
     """One public event. ``completion`` (time s + d) and ``payment`` (credits) only when complete.
 
-    ``worth`` is what that completion is worth compared with the true value curve: below 1 for a shape that is worth
+    ``worth`` is the value of that completion as a share of the true value curve: below 1 for a shape that is worth
     less, and 0 if a booking on a cluster ended before the work was done. The loop that plays a market sets it.
 
     Examples
@@ -116,7 +116,7 @@ class OfferedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a report gets if it is the next event: its plan, and its runs, where prices are known before arrival."""
+    """The result of a report if it is the next event: its plan, and its runs, where prices are known before arrival."""
 
     plan: LaunchPlan
     runs: tuple[OfferedRun, ...] = ()
@@ -124,7 +124,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """What is announced to a job of given concurrency that is submitted now.
+    """The menu of a job of given concurrency that is submitted now.
 
     Row ``i`` is the start ``first_start + i``, column ``k`` the duration ``k + 1``.
 
@@ -181,7 +181,7 @@ Truthful = Literal["ex post", "in expectation", "up to regret", "none"]
 
 
 class Standing(NamedTuple):
-    """What a list of mechanisms prints of one of them.
+    """The printed properties of a mechanism.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class Standing(NamedTuple):
         proved: what it promises is proven in docs/mathematics.md; tested: its rule is tested, and truth-telling is
         proven for special cases at most; baseline: it is there to be compared with.
     promises, needs : str
-        What owners can rely on, and what the market has to know. One line each.
+        The promise to owners, and the information that the market needs. One line each.
     """
 
     status: Literal["proved", "tested", "baseline", "not stated"] = "not stated"
@@ -214,7 +214,7 @@ class Mechanism(ABC):
     max_concurrency, max_duration, max_value : int, int, float or None
         The largest report accepted: nodes, rounds, credits. None: no such limit is announced.
     cluster : Cluster or None
-        What is sold where nodes differ; None: identical nodes.
+        The cluster, where nodes differ; None: identical nodes.
     takes_back : bool
         Whether a run may be taken back for another job's sake, by requeue or eviction.
     truthful : {"ex post", "in expectation", "up to regret", "none"}
@@ -342,7 +342,7 @@ class Mechanism(ABC):
         return None
 
     def menu(self, concurrency: int) -> Menu | None:
-        """Return what a job of so many nodes faces that is submitted now; None, the default: no menu at submission."""
+        """Return the menu of a job of ``concurrency`` nodes submitted now; None, the default: no menu at submission."""
         return None
 
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
@@ -359,7 +359,7 @@ class Mechanism(ABC):
         """
 
     def menu_at_arrival(self, job: JobId) -> object:
-        """Return what ``job`` faced when it was served, to be compared with what it would have faced; see `keep_menus`.
+        """Return the menu of ``job`` when it was served, for comparison with that of another report; see `keep_menus`.
 
         Raises
         ------
@@ -376,23 +376,22 @@ class Mechanism(ABC):
     # -- what is known of a run --------------------------------------------------------------------------
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
-        """Return start and payment of an arrived job that runs so long, once nothing others do can change them.
+        """Return start and payment of an arrived job with this duration, once no other job can change them.
 
         ``duration`` is in rounds; None: its work never ends. A payment of None: the job will not complete, and pays
-        nothing. None in place of both: not known yet, or never, which is the default. A search for lies then need not
-        play on; it asks only a class that defines this itself, and first plays some jobs to the end to see it come
-        true.
+        nothing. None in place of both: not known yet, or never, which is the default. A search for lies then stops the
+        play. It uses this only of a class that defines it itself, and first checks it by playing some jobs to the end.
         """
         return None
 
     def forget(self, job: JobId) -> None:  # noqa: B027 - nothing to forget
-        """Let go of the name of a job that has left the market; a caller does that who never uses the name again.
+        """Forget the name of a job that has left the market, if the caller never uses it again.
 
-        No answer changes by it. By default the name is kept; a market that runs for years is to keep none.
+        No later result changes. By default the name is kept; a market that runs for years should keep none.
         """
 
     def booking(self, job: JobId) -> Booking | None:
-        """Return what a job has booked on a cluster, its nodes and devices included; by default None: there is none."""
+        """Return the booking of a job on a cluster with its nodes and devices; by default None: there is none."""
         return None
 
     def nodes_in_use(self) -> int | None:

@@ -29,7 +29,7 @@ def is_number(x: object) -> TypeGuard[Any]:
 
 @dataclass(frozen=True)
 class Range(Generic[V]):
-    """What a value may be; a subclass returns the value in its proper type when it is called, or raises ValueError.
+    """The legal values of a parameter; a call returns the value in its proper type, or raises ValueError.
 
     In ``Annotated[...]`` pydantic knows it as well, and places the error in the file.
     """
@@ -39,7 +39,7 @@ class Range(Generic[V]):
         raise NotImplementedError
 
     def check(self, place: str, x: object, error: Error = InvalidParameterError) -> V:
-        """Return ``x`` in its proper type; raise ``error`` with the place, what was seen and what is legal.
+        """Return ``x`` in its proper type; raise ``error`` with the place, the value and the legal values.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class Maybe(Range[Any]):
 
 @dataclass(frozen=True)
 class ListOf(Range[tuple[Any, ...]]):
-    """A list of at least one, each of which ``range`` takes."""
+    """A list of at least one value, each within ``range``."""
 
     range: Range[Any]
 
@@ -188,7 +188,7 @@ class ListOf(Range[tuple[Any, ...]]):
 
 @dataclass(frozen=True)
 class Anything(Range[Any]):
-    """Plain data of any sort: what a parameter without an annotation takes."""
+    """Plain data of any sort: for a parameter without an annotation."""
 
     def __call__(self, x: object) -> Any:
         """Return ``x``."""
@@ -197,7 +197,7 @@ class Anything(Range[Any]):
 
 @dataclass(frozen=True)
 class Switch(Range[bool]):
-    """What a plain ``bool`` stands for; NumPy's count."""
+    """For a plain ``bool``; accepts NumPy's."""
 
     def __call__(self, x: object) -> bool:
         """Return ``x`` as a bool, or raise ``ValueError``."""
@@ -208,7 +208,7 @@ class Switch(Range[bool]):
 
 @dataclass(frozen=True)
 class Text(Range[str]):
-    """What a plain ``str`` stands for."""
+    """For a plain ``str``."""
 
     def __call__(self, x: object) -> str:
         """Return ``x``, or raise ``ValueError``."""

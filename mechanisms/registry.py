@@ -210,7 +210,7 @@ def plugin_names() -> tuple[tuple[str, str], ...]:
 
 
 def canonical(kind: str, name: str) -> str:
-    """Return what an alias stands for, and any other name as it is."""
+    """Return the name of an alias, and any other name as it is."""
     return _ALIASES.get((kind, name), name) if isinstance(name, str) else name
 
 
@@ -263,7 +263,7 @@ def mechanism_names() -> tuple[str, ...]:
 
 
 def standing_of(name: str) -> Standing:
-    """Return what a list of mechanisms prints of the one called ``name``; its class is loaded. Errors as of `get`.
+    """Return the printed properties of the mechanism ``name``; its class is loaded. Errors as of `get`.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Rounds(Mechanism):
     Parameters
     ----------
     limits : MarketLimits
-        What the market has announced.
+        The announced limits of the market.
     """
 
     def __init__(self, limits: MarketLimits) -> None:

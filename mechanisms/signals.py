@@ -32,7 +32,7 @@ class SeenAtArrival(Protocol):
 
     @property
     def signal(self) -> Signal:
-        """What the platform sees at its arrival."""
+        """The signal at its arrival."""
         ...
 
 
@@ -42,7 +42,7 @@ def observed_duration(signal: Signal, signals: Signals = "durations") -> int | N
     Parameters
     ----------
     signal : Signal
-        What is seen.
+        The signal.
     signals : {"durations", "labels"}
         What whole numbers from 1 on are on this platform. Any other signal is a label.
 
@@ -58,7 +58,7 @@ def observed_duration(signal: Signal, signals: Signals = "durations") -> int | N
 
 
 def signals_of(jobs: Iterable[SeenAtArrival]) -> Signals:
-    """Return what the signals of a platform are, from what it sees of these jobs and what their laws say.
+    """Return whether signals are durations or labels, from the signals and laws of these jobs.
 
     Returns
     -------

@@ -232,7 +232,7 @@ class StatementOfWork:
     def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
         """Return the same report born in another round: arrivals move with the birth, the curve is given.
 
-        Nothing of the law is kept twice: its arrivals are added up anew whenever the law is asked for.
+        Nothing of the law is kept twice: its arrivals are computed whenever the law is read.
 
         Parameters
         ----------

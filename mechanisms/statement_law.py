@@ -32,7 +32,7 @@ class StatementLaw:
     Parameters
     ----------
     cases : iterable of (StatementOfWork or None, probability)
-        What the job may report, and how likely; None: it does not appear. Either order within a
+        The possible reports of the job, with probabilities; None: it does not appear. Either order within a
         pair is understood.
 
     Raises
@@ -82,7 +82,7 @@ class StatementLaw:
         return next(sow.birth for sow, _ in self.cases if sow is not None)
 
     def sample(self, rng: Rng) -> StatementOfWork | None:
-        """Draw what the job reports; one number is drawn from ``rng``."""
+        """Draw a report of the job; takes one number from ``rng``."""
         rng = generator_of(rng)
         u = float(rng.random())
         for sow, p in self.cases:

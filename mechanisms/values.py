@@ -32,7 +32,7 @@ _VALUE, _TIME = Finite("[0, inf)"), Whole(0, EXACT)
 
 @runtime_checkable
 class ValueCurve(Protocol):
-    """What every value curve offers.
+    """The interface of value curves.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def offline_bound(
     max_delay : int, optional
         S: completions at birth + S or later are worth nothing. None: no such limit.
     time_limit : float, optional
-        Seconds that the solver may take; see `Bound` for what is returned then.
+        Seconds that the solver may take; then see `Bound`.
 
     Raises
     ------

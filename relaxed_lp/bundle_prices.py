@@ -129,7 +129,7 @@ class BundlePricing:
         return np.concatenate([part, np.zeros(count - part.size)])
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return what one node costs for each of ``count`` rounds alone; +inf: no bundle is open."""
+        """Return the price of one node for each of ``count`` rounds alone; +inf: no bundle is open."""
         return self.price_table(1, first, count, 1)[0][:, 0]
 
     def certificate(self, ledger: WelfareLedger) -> WelfareCertificate | None:

@@ -37,7 +37,7 @@ MOST_STARTS = 150_000  # HiGHS sets up its search in a time that grows with the 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """A schedule, what it is worth, and what no schedule exceeds.
+    """A schedule, its value, and an upper bound on every schedule's value.
 
     Examples
     --------

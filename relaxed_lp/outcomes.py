@@ -14,7 +14,7 @@ MAX_BUNDLES = 10_000_000  # what all weights together may fill
 
 
 class Outcomes(NamedTuple):
-    """What was packed; arrays of shape (n_outcomes,)."""
+    """Packed outcomes; arrays of shape (n_outcomes,)."""
 
     first: NDArray[np.int64]  # first round
     last: NDArray[np.int64]  # last round, included
@@ -32,7 +32,7 @@ def checked_outcomes(
     max_concurrency: int,
     max_duration: int,
 ) -> Outcomes:
-    """Return our own copies of the arrays, or say what is wrong."""
+    """Return copies of the arrays; raise an error if they are illegal."""
     outcomes = Outcomes(
         whole_array("first", first, lowest=1),
         whole_array("last", last, lowest=1),

@@ -69,7 +69,7 @@ class PackingProgram:
     Parameters
     ----------
     tasks : Tasks
-        What is to be placed.
+        The tasks to place.
     horizon : int
         T, the one ``tasks`` were built for.
 

@@ -66,7 +66,7 @@ def pooled_bound(jobs: PooledJobs, capacities: ArrayLike, horizon: Count, *, ste
         What really happened, and how each job can run. Leave options out that fit no node of their pool: this makes
         the bound smaller.
     capacities : array_like of float, shape (n_pools, n_resources)
-        What each pool has, units.
+        Capacity of each pool, units.
     horizon : int
         T, the last round.
     steps : int

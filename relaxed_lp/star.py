@@ -42,7 +42,7 @@ def star_bundles(first: Ints, last: Ints, width: Ints, weight: Floats, unit: int
     weight : ndarray of float, shape (n,)
         Positive; an interval weighs ``width * weight``, all together less than 2^27 units.
     unit : int
-        What a bundle holds, in [1, 2^26].
+        Size of a bundle, in [1, 2^26].
 
     Returns
     -------

@@ -90,7 +90,7 @@ class StochasticPricing:
     lp_value : float
         LP (23) at supply ``B c_max``, credits.
     certificate : float
-        ``sum F_k / lp_value``, what the packing keeps of it: at least ``(B-H-2)/(2B)``.
+        ``sum F_k / lp_value``, the share that the packing keeps: at least ``(B-H-2)/(2B)``.
     lp_capacity : float
         C_LP of the packing, nodes.
     bundles : UnitAllocation

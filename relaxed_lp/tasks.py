@@ -88,7 +88,7 @@ class Tasks:
 
     @legal
     def thinned(self, starts_per_task: Count) -> Tasks:
-        """Return the same tasks with at most so many starts each: the first, the last, others evenly between."""
+        """Return the same tasks with at most this many starts each: first, last, others evenly spaced."""
         sizes = np.diff(self.offsets)
         rank = np.arange(self.n_starts) - np.repeat(self.offsets[:-1], sizes)
         # The i-th of k starts kept is number round(i (n - 1) / (k - 1)): rank is kept if it is such a number.

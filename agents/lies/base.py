@@ -122,7 +122,7 @@ class Misreport:
         return {name: own.neutral for name, own in self.numbers().items() if own.neutral is not None}
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return what is reported.
+        """Return the report.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class Misreport:
         raise NotImplementedError
 
     def words(self, truth: StatementOfWork) -> str:
-        """Return what the owner does, as one would say it."""
+        """Return the lie in words."""
         raise NotImplementedError
 
     def data(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class Misreport:
 
 
 def figure(x: float, truth: float, digits: int = 4) -> str:
-    """Return ``x`` with so many significant digits, or as many as tell it from ``truth``.
+    """Return ``x`` with ``digits`` significant digits, or as many as distinguish it from ``truth``.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class Truthful(Misreport):
 
 @dataclass(frozen=True)
 class Combination(Misreport):
-    """Several lies at once, each applied to what the one before reports.
+    """Several lies at once, each applied to the report of the one before.
 
     Size: the sum of the parts' sizes. At most one part, the last, goes beyond the model.
 
@@ -296,19 +296,19 @@ class Combination(Misreport):
         return {f"{i}.{name}": n for i, part in enumerate(self.parts) for name, n in part.neutral.items()}
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return what the last part reports."""
+        """Return the report of the last part."""
         for part in self.parts:
             truth = part.report(truth, public)
         return truth
 
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
-        """Check each part, for what the one before reports."""
+        """Check each part for the report of the one before."""
         for part in self.parts:
             part.check(truth, public)
             truth = part.report(truth, public)
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return the conduct of the last part, for what the others report."""
+        """Return the conduct of the last part for the report of the others."""
         for part in self.parts[:-1]:
             part.check(claim, public)
             claim = part.report(claim, public)

@@ -127,10 +127,10 @@ class SplitNodes(Misreport):
 
 @dataclass(frozen=True)
 class SplitRounds(Misreport):
-    """Two jobs, one after the other: the first ``rounds`` rounds, and what is then left.
+    """Two jobs, one after the other: the first ``rounds`` rounds, and the rest.
 
     The second is reported to arrive when the first ends by its launch plan (at once, if it has
-    none), and does arrive when it is done. Both report the whole value, the first so much earlier as
+    none), and does arrive when it is done. Both report the whole value, the first earlier by as much as
     the second needs. Size: ``rounds`` as a share of the longest duration.
     """
 
@@ -289,7 +289,7 @@ class Overrun(Misreport):
         return restated(truth, points=points)
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return the report, and the job that shows what it says; plain conduct where that is its own duration."""
+        """Return the report, with a signal that matches it; plain conduct where that is the true duration."""
         report = self.report(claim, public)
         lengths = {*truth.law.durations.tolist(), *claim.law.durations.tolist()}
         if all(self._shown(d, public) == d for d in lengths):

@@ -139,7 +139,7 @@ class LeaveOutKind(_OfShapes):
 
 @dataclass(frozen=True)
 class AddKind(_OfShapes):
-    """The owner invents a kind of nodes: every shape that fits there is said to run on it. Size: 1.
+    """The owner invents a kind of nodes: the report lists it for every shape that fits there. Size: 1.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class StretchOnKind(_OfShapes):
 
 @dataclass(frozen=True)
 class ScaleDemand(_OfShapes):
-    """The owner claims that each task needs ``factor`` times as much of a resource, rounded up to what can be booked.
+    """The owner claims that each task needs ``factor`` times as much of a resource, rounded up to bookable amounts.
 
     Size: ``|factor - 1|``.
 
@@ -295,7 +295,7 @@ class ScaleTasks(_OfShapes):
 
 @dataclass(frozen=True)
 class TasksPerNode(_OfShapes):
-    """The owner lets at most so many tasks of each shape run on one node. Size: 1.
+    """The owner lets at most ``most`` tasks of each shape run on one node. Size: 1.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True, slots=True)
 class PublicInformation:
-    """What every owner knows before it reports: the size of the market and the legal limits.
+    """Public information of all owners before they report: the size of the market and the legal limits.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class PublicInformation:
 
     @classmethod
     def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:
-        """Return what owners know in a market of these sizes; limits are the mechanism's.
+        """Return the public information in a market of these sizes; limits are the mechanism's.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class PublicInformation:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """What every way to report offers; a user's own has it, too.
+    """The interface of ways to report, also of a user's own.
 
     A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
     submits (0 if absent). The report must be born in the round in which it is submitted. One that

@@ -26,7 +26,7 @@ from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue
 
 @dataclass(frozen=True)
 class ScaleValue(Misreport):
-    """The owner overstates (``f > 1``) or understates (``< 1``) what every completion is worth.
+    """The owner overstates (``f > 1``) or understates (``< 1``) the value of every completion.
 
     Values are clipped to the announced ``max_value``. Size: ``|f - 1|``.
 

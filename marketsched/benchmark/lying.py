@@ -30,7 +30,7 @@ _DRAWN = 0xBE7C  # keeps who is looked at apart from the run's own randomness
 
 @dataclass(frozen=True)
 class Lying:
-    """What one lie gains on seeds on which it was not chosen, as a share of the highest value of the owner's job.
+    """The gain of one lie on seeds on which it was not chosen, as a share of the highest value of the owner's job.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
 
 
 class Contest(Protocol):
-    """Who is compared in which scenario: what the harness of paired runs needs of either kind."""
+    """Who is compared in which scenario: the interface of both kinds for the harness of paired runs."""
 
     compared: ClassVar[str]
     kind: ClassVar[str]  # of the result
@@ -29,5 +29,5 @@ class Contest(Protocol):
         ...
 
     def about(self, found: Found) -> dict[str, Any]:
-        """Return what belongs into the manifest beside what every comparison says of itself."""
+        """Return further entries of the manifest, beside those of every comparison."""
         ...

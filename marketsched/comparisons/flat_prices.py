@@ -60,7 +60,7 @@ class FlatPrices:
         self.capacity = self._at_zero.capacity
 
     def note(self, setup: MarketSetup, welfare: float) -> None:
-        """Note what a contestant earned: it need not run again if it was first-come at a flat price."""
+        """Record the welfare of a contestant: it need not run again if it was first-come at a flat price."""
         if type(setup.mechanism) is FirstCome:
             self._earned[setup.mechanism.price] = welfare
 
@@ -126,7 +126,7 @@ def _best_price(setup: MarketSetup, limits: MarketLimits) -> float:
 
 
 def paired_differences(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
-    """Return what one mechanism earned beyond first-come at flat prices, paired seed by seed.
+    """Return the welfare of one mechanism minus that of first-come at flat prices, paired seed by seed.
 
     Parameters
     ----------

@@ -76,9 +76,9 @@ class MechanismContest:
         return self.play_on(self._base.workload_of(seed, self._data), None, seed, tell)
 
     def play_on(self, workload: Workload, capacity: int | None, seed: int, tell: Tell) -> Found:
-        """Play all contestants on jobs that are built, on so many nodes; None: on those of the scenario.
+        """Play all contestants on jobs that are built, on ``capacity`` nodes; None: on those of the scenario.
 
-        A mechanism that does not take so many nodes has the reason in column ``refused``, and no figures.
+        A mechanism that refuses this capacity has the reason in column ``refused``, and no figures.
         """
         world = _World(workload, capacity, seed, self._data)
         flat: FlatPrices | FirstComeOnCluster
@@ -130,12 +130,12 @@ class MechanismContest:
         }
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        """Return one row per mechanism, with what is promised of it in the first seed."""
+        """Return one row per mechanism, with its promise in the first seed."""
         promises = tables["promises"].drop_duplicates("mechanism")
         return summary_table(tables["runs"], self.labels, CONFIDENCE).merge(promises, on="mechanism")
 
     def about(self, found: Found) -> dict[str, Any]:
-        """Return how long the exact optimum of a seed was allowed to take, and what the workload says of itself."""
+        """Return the time limit of a seed's exact optimum, and the description of the workload."""
         drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
         return {"optimum_seconds": self._seconds, "workload": dict(found["notes"][0]), **drawn}
 

@@ -21,7 +21,7 @@ from marketsched.worlds.workload import Workload
 
 
 class ShapedEntry(Strict):
-    """One job: what it is worth, when it is ready, and the shapes in which it can run.
+    """One job: its value, its arrival, and the shapes in which it can run.
 
     ``revealed`` says whether the platform sees at arrival which case of the law it is; which one it is, is drawn.
     """

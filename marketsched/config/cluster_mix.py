@@ -27,7 +27,7 @@ STREAMS = 6  # of draws: how many jobs, sorts, durations, values, owners, and ot
 
 
 class JobSort(Strict):
-    """Jobs of one sort: their shapes, and what they are worth.
+    """Jobs of one sort: their shapes and values.
 
     ``shapes`` as in ``cluster_section``, with one duration for each kind; a job's durations are those times a factor of
     its own (log-normal, mean 1). ``value`` is the mean in credits; ``patience`` the rounds that a job can wait, and
@@ -45,9 +45,9 @@ class JobSort(Strict):
 
 
 class ClusterMix(WorkloadSection):
-    """Jobs that come at random, so many a round on average, each of a sort drawn by the sorts' shares.
+    """Jobs that arrive at random with a given mean per round, each of a sort drawn by the sorts' shares.
 
-    ``known_draws``: what is known in advance are so many other draws by the same rules.
+    ``known_draws``: laws known in advance are other draws by the same rules.
     """
 
     kind: Literal["cluster-mix"]
@@ -90,7 +90,7 @@ class ClusterMix(WorkloadSection):
     def statement_laws(
         self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
     ) -> list[StatementLaw]:
-        """Return what is known in advance: other draws; ``rng`` as `build` gets it."""
+        """Return the laws known in advance: other draws; ``rng`` as `build` gets it."""
         cluster, chance = self.cluster.cluster(), 1 / self.known_draws
         shapes = [shapes_from_data(sort.shapes, cluster, LONGEST)[0] for sort in self.sorts]
         others = rng.spawn(STREAMS)[STREAMS - 1].spawn(self.known_draws)

@@ -86,7 +86,7 @@ Oracle = Annotated[Exact | MonteCarlo, Field(discriminator="kind")]
 
 
 class Rules(Strict):
-    """What a posted-price mechanism needs beside the size of its market."""
+    """The rules of a posted-price mechanism beside the size of its market."""
 
     epsilon: BelowOne = 0.0
     threshold: Annotated[str | float, Named(("auto",), Finite("[0, 1]"))] = 0.0
@@ -102,7 +102,7 @@ class Rules(Strict):
         return data
 
     def rules_for(self, name: str) -> dict[str, Any]:
-        """Return the rules that a mechanism takes, as plain data; what is not its own must not be set.
+        """Return the rules that a mechanism takes, as plain data; other rules must not be set.
 
         A rule in its default form says nothing: a resolved scenario holds all of them, whatever its mechanism.
 
@@ -208,7 +208,7 @@ class ReplayConfig(Rules):
             raise InvalidParameterError(place="capacity", value=self.capacity, legal=f"{nodes}, or none: a cluster")
 
     def mechanism_parameters(self) -> dict[str, Any]:
-        """Return what the mechanism is given beside sizes and rules."""
+        """Return the mechanism's parameters beside sizes and rules."""
         return dict(self.parameters)
 
     def build(self, rng: np.random.Generator) -> Mechanism:

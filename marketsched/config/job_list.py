@@ -86,7 +86,7 @@ class JobEntry(Strict):
         return {**said, "restarts": self.restarts}
 
     def job(self, rng: np.random.Generator) -> Job:
-        """Return the job; what the entry leaves open is drawn from ``rng``.
+        """Return the job; missing values of the entry are drawn from ``rng``.
 
         One number is drawn whatever the entry says, so that one entry does not move the others.
         """
@@ -167,5 +167,5 @@ class JobList(ListedMarket):
         return self
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
-        """Return the workload; what the entries leave open is drawn from ``rng``, ``data`` is not used."""
+        """Return the workload; missing values of entries are drawn from ``rng``, ``data`` is not used."""
         return self.workload(sorted((entry.job(rng) for entry in self.jobs), key=lambda job: job.truth.birth))

@@ -18,7 +18,7 @@ MOST_LEVELS = 60  # of tables and lists inside each other
 
 
 def parse_line(line: str | bytes) -> Any:
-    """Return what one line says.
+    """Return the content of one line.
 
     Raises
     ------

@@ -173,7 +173,7 @@ class MechanismChoice(Rules):
 
 
 def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
-    """Return what a mechanism called ``name`` takes of the ``mechanism`` section of a scenario file.
+    """Return the part of a scenario's ``mechanism`` section that applies to the mechanism ``name``.
 
     Sizes stay, and the rules that it knows; prices if it knows their kind. ``parameters`` belong to the old name.
     """

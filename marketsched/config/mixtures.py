@@ -163,7 +163,7 @@ class Mixtures(ListedMarket):
         """Return the workload of one draw; ``data`` is not used.
 
         Jobs that draw ``nothing`` are not among its jobs; its laws are those of all jobs, in order of
-        submission. Each job draws from a stream of its own, told apart by the name of its entry and
+        submission. Each job draws from its own stream, identified by the name of its entry and
         the number of the copy: what else is in the file does not move its draws.
         """
         root = rng.integers(2**63, size=2).tolist()
@@ -187,7 +187,7 @@ class Mixtures(ListedMarket):
 
 
 def moved(sow: StatementOfWork, rounds: int) -> StatementOfWork:
-    """Return ``sow`` with birth, arrivals and value curve so many rounds later.
+    """Return ``sow`` with birth, arrivals and value curve ``rounds`` rounds later.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class NamedMechanism:
     scenario: Scenario
 
     def promise(self, setup: MarketSetup) -> Promise:
-        """Return what is proven about E[OPT] / E[welfare] of this mechanism in this market."""
+        """Return the proven bound on E[OPT] / E[welfare] of this mechanism in this market."""
         choice, workload = self.scenario.mechanism, self.scenario.workload
         if is_log({"workload": {"kind": workload.kind}}) and any(job.signal is None for job in setup.jobs):
             return Promise(None, False, "durations hidden, and announced as estimates: ratios are proven for true laws")

@@ -25,7 +25,7 @@ class Promise:
 
 
 def promised_ratio(choice: MechanismChoice, sizes: object, *, certain: bool) -> Promise:
-    """Return what is proven about OPT / welfare, values in {0} u [1, V_max] and durations revealed.
+    """Return the proven bound on OPT / welfare, for values in {0} u [1, V_max] and revealed durations.
 
     Parameters
     ----------

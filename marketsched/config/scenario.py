@@ -70,7 +70,7 @@ class Scenario(Strict):
     Attributes
     ----------
     name, description : str
-        What it is called, and what it is about.
+        Name and description.
     workload
         Of a market, the key ``workload``: whose jobs, by ``kind`` (``synthetic-pipelines``, ``jobs``, ``mixtures``,
         ``swf``, ``sacct``, ``csv`` and more) with the keys of that kind.
@@ -274,7 +274,7 @@ class Scenario(Strict):
 
     @legal
     def with_capacity(self, capacity: Count) -> Self:
-        """Return the same market on so many nodes, without the expected figures."""
+        """Return the same market on ``capacity`` nodes, without the expected figures."""
         choice = self.mechanism.model_copy(update={"capacity": capacity})
         return self.model_copy(update={"mechanism": choice, "expected": {}})
 

@@ -46,7 +46,7 @@ def built_in_text(name: str) -> str:
 
 
 def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
-    """Return what a scenario file (or a built-in scenario) says, unchecked, and what to call it.
+    """Return the content of a scenario file (or a built-in scenario), unchecked, and its name.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def _built_in() -> dict[str, Traversable]:
 
 
 def without_none(data: Any) -> Any:
-    """Leave out of mappings what is None, that is, not said.
+    """Remove None, that is, missing values, from mappings.
 
     Lists stay as they are: a job's ``arrival: null`` means something.
     """

@@ -59,7 +59,7 @@ class Section(Strict):
         return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
 
     def make(self, **given: Any) -> Any:
-        """Return what is made of these values and of those of ``given`` that are asked for."""
+        """Return the object made from these values and the requested values of ``given``."""
         maker = type(self).made_by
         if _is_recipe(maker):
             made = self.recipe()
@@ -68,7 +68,7 @@ class Section(Strict):
 
     @classmethod
     def of(cls, name: str) -> type[Section]:
-        """Return the class of what is registered under ``name``; a base class says of which kind."""
+        """Return the class of the entry registered under ``name``; a base class determines the kind."""
         raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ class Section(Strict):
 
 
 class WorkloadSection(Strict):
-    """The section ``workload``: builds jobs, and knows what could be known of them in advance."""
+    """The section ``workload``: builds jobs, and their laws known in advance."""
 
     kind: str
 
@@ -101,14 +101,14 @@ class WorkloadSection(Strict):
         MissingDataError, TraceError
             If it needs a trace that is not there or damaged.
         InvalidParameterError
-            If values do not fit each other, or what is recorded.
+            If values contradict each other or the recorded data.
         """
         raise NotImplementedError
 
     def statement_laws(
         self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
     ) -> list[StatementLaw]:
-        """Return what is known of the jobs in advance: the workload's own laws, else every true statement.
+        """Return the laws of the jobs known in advance: the workload's own laws, else every true statement.
 
         ``rng`` must be as it was before `build`.
         """
@@ -148,7 +148,7 @@ def _is_recipe(maker: Any) -> bool:
 
 
 def asked_for(maker: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return what a registered class or function wants to be given, settable parameters among it."""
+    """Return the arguments of a registered class or function, settable parameters among them."""
     return parameters_of(getattr(maker, "build") if _is_recipe(maker) else maker)  # noqa: B009 - of a callable
 
 

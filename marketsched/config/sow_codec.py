@@ -55,7 +55,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
         ``concurrency``, ``value``, ``requirements`` and, if a run cannot start again, ``restarts: false``, as in the
         replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and perhaps ``revealed``.
     limits : ReportLimits, optional
-        What the market has announced.
+        The announced limits of the market.
 
     Raises
     ------

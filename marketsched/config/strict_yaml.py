@@ -160,7 +160,7 @@ def _advice(what: str) -> str:
 
 
 def read_yaml(path: str | PathLike[str]) -> Any:
-    """Return what the file at ``path`` says.
+    """Return the content of the file at ``path``.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def validated(model: type[Model], data: object, source: str = "") -> Model:
     Raises
     ------
     InvalidParameterError
-        If it does not fit; one line names the path inside the file, what was seen, what is legal.
+        If it is illegal; one line names the path inside the file, the value and the legal values.
     """
     try:
         return model.model_validate(data)

@@ -38,7 +38,7 @@ MEANINGS = {
 
 
 class StripFigure(NamedTuple):
-    """One figure of the strip: what it is called, what it is, what it is measured against, and what it means."""
+    """One figure of the strip: name, value, reference, and meaning."""
 
     key: str
     label: str
@@ -74,7 +74,7 @@ def numbers(view: MarketView) -> tuple[StripFigure, ...]:
 
 
 def state(frame: Frame) -> str:
-    """Say what the player is at."""
+    """Return the state of the player in words."""
     if frame.building:
         return "building the market ..."
     if frame.view is None:

@@ -31,7 +31,7 @@ MOST_TYPED = 200  # characters
 
 @dataclass
 class Serving:
-    """What is served: set once, before the first visitor."""
+    """The served scenario and settings: set once, before the first visitor."""
 
     scenario: Scenario | None = None
     seed: int = 0
@@ -133,7 +133,7 @@ def Layout(children: list[Any]) -> None:
 
 @solara.component
 def Header(name: str, frame: Frame, play_or_pause: Callable[[], None], step: Callable[[], None]) -> None:
-    """Name the scenario, say what is going on, and offer to go on."""
+    """Show the scenario, the state, and the button to continue."""
     idle = frame.view is None or frame.view.complete
     with v.Html(tag="header", class_="ms-header"):
         v.Html(tag="h1", children=["marketsched"])
@@ -153,7 +153,7 @@ def Controls(
     set_control: Callable[[str, object], None],
     restart: Callable[[], None],
 ) -> None:
-    """Hold the settings of the next market; faults stand beside what is wrong."""
+    """The settings of the next market; errors stand beside the illegal ones."""
 
     def entry(control: str, label: str, placeholder: str | None = None) -> None:
         written(
@@ -272,7 +272,7 @@ def Explanation(shown: ShownFrame, wanted: str, choose: Callable[[object], None]
 
 
 def typed(value: object) -> str:
-    """Return what a browser says a control holds, as text of a sensible length; what is no text holds nothing."""
+    """Return the text of a control as sent by a browser, cut to a sensible length; empty if it is no text."""
     return value[:MOST_TYPED] if isinstance(value, str) else ""
 
 
@@ -285,7 +285,7 @@ def applied(frame: Frame, wished: Settings | None) -> str:
 
 
 def heading(title: str, name: str) -> None:
-    """Write what a panel is called, and how to read it."""
+    """Write the name of a panel, and how to read it."""
     v.Html(tag="h2", children=[title])
     text(HELP[name], "ms-help")
 

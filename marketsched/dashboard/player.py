@@ -30,7 +30,7 @@ _FAULTS = (OSError, MemoryError, ArithmeticError, LookupError, TypeError, ValueE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """What a page shows: the market, and what the player is at.
+    """The content of a page: the market, and the state of the player.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Player:
     Parameters
     ----------
     base : Scenario
-        What the settings change.
+        The scenario that the settings change.
     settings : Settings
         Of the first market.
     show : function of Frame
@@ -123,7 +123,7 @@ class Player:
             self._wake.notify()
 
     def play(self, rounds: int) -> None:
-        """Go on, so many rounds a picture, until paused or over."""
+        """Continue, with ``rounds`` rounds a picture, until paused or over."""
         with self._wake:
             self._playing, self._steps, self._rounds, self._error = True, 0, rounds, ""
             self._wake.notify()

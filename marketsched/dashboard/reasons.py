@@ -29,16 +29,16 @@ KEPT = 20_000  # reasons, the newest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reason:
-    """What one report met, in one of its cases. Arrays have shape (n_starts,), credits.
+    """The menu of one report in one of its cases. Arrays have shape (n_starts,), credits.
 
     Attributes
     ----------
     name : JobId
-        What the mechanism calls the job.
+        The mechanism's name of the job.
     round : int
         Of submission.
     report : StatementOfWork
-        What was told.
+        The report.
     arrival, signal
         Of the case.
     foreseen : bool
@@ -54,7 +54,7 @@ class Reason:
     failures : ndarray
         Announced probability of failing; nan: this mechanism announces none.
     surpluses : ndarray
-        Expected value minus price, failures taken into account: what the plan maximises.
+        Expected value minus price, failures taken into account: the objective of the plan.
     chosen : int or None
         The start the mechanism planned; None: none.
     has_menu : bool
@@ -97,7 +97,7 @@ class WatchedMechanism(Forwarding):
         self.reasons: OrderedDict[JobId, Reason] = OrderedDict()
 
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
-        """Take a report, and keep what it meets."""
+        """Submit a report, and keep its menu."""
         seen = self._look(job, sow)
         plan = super().submit(job, sow, owner)
         chosen = plan.start(seen["arrival"], seen["signal"])

@@ -35,7 +35,7 @@ _ENVIRONMENT = {
 
 
 def missing_packages() -> list[str]:
-    """Return what the page needs and is not installed."""
+    """Return the missing packages of the page."""
     return [name for name in NEEDED if find_spec(name) is None]
 
 
@@ -81,7 +81,7 @@ class DashboardServer:
     Parameters
     ----------
     scenario : Scenario
-        What every visitor begins with.
+        The scenario of every new visitor.
     seed : int
         Root of all randomness at first.
     port : int

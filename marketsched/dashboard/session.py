@@ -51,7 +51,7 @@ class Session:
     Parameters
     ----------
     base : Scenario
-        What the settings change.
+        The scenario that the settings change.
     settings : Settings
         The controls.
     data : path, optional

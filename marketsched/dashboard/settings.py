@@ -26,14 +26,14 @@ LEAST_FACTOR = 0.01  # where 0 is not legal
 
 @dataclass(frozen=True)
 class Settings:
-    """What is played. Shares are shares, not per cent.
+    """The market to play. Shares are shares, not per cent.
 
     Attributes
     ----------
     mechanism : str
         Its name.
     capacity : int or None
-        Nodes; None: as many as the scenario says or draws.
+        Nodes; None: the scenario's number.
     load : float
         Jobs, as a multiple of the scenario's.
     liars : float
@@ -62,7 +62,7 @@ Form = dict[str, str]  # control: what it holds
 
 
 def first_form(scenario: Scenario, seed: int) -> Form:
-    """Return what the controls hold before they are touched: the scenario as it is."""
+    """Return the initial values of the controls: the scenario as it is."""
     strategy = scenario.owners.strategy
     kind = KINDS[strategy.kind].kind if strategy.kind in KINDS else ""  # not of one that learns
     lie = kind if kind in LIES else "scale-value"
@@ -86,9 +86,9 @@ def read_form(form: Mapping[str, str]) -> tuple[Settings | None, dict[str, str]]
     Returns
     -------
     settings : Settings or None
-        None if a control holds what it should not.
+        None if a control has an illegal value.
     faults : dict of str
-        Control: what it should hold instead.
+        Control: its legal values.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def _seen(text: str) -> str:
 
 
 def check_rounds(rounds: object) -> int:
-    """Return ``rounds``, or say what a step may be."""
+    """Return ``rounds`` if it is a legal step; otherwise raise an error."""
     if not isinstance(rounds, int) or isinstance(rounds, bool) or not 1 <= rounds <= MOST_ROUNDS:
         raise InvalidParameterError(f"rounds = {rounds!r}: expected a whole number from 1 to {MOST_ROUNDS}")
     return rounds

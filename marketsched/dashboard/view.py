@@ -128,7 +128,7 @@ def view_of(
     result : RunResult
         Its tables, up to the same round.
     mechanism : str
-        What it is called.
+        Its name.
     asked : float
         See `MarketView`.
     strategies : mapping of str

@@ -89,7 +89,7 @@ def design(
     prior : "uniform", sequence of array_like, or ndarray
         As for `audit_finite`.
     objective : "revenue", "welfare" or array_like
-        What is maximised in expectation: what owners pay; the sum of their utilities, payments not counted; or a
+        The objective, in expectation: the sum of payments; the sum of utilities without payments; or a
         reward for each outcome at each profile, shape (types of owner 0, ..., outcomes) or flat over profiles.
     incentive : "dominant" or "bayesian"
         Truth is best at every profile of the others, or in expectation over them for every type that can occur.
@@ -110,7 +110,7 @@ def design(
     InvalidParameterError
         A parameter is malformed, or revenue is wanted without payments.
     SolverError
-        No mechanism meets the constraints, there is no best one, or what the solver returned has no certificate.
+        No mechanism meets the constraints, there is no best one, or the solver's result has no certificate.
     TooLargeError
         The program would have more than 10^9 entries, or take more memory than there is.
 

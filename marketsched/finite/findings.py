@@ -20,7 +20,7 @@ class FiniteLie:
     owner : int
         Who, from 0.
     true_type, report : object
-        Its type, and what it reports.
+        Its type and its report.
     others : tuple or None
         The types that the others have and report, in the order of owners; None: in expectation over them.
     gain : int, Fraction or float
@@ -54,11 +54,11 @@ class PairLie:
     Attributes
     ----------
     owners, true_types, reports : tuple of two
-        Who, their types, and what they report.
+        The owners, their types, and their reports.
     others : tuple
         Types and reports of all other owners, in their order.
     gains : tuple of two numbers
-        What each of them gains.
+        The gain of each.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PairLie:
 
     @property
     def total(self) -> Number:
-        """Return what the two gain together."""
+        """Return the sum of both gains."""
         return self.gains[0] + self.gains[1]
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class WorstUtility:
     others : tuple or None
         The others' types; None: in expectation over them.
     utility : int, Fraction or float
-        What it gets.
+        Its utility.
     """
 
     owner: int
@@ -121,7 +121,7 @@ class FiniteAudit:
     Attributes
     ----------
     mechanism : str
-        What was audited.
+        The audited mechanism.
     is_exact : bool
         Whether the mechanism's numbers are exact.
     tolerance : float

@@ -35,7 +35,7 @@ class Rows:
     Attributes
     ----------
     name : str
-        What they ask for.
+        Their meaning.
     rows, columns, values : ndarray
         Their entries that are not 0; the same place may come twice and is added up.
     n_rows : int
@@ -62,7 +62,7 @@ class Program:
     right : ndarray
         b.
     n_probabilities : int
-        The first so many variables are >= 0, the others free.
+        The number of leading variables that are >= 0; the others are free.
     scale : float
         The value of the program is c · z / scale.
     size : float
@@ -104,7 +104,7 @@ class Programmer:
     size : float
         Largest utility: the unit of payments where the program is not exact; otherwise 1.
     total : float
-        What the weights of profiles add up to.
+        Sum of the weights of profiles.
     """
 
     def __init__(self, utilities: tuple[NDArray[Any], ...], beliefs: Prior, *, money: bool, exact: bool = True) -> None:
@@ -163,7 +163,7 @@ class Programmer:
         return objective
 
     def truth(self, owner: int, *, dominant: bool) -> Rows:
-        """Return what no lie of one owner may do: gain at a profile, or in expectation.
+        """Return the constraints that no lie of one owner pays: gain at a profile, or in expectation.
 
         Dominant: one row for each profile and lie. Bayesian: one for each type and lie, weighted by the prior.
         """

@@ -62,7 +62,7 @@ class ScaledUtilities:
         return utility
 
     def values_at_truth(self) -> NDArray[Any]:
-        """Return the value of what the mechanism selects to each owner, scaled, shape (profiles, owners)."""
+        """Return each owner's utility of the selected outcome, scaled, shape (profiles, owners)."""
         columns = []
         for owner, table in enumerate(self.tables):
             if self.lottery is None:

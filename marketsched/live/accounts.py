@@ -65,7 +65,7 @@ class Accounts:
         return self.known[name]
 
     def check_new(self, name: object, role: Any, limit: float | None) -> Account:
-        """Return the account that a new name would have, or say what is wrong with it.
+        """Return the account that a new name would have; raise an error if the name is illegal.
 
         Raises
         ------

@@ -85,7 +85,7 @@ Credits = Annotated[float, Field(ge=0, le=MOST_CREDITS)]
 
 
 class Body(Strict):
-    """A body: nothing is turned into what it is not."""
+    """A body: no value is converted to another type."""
 
     model_config = ConfigDict(strict=True, revalidate_instances="never")
 
@@ -99,7 +99,7 @@ class Submission(Body):
 
 
 class Arrival(Body):
-    """What is seen when a job is ready."""
+    """The signal of a ready job."""
 
     signal: Signal = None
     duration: Annotated[int, Field(ge=1, le=LAST_ROUND)] | None = None
@@ -172,6 +172,6 @@ def read(model: type[Model], said: Said) -> Model:
     Raises
     ------
     InvalidParameterError
-        If it does not fit; the message names the place, what was seen and what is legal.
+        If it is illegal; the message names the place, the value and the legal values.
     """
     return validated(model, dict(said))

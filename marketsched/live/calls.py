@@ -43,7 +43,7 @@ MOST_ON_PAGE = 1000
 
 
 def quote(who: Principal, said: Said) -> Work:
-    """Say what a submission would get now; nothing is changed."""
+    """Return the plan and price of a submission now; nothing is changed."""
     who.must_be("owner", "operator")
     asked = read(Submission, said)
 
@@ -255,7 +255,7 @@ def advance(who: Principal, said: Said) -> Work:
 
 
 def nodes(who: Principal, said: Said) -> Work:
-    """Remark how many nodes can be used, and what was done about it."""
+    """Record how many nodes are usable, and the measures taken."""
     who.must_be("operator")
     remark = read(Nodes, said)
     usable, lists = remark.usable, {"held": remark.held, "removed": remark.removed}

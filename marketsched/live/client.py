@@ -44,7 +44,7 @@ class LiveError(MarketschedError, RuntimeError):
 
 
 class LiveUnavailableError(MarketschedError, ConnectionError):
-    """No answer; what was asked for may have happened, and can be asked again with the same key."""
+    """No answer; the request may have taken effect, and can be repeated with the same key."""
 
 
 class LiveClient:
@@ -58,7 +58,7 @@ class LiveClient:
     url : str, optional
         Of the service; by default ``MARKETSCHED_URL``, or port 8765 of this machine.
     token : str, optional
-        By default ``MARKETSCHED_TOKEN``, or what the file ``MARKETSCHED_TOKEN_FILE`` holds.
+        By default ``MARKETSCHED_TOKEN``, or the content of the file ``MARKETSCHED_TOKEN_FILE``.
     timeout : float
         Seconds that one answer may take.
     patience : float
@@ -114,13 +114,13 @@ class LiveClient:
         return self._get("/v1/market", rounds=rounds)
 
     def quote(self, sow: Mapping[str, Any], *, owner: str | None = None) -> dict[str, Any]:
-        """Return what a submission would get now; nothing is changed."""
+        """Return the plan and price of a submission now; nothing is changed."""
         return self._post("/v1/quotes", _said(sow=dict(sow), owner=owner))
 
     def submit(
         self, sow: Mapping[str, Any], *, name: str | None = None, owner: str | None = None, key: str | None = None
     ) -> dict[str, Any]:
-        """Submit a statement of work; return the job, its plan, and what the plan costs."""
+        """Submit a statement of work; return the job, its plan and the plan's price."""
         return self._post("/v1/jobs", _said(sow=dict(sow), name=name, owner=owner), key)
 
     def arrive(

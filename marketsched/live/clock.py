@@ -33,7 +33,7 @@ class Clock:
     made : str
         When the market was made, UTC.
     system : function, optional
-        Returns the system's time in UTC; asked once.
+        Returns the system's time in UTC; called once.
     elapsed : function, optional
         Returns seconds that only run forwards.
     """
@@ -80,7 +80,7 @@ class Clock:
         return None if end is None else (self.now() - end).total_seconds()
 
     def late(self, overdue: float) -> bool:
-        """Tell whether a round that is cleared so many seconds after its end is marked as late."""
+        """Return whether a round that is cleared ``overdue`` seconds after its end is marked as late."""
         return overdue > max(LATE_SECONDS, LATE_SHARE * (self.round_seconds or 0.0))
 
     def check_plausible(self, round_: int) -> None:

@@ -47,7 +47,7 @@ Clock = Annotated[ManualClock | WallClock, Field(discriminator="kind")]
 
 
 class LiveConfig(ReplayConfig):
-    """Every key of the replay contract, and what a market needs that runs on."""
+    """Every key of the replay contract, and the keys of a running market."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")] = "market"
     horizon: Count = LAST_ROUND  # left out: the market goes on
@@ -64,7 +64,7 @@ class LiveConfig(ReplayConfig):
         return self
 
     def mechanism_parameters(self) -> dict[str, Any]:
-        """Return what the mechanism is given beside sizes and rules: its rounds are as long as the clock says."""
+        """Return the mechanism's parameters beside sizes and rules: its rounds are as long as the clock says."""
         given, clock = super().mechanism_parameters(), self.clock
         if isinstance(clock, WallClock) and "round_seconds" in parameters_of(get("mechanism", self.mechanism)):
             given = {"round_seconds": clock.round_seconds, **given}

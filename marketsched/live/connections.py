@@ -75,7 +75,7 @@ class TimedConnection(H11Protocol):
             self.pool.leave(self, self._peer)
 
     def data_received(self, data: bytes) -> None:
-        """Read; what is not yet a whole head has to become one in time."""
+        """Read; an incomplete head has to be complete in time."""
         super().data_received(data)
         self._look()
 
@@ -85,7 +85,7 @@ class TimedConnection(H11Protocol):
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP; a request before it whose answer has not begun gets none of its own."""
+        """Refuse input that is no HTTP; an earlier request without an answer so far gets no other answer."""
         under_way = self.cycle is not None and not self.cycle.response_complete
         if under_way:
             self.cycle.disconnected = True
@@ -96,7 +96,7 @@ class TimedConnection(H11Protocol):
             self.transport.close()
 
     def drop(self) -> None:
-        """Close it without an answer: it has not asked for anything."""
+        """Close it without an answer: it has sent no request."""
         self.transport.abort()
         if not self._gone:  # its place is free at once, not when the loop has noticed
             self._gone = True

@@ -29,7 +29,7 @@ _ADVISORY = 0x6D61726B65747331  # "markets1": the number of the lock in a Postgr
 
 
 class JournalError(MarketschedError, OSError):
-    """The database cannot be used: it is away, full, locked by another service, or not what was written."""
+    """The database cannot be used: it is unreachable, full, locked by another service, or damaged."""
 
 
 class Database:

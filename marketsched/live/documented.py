@@ -39,7 +39,7 @@ _MEANINGS = {
 
 
 def body(model: type[Body]) -> dict[str, Any]:
-    """Return what the document says of a request with this body."""
+    """Return the OpenAPI entry of a request with this body."""
     key: dict[str, Any] = {"name": "Idempotency-Key", "in": "header", "required": False}
     key["schema"] = {"type": "string", "minLength": 1, "maxLength": 255}
     schema = model.model_json_schema()
@@ -48,6 +48,6 @@ def body(model: type[Body]) -> dict[str, Any]:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the document says of these refusals."""
+    """Return the OpenAPI entry of these refusals."""
     content = {MEDIA_TYPE: {"schema": _PROBLEM}}
     return {status: {"description": _MEANINGS[status], "content": content} for status in statuses}

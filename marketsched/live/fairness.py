@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """What waits, by account. Any thread puts; one thread gets, and says what each thing took."""
+    """What waits, by account. Any thread puts; one thread gets, and reports the time that each item took."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -34,7 +34,7 @@ class FairQueue(Generic[Item]):
             self._changed.notify()
 
     def get(self, timeout: float | None = None) -> tuple[str, Item] | None:
-        """Return what is next, and whose it is; None if nothing comes within ``timeout`` seconds (None: ever)."""
+        """Return the next item and its account; None if nothing comes within ``timeout`` seconds (None: ever)."""
         end = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while not self._waiting:

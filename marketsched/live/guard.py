@@ -51,7 +51,7 @@ class Guard:
         self._budgets: dict[str, tuple[float, float]] = {}  # account: requests left, and when that was
 
     async def refusal(self, request: Request) -> Response | None:
-        """Return what is wrong with a request; None: it may pass, and its state says who asks and what was said."""
+        """Return the refusal of a request; None: it may pass, and its state holds the principal and the body."""
         refused = self._foreign(request)
         if refused is None and request.url.path not in OPEN_PATHS:
             refused = self._unknown(request)

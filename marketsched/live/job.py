@@ -63,7 +63,7 @@ class LiveJob:
         return next((most for (a, seen, _), most in cases if (a, seen) == (arrival, signal)), max(self.longest))
 
     def book(self, decision: Mapping[str, Any]) -> None:
-        """Note what a start on a cluster says of its nodes, and for how long they are its own."""
+        """Record the nodes of a start on a cluster, and the rounds for which they are booked."""
         if "nodes" in decision:
             self.may_run = decision["length"]
             self.booking = {key: decision[key] for key in BOOKING}
@@ -73,7 +73,7 @@ class LiveJob:
         return any((a, seen) == (arrival, signal) for a, seen, _ in self.plan or ())
 
     def kept(self) -> dict[str, Any]:
-        """Return what the database keeps of it once it has gone, as a row of the table ``ended``."""
+        """Return its row of the table ``ended``, written when it has left."""
         body = {key: getattr(self, key) for key in KEPT} | {"rows": list(self.rows)} | self._booked_nodes()
         known = {"job": self.name, "owner": self.owner, "state": self.state, "submitted": self.rows[0]}
         return {**known, "seq": self.rows[-1], "body": body}
@@ -85,7 +85,7 @@ class LiveJob:
         Raises
         ------
         ValueError
-            If it is not what was written.
+            If it is damaged.
         """
         body = row["body"]
         try:
@@ -111,7 +111,7 @@ class LiveJob:
 
 
 def unannounced(job: LiveJob, signal: Any) -> str:
-    """Say what a job announced that came otherwise."""
+    """Return in words the announcement of a job that came differently."""
     cases = [f"{arrival} with signal {json.dumps(seen)}" for arrival, seen, _ in (job.plan or ())[:NAMED_CASES]]
     more = ", ..." if len(job.plan or ()) > NAMED_CASES else ""
     came = f"it came in round {job.arrived} with signal {json.dumps(signal)}"

@@ -44,7 +44,7 @@ class Journal(Database):
     # -- the market ---------------------------------------------------------------------------------------
 
     def market(self) -> dict[str, Any] | None:
-        """Return what is known of the market; None: it is new."""
+        """Return the stored data of the market; None: it is new."""
         with self._reading("the market cannot be read"):
             found = self.connection.execute(select(tables.market.c.format)).scalar()
             if found is None:
@@ -80,7 +80,7 @@ class Journal(Database):
         return row.sealed(before, without=without)
 
     def check_seal(self, row: Row, before: str) -> None:
-        """Raise JournalError unless a row is what was written behind a row of digest ``before``."""
+        """Raise JournalError unless a row's digest follows from its content and the digest ``before``."""
         if self.seal(row, before) != row.digest:
             base = ", or the market's configuration," if row.seq == self._sealed_from else ""
             raise JournalError(f"journal row {row.seq} ({row.event}){base} is not what was written: its digest differs")
@@ -153,7 +153,7 @@ class Journal(Database):
     # -- reading ------------------------------------------------------------------------------------------
 
     def rows(self, after: int = 0, most: int | None = None) -> Iterator[Row]:
-        """Yield the rows behind row ``after``, at most so many, with their decisions and postings."""
+        """Yield at most ``most`` rows behind row ``after``, with their decisions and postings."""
         left = most
         while left is None or left > 0:
             some = READ_AT_ONCE if left is None else min(READ_AT_ONCE, left)
@@ -252,7 +252,7 @@ class Journal(Database):
             return {digest: account for digest, account in self.connection.execute(wanted)}
 
     def answer(self, account: str, key: str) -> dict[str, Any] | None:
-        """Return what was answered to a request with this key: its fingerprint, and the answer."""
+        """Return the answer to a request with this key: its fingerprint, and the answer."""
         table = tables.idempotency
         with self._reading("the answers cannot be read"):
             wanted = select(table).where((table.c.account == account) & (table.c.key == key))
@@ -266,7 +266,7 @@ class Journal(Database):
             return None if row is None else LiveJob.of_kept(dict(row))
 
     def ended_jobs(self, after: int, most: int, owner: str | None = None, state: str | None = None) -> list[LiveJob]:
-        """Return jobs that have gone and were submitted behind event ``after``, at most so many, in that order."""
+        """Return at most ``most`` jobs that have left and were submitted behind event ``after``, in that order."""
         table = tables.ended
         wanted = select(table).where(table.c.submitted > after).order_by(table.c.submitted).limit(most)
         wanted = wanted if owner is None else wanted.where(table.c.owner == owner)
@@ -277,13 +277,13 @@ class Journal(Database):
     def snapshot(self) -> tuple[Row, str, bytes] | None:
         """Return the event of the last snapshot, the digest of the row behind which the market was so, and the state.
 
-        None: there is no snapshot. What no row that is played tells is compared with its seal here: the event itself,
+        None: there is no snapshot. Data that no played row contains is compared with its seal here: the event itself,
         and the market's configuration, which the chain begins with.
 
         Raises
         ------
         JournalError
-            If there is no such event, or if it is not what was written.
+            If there is no such event, or it is damaged.
         """
         with self._reading("the snapshot cannot be read"):
             wanted = select(tables.snapshots).order_by(tables.snapshots.c.seq.desc()).limit(1)

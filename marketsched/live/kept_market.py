@@ -52,14 +52,14 @@ class KeptMarket:
     snapshot_rows : int
         Rows of the journal between two snapshots; 0: none is taken.
     check_all : bool
-        Play the whole journal at the start, not only what follows the last snapshot.
+        Play the whole journal at the start, not only the rows after the last snapshot.
 
     Raises
     ------
     InvalidParameterError
         If the configuration is at fault, or is not the one that the market was made with.
     JournalError
-        If the database cannot be used, or what it holds does not follow from its own events.
+        If the database cannot be used, or its content does not follow from its events.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class KeptMarket:
         self.journal.write(batch)
 
     def publish(self, batch: Batch) -> None:
-        """Let all see what is written."""
+        """Publish the written rows."""
         self.recent.extend(batch.rows)
         self._counts += sum((row.counts for row in batch.rows), Counter())
         self.published = self.last_seq
@@ -189,7 +189,7 @@ class KeptMarket:
             self.enter_snapshot(turn, state, after, counts, seconds)
 
     def enter_snapshot(self, turn: Turn, state: bytes, after: int, counts: Counter[str], seconds: float) -> None:
-        """Put a state into a batch: of the market behind row ``after``, when the tables had so many rows."""
+        """Put a state into a batch: of the market behind row ``after``, with the row counts of the tables."""
         said = {"after": after, "digest": digest_of(state), "made_by": made_by(self.config), "counts": dict(counts)}
         turn.enter_snapshot(turn.record({"event": "snapshot", **said}, SERVICE), state)
         self.snapshots.taken(after, seconds)

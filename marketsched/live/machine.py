@@ -31,7 +31,7 @@ Event = Mapping[str, Any]
 
 
 class Applied(NamedTuple):
-    """What follows from one event."""
+    """The consequences of one event."""
 
     decisions: list[Decision]
     postings: list[Posting]
@@ -139,12 +139,12 @@ class LiveMarket:
         return f"{owner.name}.{label}"
 
     def quote(self, owner: Account, job: str, report: object) -> Offer:
-        """Return what a submission would get now; nothing is changed, and nothing drawn.
+        """Return the plan and price of a submission now; nothing is changed, and nothing drawn.
 
         Raises
         ------
         MarketschedError
-            What the submission would be refused with.
+            The error with which the submission would be refused.
         """
         if self.over:
             raise EventError(f"submit in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
@@ -159,11 +159,11 @@ class LiveMarket:
         return f"at {self.mechanism.reads_reports}"
 
     def fee(self, nodes: int) -> int:
-        """Return the fee for an announced job of so many nodes that does not come as announced, millionths."""
+        """Return the fee for an announced job of ``nodes`` nodes that does not come as announced, millionths."""
         return round(self.config.no_show_fee * nodes * MICRO)
 
     def check_announced(self, owner: Account, nodes: int) -> None:
-        """Raise EventError if an owner announced too much that has not come yet, to announce so many nodes more."""
+        """Raise EventError if ``nodes`` more would exceed the limit on an owner's announced nodes."""
         most = self.config.announced_nodes
         if most is None:
             return

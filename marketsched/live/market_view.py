@@ -40,7 +40,7 @@ def _cluster_view(market: LiveMarket) -> dict[str, Any]:
 
 
 def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[str, list[float]]] | None:
-    """Return the prices of so many rounds from ``first`` on, credits per unit of a resource, by pool and resource.
+    """Return the prices of ``count`` rounds from ``first`` on, credits per unit of a resource, by pool and resource.
 
     None: identical nodes, or a mechanism without such prices.
     """
@@ -55,7 +55,7 @@ def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[st
 
 
 def shown_at(view: dict[str, Any], clock: Clock, rounds: int) -> dict[str, Any]:
-    """Return it as it is answered now, with the prices of so many rounds; any thread may ask."""
+    """Return it as answered now, with the prices of ``rounds`` rounds; any thread may call this."""
     end = clock.end_of(view["round"])
     now = {
         "kind": clock.kind,

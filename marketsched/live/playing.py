@@ -149,7 +149,7 @@ def check_market(url: str) -> PlayedJournal:
     Raises
     ------
     JournalError
-        If the database cannot be read or holds no market, or if a row is not what follows from those before it.
+        If the database cannot be read or holds no market, or if a row does not follow from those before it.
     """
     journal = Journal(url)
     journal.open(writing=False)
@@ -166,7 +166,7 @@ def check_market(url: str) -> PlayedJournal:
 
 
 def rehearse(config: LiveConfig) -> None:
-    """Play one job through a market that is thrown away: what is compiled at its first use is compiled now."""
+    """Play one job through a market that is thrown away: kernels are compiled now."""
     market, job = LiveMarket(config), {"owner": "x", "job": "x.1"}
     with suppress(Exception):  # a mechanism that takes no such job will say so when one is submitted
         market.apply({"event": "owner", "owner": "x", "role": "owner"}, 1)
@@ -210,8 +210,8 @@ def _check_balances(market: LiveMarket, journal: Journal) -> None:
 def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
     """Yield a journal as the log that ``marketsched replay`` reads.
 
-    Arrivals stand where the mechanism learns of them, at the end of their round; what is no event of the mechanism
-    (owners, deposits, remarks) is left out. The last line says that its round is open.
+    Arrivals stand where the mechanism learns of them, at the end of their round; entries that are no events of the
+    mechanism (owners, deposits, remarks) is left out. The last line says that its round is open.
     """
     waiting: list[dict[str, Any]] = []
     submitted = 0  # the last round of which something has been submitted: a later complete is late

@@ -12,12 +12,12 @@ Said = Mapping[str, Any]
 
 
 class ForbiddenError(MarketschedError, PermissionError):
-    """The role of who asks does not allow it."""
+    """The caller's role does not allow it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: an account, by one of its tokens."""
+    """The caller: an account, by one of its tokens."""
 
     name: str
     role: str

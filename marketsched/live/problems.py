@@ -23,7 +23,7 @@ def problem(status: int, detail: str, **more: Any) -> JSONResponse:
 
 
 def problem_of(error: MarketschedError) -> JSONResponse:
-    """Return an error of the library as problem details: its place, what was seen there, and what is legal."""
+    """Return an error of the library as problem details: its place, the value seen there, and the legal values."""
     found = details_of(error)
     headers = {"Retry-After": "1"} if found["status"] == 503 else None
     return JSONResponse(found, found["status"], headers, MEDIA_TYPE)

@@ -17,7 +17,7 @@ BESIDE = ("made", "revoked", "answers", "ended")  # what stands beside a row: to
 
 @dataclass(slots=True)
 class Row:
-    """An accepted event and what follows from it."""
+    """An accepted event and its consequences."""
 
     seq: int
     time: str  # UTC
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(slots=True)
 class Batch:
-    """What one transaction writes."""
+    """The content of one transaction."""
 
     rows: list[Row] = field(default_factory=list)
     new_accounts: list[dict[str, Any]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Batch:
     snapshot: tuple[int, bytes] | None = None  # the number of its event, and the market
 
     def put_beside(self) -> None:
-        """Give every row what it makes beside the journal, as the journal's reader finds it."""
+        """Give every row its entries outside the journal, as a reader of the journal finds them."""
         rows = {row.seq: row for row in self.rows}
         for row in self.rows:
             row.beside = {kind: [] for kind in BESIDE}

@@ -45,7 +45,7 @@ class UnavailableError(MarketschedError, OSError):
 
 @dataclass(frozen=True, slots=True)
 class Repeatable:
-    """A request that may be sent again: its key, and the digest of what it asks for."""
+    """A request that may be sent again: its key, and the digest of its content."""
 
     account: str
     key: str
@@ -91,7 +91,7 @@ class LiveService(KeptMarket):
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what has come in, and let go of the database."""
+        """Answer the received requests, and release the database."""
         if self._thread is not None:
             if self.aside is not None:
                 self.aside.wait(ASIDE_SECONDS)

@@ -20,7 +20,7 @@ ROUND_S = 60.0  # of a market with a manual clock, whose rounds have no length
 
 
 class MarketCalls(Protocol):
-    """What the bridge asks of a market; `marketsched.live.client.LiveClient` is one."""
+    """The interface of a market for the bridge; `marketsched.live.client.LiveClient` has it."""
 
     def market(self) -> dict[str, Any]:
         """Return round, clock, limits."""
@@ -96,7 +96,7 @@ class RoundClock(NamedTuple):
 
 
 class SlurmActions:
-    """Takes the actions that `slurm_pairs.decide` asks for.
+    """Performs the actions of `slurm_pairs.decide`.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ NODE_FAILURES = ("NODE_FAIL", "BOOT_FAIL")  # states of Slurm
 
 
 def decide(view: View) -> Decision:
-    """Return what is to be done."""
+    """Return the actions."""
     pairs, others, actions = _pairs(view)
     named = {name_of(mate.comment) for mate in view.queue}
     for job, mate in pairs.items():

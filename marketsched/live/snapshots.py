@@ -58,7 +58,7 @@ def thawed(state: bytes, config: LiveConfig) -> LiveMarket:
     Raises
     ------
     JournalError
-        If it is none, or names what no snapshot needs.
+        If it is no snapshot, or names a class that no snapshot needs.
     """
     try:
         found = _Unpickler(io.BytesIO(zlib.decompress(state)), config).load()
@@ -75,7 +75,7 @@ def digest_of(state: bytes) -> str:
 
 
 def made_by(config: LiveConfig) -> dict[str, str]:
-    """Return what a snapshot of such a market depends on: versions, and a digest of the code that decides."""
+    """Return the origin of a snapshot of such a market: versions, and a digest of the code that decides."""
     package = _package_of(config)
     names = [f"marketsched.{room}" for room in ROOMS] + ([] if package == "marketsched" else [package])
     return {**versions(), "code": _code_digest(tuple(names))}
@@ -100,7 +100,7 @@ def _package_of(config: LiveConfig) -> str:
 
 
 class Schedule:
-    """When a service takes its snapshots: every so many rows, and never for more than a small share of its time.
+    """When a service takes its snapshots: every ``every`` rows, and never for more than a small share of its time.
 
     Parameters
     ----------

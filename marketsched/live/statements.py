@@ -16,7 +16,7 @@ from marketsched.mechanisms.limits import LAST_ROUND
 
 
 def nodes_of(report: Mapping[str, Any]) -> int:
-    """Return how many nodes a job asks for; on a cluster the most tasks of any of its shapes.
+    """Return how many nodes a job requests; on a cluster the most tasks of any of its shapes.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def check_signal(signal: object) -> None:
 def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
     """Return the longest duration announced for each case, rounds; a signal that is left out is the duration.
 
-    On a cluster it is the longest one of all: what a job has is what it books.
+    On a cluster it is the longest one of all: a job holds its booking.
     """
     if "shapes" in report:
         return [max(map(_longest, report["shapes"]))] * len(cases)

@@ -35,7 +35,7 @@ def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[s
     Parameters
     ----------
     statement : mapping
-        As it is sent; what is no time, or a number already, stays as it is.
+        As it is sent; numbers, and texts that are no times, stay.
     market : mapping
         As ``GET /v1/market`` answers: the open round, and the clock.
 

@@ -48,7 +48,7 @@ class Tokens(Mapping[str, str]):
 
 
 def token_digest(token: str) -> str:
-    """Return what the database keeps of a token."""
+    """Return the digest of a token, which the database keeps."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

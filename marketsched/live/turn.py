@@ -17,7 +17,7 @@ from marketsched.mechanisms.errors import EventError, UnknownNameError
 
 
 class Host(Protocol):
-    """What a turn reads and moves on of the service whose request it answers."""
+    """The members of the service that a turn reads and changes."""
 
     market: LiveMarket
     journal: Journal
@@ -27,7 +27,7 @@ class Host(Protocol):
 
 
 class Turn:
-    """What one request does to the market; for the thread of the service only."""
+    """The effect of one request on the market; for the thread of the service only."""
 
     def __init__(self, service: Host, batch: Batch) -> None:
         self._service, self._batch = service, batch
@@ -61,7 +61,7 @@ class Turn:
     def clear_round(self, by: str, **more: Any) -> list[Row]:
         """Clear the open round, and before it what its end brings with it; return the rows.
 
-        After the last round it is cleared once more, which removes what is left.
+        After the last round it is cleared once more, which removes the remaining jobs.
         """
         rows = [self.record(event, by) for event in list(self.market.due())]
         if self.market.round == self.market.config.horizon:
@@ -90,7 +90,7 @@ class Turn:
         return self.market.jobs.get(name) or self._batch.ended.get(name) or self.journal.ended_job(name)
 
     def jobs(self, after: int, most: int, owner: str | None, state: str | None) -> list[LiveJob]:
-        """Return jobs submitted behind event ``after``, at most so many, in order of submission."""
+        """Return at most ``most`` jobs submitted behind event ``after``, in order of submission."""
         among = [] if state in GONE else list(self.market.jobs.values())
         if state is None or state in GONE:
             among += [*self._batch.ended.values(), *self.journal.ended_jobs(after, most, owner, state)]

@@ -39,7 +39,7 @@ class Walk:
 
     @property
     def over(self) -> bool:
-        """True once all rows are known to be what was written."""
+        """True once all rows have been checked."""
         return self._seq >= self.last
 
     def step(self) -> None:
@@ -48,7 +48,7 @@ class Walk:
         Raises
         ------
         JournalError
-            If one is not what was written; the message names it.
+            If one is damaged; the message names it.
         """
         if self.over:
             return

@@ -39,16 +39,16 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper says.
+    """A claim of a paper.
 
     Attributes
     ----------
     quantity : str
-        What was measured, in words.
+        The measured quantity, in words.
     source : str
         Where the paper says so.
     kind : str
-        ``number``, or the side of ``value`` on which the paper has it.
+        ``number``, or the side of ``value`` that the paper claims.
     value : float
         The paper's number; of a side or a bound, its end.
     neutral : float
@@ -70,7 +70,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came out: estimate, ends of its 95 % interval, and range and number of single seeds."""
+    """The measurement: estimate, ends of its 95 % interval, and range and number of single seeds."""
 
     value: float
     low: float
@@ -82,7 +82,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """One claim and what came out."""
+    """One claim with its measurement."""
 
     claim: Claim
     measured: Measured
@@ -95,7 +95,7 @@ class CheckedClaim:
 
     @property
     def reason(self) -> str:
-        """Why the verdict is not *reproduced*: what the interval says, then what is known. Else empty."""
+        """Why the verdict is not *reproduced*: first from the interval, then a known reason. Else empty."""
         if self.verdict == "reproduced":
             return ""
         found = _seen(self.claim, self.measured, self.verdict)
@@ -122,11 +122,11 @@ def verdict(
     paper : float
         The number, or the end of the side or bound.
     low, high : float
-        Interval of what was measured; NaN: there is none.
+        Interval of the measurement; NaN: there is none.
     neutral : float
         No effect; only a number needs it. NaN: the number is a level.
     rounding : float
-        The paper's number may be so much larger or smaller.
+        Tolerance around the paper's number.
 
     Examples
     --------

@@ -29,7 +29,7 @@ MARKERS = {"number": "D", "above": ">", "at least": ">", "below": "<", "at most"
 
 
 class ExperimentKind(ResultKind):
-    """Tables ``table``, one row per claim, ``lines``, what is drawn, and ``runs`` behind them."""
+    """Tables ``table``, one row per claim, ``lines``, the drawn lines, and ``runs`` behind them."""
 
     title = "experiment of a paper"
     table = "table"
@@ -91,7 +91,7 @@ def verdict_counts(table: pd.DataFrame) -> dict[str, int]:
 
 
 def headline_of(result: Result) -> str:
-    """Return what an experiment is, and how it was run, in one line."""
+    """Return an experiment's title and settings in one line."""
     return _headline(result.meta)
 
 

@@ -25,7 +25,7 @@ ASKED = ("full", "seed", "runs", "slots")  # what two runs must have in common t
 
 
 def kept(out: Path, asked: Mapping[str, Mapping[str, Any]], *, force: bool = False) -> dict[str, Result]:
-    """Return the experiments that a folder holds already, as they were asked for.
+    """Return the experiments that a folder holds already with the same version, seeds and sizes.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def overview(found: Sequence[Result], names: Sequence[str], asked: Mapping[str, 
     found : sequence of Result
         Finished.
     names : sequence of str
-        All that were asked for.
+        All requested experiments.
     asked : mapping
         What was asked for: ``full``, ``seed``, ``runs``, ``slots``.
     """

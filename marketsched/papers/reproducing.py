@@ -59,16 +59,16 @@ def reproduce(
     force : bool
         Replace earlier results in that folder.
     progress : function of str, optional
-        Called with what is being run.
+        Called with the current step.
     bench : Bench, optional
-        One that an earlier experiment has used: what it ran need not be run again.
+        One that an earlier experiment has used: its finished steps need not be run again.
 
     Returns
     -------
     Result
         ``table`` has one row per claim: ``experiment, quantity, source, claim, paper, value, low, high,
         least, most, seeds, neutral, rounding, verdict, reason, why``; ``lines`` what the figure shows;
-        ``runs`` what both were computed from; the summary counts verdicts.
+        ``runs`` the data of both; the summary counts verdicts.
 
     Raises
     ------
@@ -147,13 +147,13 @@ def reproduce_all(
     out : path, optional
         Folder for all; None: nothing is written.
     force : bool
-        Run again what is there, and replace it.
+        Replace existing results.
     jobs : int
         Processes; the results are the same, but for those of experiments that measure time.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler, or an executor.
     progress : function of (int, int, str), optional
-        Called with how many experiments are done, how many there are, and what is being run.
+        Called with the number of finished experiments, of all, and the current one.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an experiment hands back: claims with what came out, panels, and what was run in one line."""
+    """The result of an experiment: claims with measurements, panels, and the settings in one line."""
 
     rows: list[CheckedClaim]
     panels: list[Panel]
@@ -60,7 +60,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A table or figure: its name here, its name in the paper, what it shows, and what runs it."""
+    """A table or figure: its name here and in the paper, its content, and its function."""
 
     name: str
     place: str
@@ -88,7 +88,7 @@ def experiment(
 
 @dataclass(slots=True)
 class Bench:
-    """What an experiment is given: how large it is to be, and cluster comparisons made so far.
+    """The arguments of an experiment: how large it is to be, and cluster comparisons made so far.
 
     Attributes
     ----------
@@ -103,9 +103,9 @@ class Bench:
     data : path, optional
         Folder of recorded traces.
     tell : function of str
-        Called with what is being run.
+        Called with the current step.
     made : dict
-        Comparisons by what they were made of, for other experiments that want the same.
+        Comparisons by their arguments, shared between experiments.
     """
 
     full: bool

@@ -120,7 +120,7 @@ def run_on_cluster(
     """Run ``function(task)`` for every task on the cluster; give each with its result as it is finished.
 
     A task whose worker dies is tried again by the scheduler, and given up when it has killed several.
-    Closing the iterator, or an error where it is used, cancels what is left.
+    Closing the iterator, or an error of its user, cancels the remaining tasks.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _travelling() -> Callable[[bytes, dict[str, str]], bytes]:
 
 
 def perform(work: bytes, code: Mapping[str, str]) -> bytes:
-    """Do on a worker what `run_on_cluster` has sent there; return what came of it, an error of the task, too."""
+    """Perform on a worker a task of `run_on_cluster`; return its result, or its error."""
     differs = difference(code, fingerprint())
     if differs is not None:
         return pickle.dumps(("differs", differs))

@@ -94,7 +94,7 @@ def realised(setup: MarketSetup) -> RealisedJobs:
 
 
 def bounds_of(market: MarketRun) -> dict[str, Any]:
-    """Return, of a market that was played to its end, what the module's docstring lists.
+    """Return the bounds of the module's docstring for a market that was played to its end.
 
     ``bounds`` holds the dual bound and the certificate, ``first_come`` what first-come-first-served earns.
     """
@@ -167,7 +167,7 @@ def shares(summary: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, flo
 def load_asked(setup: MarketSetup) -> float:
     """Return the node-rounds that jobs really need, as a share of those there are until the last birth.
 
-    On a cluster: what they ask for of the scarcest resource.
+    On a cluster: their requests for the scarcest resource.
     """
     cluster = cluster_of(setup)
     if cluster is not None:

@@ -44,7 +44,7 @@ class KeptResults:
         self.path = folder / hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
 
     def read(self) -> dict[str, Any]:
-        """Return what is kept, by the names of the tasks; a damaged file counts as none."""
+        """Return the kept results by the names of the tasks; a damaged file counts as none."""
         for path in sorted(self.path.glob("*.task")):
             if path not in self._read:
                 # Pickled: tables keep every dtype, and only this package, of this digest, writes and reads them.
@@ -59,7 +59,7 @@ class KeptResults:
             partial.write_bytes(pickle.dumps((name, result)))
 
     def remove(self) -> None:
-        """Remove what was kept: the work is complete and saved elsewhere."""
+        """Remove the kept results: the work is complete and saved elsewhere."""
         shutil.rmtree(self.path, ignore_errors=True)
         with suppress(OSError):
             self.path.parent.rmdir()  # fails, rightly, while other questions have results there

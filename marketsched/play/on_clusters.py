@@ -67,7 +67,7 @@ def cluster_bounds(setup: MarketSetup, cluster: Cluster) -> dict[str, Any]:
 
 
 def resource_load(setup: MarketSetup, cluster: Cluster) -> float:
-    """Return what jobs ask for of the scarcest resource, as a share of what there is until the last birth.
+    """Return the jobs' requests for the scarcest resource, as a share of its supply until the last birth.
 
     A job counts with its first shape, on the first pool that can hold it.
     """

@@ -147,7 +147,7 @@ def _first(items: Any, count: int) -> list[Any]:
 
 
 class TimeLeft:
-    """How long the rest may take, from how long what was done here took.
+    """The estimated time of the remaining tasks, from those done here.
 
     Examples
     --------

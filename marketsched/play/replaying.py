@@ -282,7 +282,7 @@ class Replayer:
         self._said.append(_plan(t, plan))
 
     def check_arrival(self, name: str, fields: Mapping[str, Any]) -> tuple[_Job, int | None, Signal]:
-        """Return the job of an ``arrive``, and what the event says of it: duration and signal.
+        """Return the job of an ``arrive``, and the event's data of it: duration and signal.
 
         Raises
         ------

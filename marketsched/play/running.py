@@ -65,7 +65,7 @@ def run(
         `marketsched.agents.result.RunResult`), ``prices`` some hours ahead if they changed, and ``pools`` of a market
         on kinds of nodes (`marketsched.agents.cluster_log.ClusterLog.table`). ``outcome`` holds the figures by name:
         ``welfare``, ``revenue``, ``share_of_best``, the bounds (``bounds``), first come, first served on the same
-        jobs (``first_come``), and what is proven for this run (``proven``); ``summary`` is the same as one row.
+        jobs (``first_come``), and the guarantees of this run (``proven``); ``summary`` is the same as one row.
         Of a cluster: one row per policy.
 
     Raises

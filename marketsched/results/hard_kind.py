@@ -66,7 +66,7 @@ class HardKind(ResultKind):
 
 
 def by_label(result: Result) -> dict[str, dict[str, Any]]:
-    """Return the figures of each mechanism by what it is called; None where there is none."""
+    """Return the figures of each mechanism by its label; None where there is none."""
     found = {}
     for row in result.records():
         figures = {name: None if isinstance(each, float) and isnan(each) else each for name, each in row.items()}

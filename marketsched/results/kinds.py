@@ -28,11 +28,11 @@ class ResultKind:
     Attributes
     ----------
     title : str
-        What a folder of this kind holds, in words.
+        The content of a folder of this kind, in words.
     table : str
         The table that `Result.to_frame` gives if none is named.
     compared : str
-        What the rows of a summary with several rows are.
+        The meaning of rows in a summary with several rows.
     by : tuple of str
         Columns that name these rows.
     """
@@ -59,7 +59,7 @@ class ResultKind:
         return {}
 
     def notebook(self, result: Result) -> str:
-        """Return what a notebook shows: a piece of HTML."""
+        """Return the display in a notebook: a piece of HTML."""
         return notebook_html(result, drawn=bool(self.figures(result)))
 
     def summary_data(self, result: Result) -> Any:
@@ -74,7 +74,7 @@ class ResultKind:
         return {**about, self.compared: result.records(), "meta": result.meta}
 
     def details(self, result: Result) -> Mapping[str, Any]:
-        """Return what a report shows folded, by title: data frames, or mappings of figures."""
+        """Return the folded tables of a report, by title: data frames, or mappings of figures."""
         runs = {"Every run": result.tables["runs"]} if "runs" in result.tables else {}
         return {"All figures": result.summary if result.compares else result.outcome, **runs}
 
@@ -84,7 +84,7 @@ class ResultKind:
         return {name: result.texts[name] for name in sorted(shown, key=lambda name: (name != "scenario.yaml", name))}
 
     def found_in(self, folder: Path) -> dict[str, Any]:
-        """Return what a folder tells beside its tables and texts: added to a summary of figures."""
+        """Return further contents of a folder beside its tables and texts: added to a summary of figures."""
         return {}
 
     def chapters(self, result: Result, folder: Path) -> Chapters | None:
@@ -94,12 +94,12 @@ class ResultKind:
 
 @dataclass(frozen=True, slots=True)
 class Chapters:
-    """What a folder that holds other results shows of them: tables of all, and each as a chapter.
+    """The display of a folder that holds other results: tables of all, and each as a chapter.
 
     Attributes
     ----------
     head : str
-        What they are, in a line.
+        Their description, in a line.
     tables : sequence of Shown
         Of all of them.
     notes : sequence of str

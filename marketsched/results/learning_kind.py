@@ -80,9 +80,9 @@ class LearningKind(ResultKind):
 def learning_figure(result: Result) -> Figure:
     """Draw learning curves of all mechanisms, and the figures of learned play.
 
-    Left, over the episodes: the factor by which owners multiply values in what they report (1: the
+    Left, over the episodes: the factor by which owners multiply reported values (1: the
     truth), and the probability that they tell the truth. Right, of learned play: welfare as a share of
-    the best schedule (a ring: had all told the truth on these days), and the distance to a coarse
+    the best schedule (a ring: under truthful reports of all on these days), and the distance to a coarse
     correlated equilibrium. Bands and bars are the intervals over seeds. One colour per mechanism, one
     kind of line per rule.
 

@@ -127,7 +127,7 @@ def share_difference(row: Mapping[str, Any], name: str) -> str:
 
 
 def flat_remark(meta: Mapping[str, Any]) -> str:
-    """Say what the differences to first-come at flat prices are."""
+    """Return a remark that explains the differences to first-come at flat prices."""
     several = f"with {meta['confidence']:.0%} intervals over the seeds" if meta["runs"] > 1 else "of one run"
     return (
         f"points: differences in welfare on the same jobs, in percent of the bound on the best schedule, {several}; "

@@ -91,7 +91,7 @@ def ratio_of_means(
     confidence : float
         Of the interval, in (0, 1).
     least : float, optional
-        What ``above / below`` cannot be under in any run, as 1 of an optimum over what was earned: a run
+        A lower limit of ``above / below`` in every run, such as 1 of an optimum over earned welfare: a run
         in which it is larger has a loss, which is at most all of ``above``.
 
     Returns
@@ -140,7 +140,7 @@ def ratio_of_means(
 
 
 def what_may_be_missed(n_runs: int, confidence: float = CONFIDENCE) -> str:
-    """Return in words how often something may happen that none of so many runs shows.
+    """Return in words how often something may happen that none of ``n_runs`` runs shows.
 
     Examples
     --------

@@ -76,7 +76,7 @@ def look(place: int) -> dict[str, Any]:
 
 
 def frame(n_panels: int, title: str, about: str = "", **margins: float) -> tuple[Figure, list[Axes]]:
-    """Return a figure of 12 x 4.6 inches with panels beside each other, a headline, and what it is about."""
+    """Return a figure of 12 x 4.6 inches with panels beside each other, a headline, and a caption."""
     figure = Figure(figsize=(12, 4.6), facecolor="white")
     panels = list(np.atleast_1d(figure.subplots(1, n_panels)))
     figure.subplots_adjust(**{"left": 0.06, "right": 0.975, "top": 0.76, "bottom": 0.17, "wspace": 0.3, **margins})

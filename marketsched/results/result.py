@@ -43,7 +43,7 @@ ABOUT = ("scenario", "experiment", "key", "learner", "seed", "seeds", "runs", "v
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a command has found. ``result.jobs`` is ``result.tables["jobs"]``, and so for every table.
+    """The result of a command. ``result.jobs`` is ``result.tables["jobs"]``, and so for every table.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """False if it was interrupted: what is there was finished."""
+        """False if it was interrupted: the existing parts were finished."""
         return bool(self.meta.get("complete", True))
 
     @property
@@ -252,7 +252,7 @@ def load(folder: str | PathLike[str]) -> Result:
     Parameters
     ----------
     folder : path
-        What a command has written, with ``--out`` or under ``runs``.
+        A folder written by a command, with ``--out`` or under ``runs``.
 
     Raises
     ------

@@ -28,7 +28,7 @@ def schedule_table(
     jobs : DataFrame
         The table ``jobs`` of the market.
     mechanism : str
-        What the rows are called by.
+        The label of the rows.
     last_round : int
         Of the market: what still ran then ends after it.
     round_seconds : float, optional

@@ -20,7 +20,7 @@ ACROSS = 8  # columns from which on a table of few rows is turned on its side
 
 
 class View(Group):
-    """What a command prints.
+    """The printed output of a command.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     Returns
     -------
     first, more : list of str
-        What every reader has to know, and the rest.
+        Remarks for every reader, and further ones.
     """
     notes = meta.get("workload") or {}
     told = notes.items() if "rule" in notes else ()
@@ -65,7 +65,7 @@ def amount(x: float) -> str:
 def exact_amount(x: float) -> str:
     """Show a number that is known exactly, with up to ten digits: ``2``, ``0.012349``, ``1,234.5``.
 
-    One that has more is rounded down (`shown_whole` tells): what a lie gains is then at least what is shown.
+    One that has more is rounded down (`shown_whole` tells): the printed gain of a lie is then a lower bound.
     """
     return f"{x:,.10g}" if shown_whole(x) else at_least(x, 10)
 
@@ -153,7 +153,7 @@ def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Wo
 
 
 def told(value: Any) -> str:
-    """Return a value as a reader likes it: four digits, ``-`` for what is not known.
+    """Return a value as a reader likes it: four digits, ``-`` for missing values.
 
     Examples
     --------
@@ -235,9 +235,9 @@ def flat(data: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
 
 
 def parts_of_view(view: Any, details: bool = False) -> tuple[str, list[ShownTable], list[str]]:
-    """Return headline, tables and remarks of what a command prints.
+    """Return headline, tables and remarks of a command's output.
 
-    A page and a notebook then say what the terminal said: the same rows, the same roundings. A page says what
+    A page and a notebook then have the terminal's content: the same rows, the same roundings. A page says what
     ``--details`` adds, too.
     """
     head, tables, notes = "", [], []

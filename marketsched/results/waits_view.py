@@ -98,7 +98,7 @@ def round_length(meta: Mapping[str, Any]) -> float | None:
 
 
 def users_view(waits: pd.DataFrame, length: float | None, mechanism: str = "") -> list[Text | WordTable]:
-    """Return a table by user: jobs, wait, what was paid and what their jobs were worth, means over seeds.
+    """Return a table by user: jobs, wait, payments and value, means over seeds.
 
     Parameters
     ----------

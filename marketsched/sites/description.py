@@ -39,7 +39,7 @@ class Sites(Strict):
     Attributes
     ----------
     name, description : str
-        What they are called together, and what they are about.
+        Their common name and description.
     sites : mapping of str to str or mapping
         For each site the name of a built-in scenario, a file beside this one, or a scenario written out.
 
@@ -67,7 +67,7 @@ class Sites(Strict):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> tuple[Self, Path]:
-        """Return what a YAML file describes, and the folder beside which files of scenarios are looked for."""
+        """Return the sites of a YAML file, and the folder in which scenario files are searched."""
         return cls.from_dict(read_yaml(Path(path)), source=str(path)), Path(path).parent
 
     def scenarios(self, folder: Path | None = None, changes: list[str] | None = None) -> dict[str, Scenario]:

@@ -53,7 +53,7 @@ def run_sites(
     seed : int
         Root of all randomness; `Sites.seed_of` makes each site's, with which ``marketsched run`` gives the same run.
     jobs : int
-        Processes that share the sites. What is found does not depend on it.
+        Processes that share the sites. Results do not depend on it.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler, whose workers must see ``out``, or an executor.
     data : path, optional

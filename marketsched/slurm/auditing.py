@@ -78,7 +78,7 @@ def audit_slurm(
     data : path, optional
         Folder of recorded traces.
     progress : function of (str, float), optional
-        Receives what is being done, and the share of it that is done.
+        Receives the current step, and its finished share.
 
     Returns
     -------

@@ -91,7 +91,7 @@ def beside_slurm(
     workload : Workload
         Of a log: its capacity is the number of nodes.
     counting : "nodes" or "licenses"
-        What the jobs take: nodes of the cluster, which have names, or licenses, which are counted (``bf_licenses``).
+        The jobs' resource: nodes of the cluster, which have names, or licenses, which are counted (``bf_licenses``).
     reserving : "head" or "all"
         For whom Slurm's backfilling reserves nodes: for the first in the queue, as EASY backfilling does
         (``bf_job_part_count_reserve=1``), or for every job, Slurm's default.

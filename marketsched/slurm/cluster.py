@@ -168,7 +168,7 @@ class OneHostCluster:
         self.stop()
 
     def stop(self) -> None:
-        """End what was started; files stay."""
+        """End the started daemons; files stay."""
         if "slurmctld" in self.daemons and self.daemons["slurmctld"].poll() is None:
             for job in self._jobs_on_nodes():
                 self.slurm.cancel(job)

@@ -49,7 +49,7 @@ class SlurmJob:
     held : bool
         It waits, with priority 0.
     nodes : int
-        Nodes asked for, or taken.
+        Nodes requested, or in use.
     submitted, started, ended : float
         Seconds since 1970; 0: not yet. ``ended`` of a running job is when its time limit is over.
     exit_code : int
@@ -159,7 +159,7 @@ class Slurm:
         self.timeout = timeout
 
     def run(self, *command: str, text: str | None = None) -> str:
-        """Run a command and return what it prints.
+        """Run a command and return its output.
 
         Raises
         ------

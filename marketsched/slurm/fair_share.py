@@ -26,7 +26,7 @@ SLOWEST = 30.0  # a clock so many times fast: twenty seconds a round
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Jobs that are submitted, and what is asked for them besides nodes and wall time.
+    """Submitted jobs, and their requests besides nodes and wall time.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class SlurmRun:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a submission asks for besides nodes and wall time.
+    """The requests of a submission besides nodes and wall time.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Asked:
     least : int
         ``--time-min`` in rounds: Slurm may shorten the wall time to it; 0: it may not.
     ahead : int
-        It is submitted so many rounds before its arrival, with ``--begin``.
+        Rounds before its arrival in which it is submitted, with ``--begin``.
     """
 
     qos: str = ""
@@ -114,12 +114,12 @@ def play_in_slurm(
     cluster : OneHostCluster
         With as many nodes as the market, and nothing else to do.
     counting : "nodes", "processors" or "licenses"
-        What a node of the market is: a node of the cluster, which has a name; a processor of its one node; or a license
-        ``node``, which is counted, each job being on one node.
+        The counterpart of a node of the market: a node of the cluster, which has a name; a processor of its one node;
+        or a license ``node``, which is counted, each job being on one node.
     accounts : bool
         Jobs are charged to the account that has their owner's name (`marketsched.slurm.accounts`).
     asked : mapping of str to Asked, optional
-        By name of the job, what else is asked for it.
+        Further requests by name of the job.
     until : collection of str
         Names of jobs: the play ends once all of these have started. Jobs without a start are then left out.
 

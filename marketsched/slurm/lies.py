@@ -98,7 +98,7 @@ def told(situation: Situation, lie: str, nodes: int) -> Situation | None:
     Returns
     -------
     Situation or None
-        None: the lie is none for this job, which asks for exactly what it takes, has one node, or has no room for more.
+        None: the lie does not apply to this job: it requests exactly its need, has one node, or has no room for more.
 
     Examples
     --------

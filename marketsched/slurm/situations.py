@@ -30,7 +30,7 @@ REST = "rest"  # the account of all owners without a job in the situation
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A job of the log that waits, and what it meets.
+    """A waiting job of the log, and its situation.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Looked:
 
 
 class PlayedLog:
-    """A log under the port of fair share: who started when, and what each owner had used in a round.
+    """A log under the port of fair share: the start of each job, and each owner's usage by round.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class PlayedLog:
         return found
 
     def usage(self, now: int) -> dict[str, float]:
-        """Return what each owner has used before a round, node-rounds of that round."""
+        """Return each owner's decayed usage before a round, node-rounds of that round."""
         found: dict[str, float] = {}
         for job in self.jobs:
             start, end = self.runs[job.name]
@@ -99,7 +99,7 @@ class PlayedLog:
         return found
 
     def situation(self, looked: Job) -> Looked:
-        """Return what a job meets."""
+        """Return the situation of a job."""
         arrival, start = looked.arrival or 1, self.runs[looked.name][0]
         now = arrival - AHEAD  # the round in which the situation begins
         here = [

@@ -38,8 +38,8 @@ def screened_at_hand(
 ) -> Screened | None:
     """Play single lies of many owners in the market of the audit's seed; None, with the reason: it cannot be played.
 
-    ``part`` is the share of what is left that may be spent. ``menus`` is called when the market stands, before the
-    first play, and says whether payments are compared with menus at arrival, on which certificates rest.
+    ``part`` is the share of the remaining budget that may be spent. ``menus`` is called when the market stands, before
+    the first play, and says whether payments are compared with menus at arrival, on which certificates rest.
     """
     what = f"{entrant.label}: lies in the market at hand"
     try:

@@ -73,7 +73,7 @@ def audit(
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Audit:
-    """Measure what owners can gain by lying to mechanisms, on the jobs of one seed.
+    """Measure how much owners can gain by lying to mechanisms, on the jobs of one seed.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def audit(
     tolerance : float
         Gains up to it do not count, credits.
     budget : float or None
-        Limit of search time per mechanism, seconds; the result lists what it cut off. It does not include building the
-        market, which takes some seconds for a large one. None: no limit.
+        Limit of search time per mechanism, seconds; the result lists the parts that it cut off. It does not include
+        building the market, which takes some seconds for a large one. None: no limit.
     plays : int or None
         Plays of search per mechanism, >= 100. The same seed gives the same result on every machine, unless ``budget``
         ends first. None: only ``budget`` limits the search.

@@ -56,7 +56,7 @@ class Searched:
     situation : Situation
         Where it was played.
     deviations : Deviations
-        What was tried.
+        The lies tried.
     lie : Deviation or None
         Of the confirmed lies inside the model, that with the largest sure gain.
     smallest : Deviation or None
@@ -82,7 +82,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MechanismAudit:
-    """What was found about one mechanism. ``errors`` names what could not be done, and why."""
+    """The results about one mechanism. ``errors`` lists failed parts with their reasons."""
 
     label: str
     certificates: pd.DataFrame  # as `certify_owners`; empty without menus
@@ -128,7 +128,7 @@ class MechanismAudit:
 
     @property
     def promise(self) -> str:
-        """What the mechanism promises, to jobs of each kind that were played; empty: none was."""
+        """The promise of the mechanism to each kind of job that was played; empty: none was."""
         played = [] if self.at_hand is None else self.at_hand.owners
         return ", ".join(sorted({owner.promise for owner in played}))
 
@@ -139,7 +139,7 @@ class MechanismAudit:
 
     @property
     def rests_on(self) -> str:
-        """What was asked of menus at arrival before they were certified; empty for other mechanisms."""
+        """The checks of menus at arrival before they were certified; empty for other mechanisms."""
         if "rests_on" not in self.certificates:
             return ""
         said = str(self.certificates["rests_on"].iloc[0])
@@ -173,12 +173,12 @@ class MechanismAudit:
         return max((p for p in self.pooled if p.confirmed), key=lambda p: p.low, default=None)
 
     def pays(self, tolerance: float) -> bool:
-        """Tell whether a lie is known to gain more than so many credits, of the kind that the promise excludes."""
+        """Return whether a lie is known to gain more than ``tolerance`` credits, in a way that the promise excludes."""
         return self.regret_lower > tolerance or self.fixed is not None or self.tiny.breaks
 
     @property
     def power(self) -> tuple[float, str]:
-        """The smallest mean gain that would have been confirmed, share of a value, and of which fixed lie; NaN: none.
+        """The smallest mean gain that would have been confirmed, as a share of a value, and its fixed lie; NaN: none.
 
         Of the lies that were played in as many worlds as any, see `Pooled.power`.
         """
@@ -248,7 +248,7 @@ class MechanismAudit:
 
     @property
     def kind(self) -> str:
-        """What the largest sure gain is: "ex post", "own law", "expected" or "certified"; empty: there is none."""
+        """Kind of the largest certain gain: "ex post", "own law", "expected", "certified"; empty: there is none."""
         if not self.regret_lower > 0:
             return ""
         if self.headline is not None:
@@ -292,7 +292,7 @@ class Audit:
 
     @property
     def not_audited(self) -> list[str]:
-        """Labels of the mechanisms of which nothing is known; ``errors`` of each says why."""
+        """Labels of the mechanisms without results; ``errors`` of each has the reason."""
         return [each.label for each in self.mechanisms if not each.audited and not each.truth_fails]
 
     @property
@@ -307,7 +307,7 @@ class Audit:
 
     @property
     def undecided(self) -> bool:
-        """Whether a lie seems to pay under a mechanism of which none is known to, and is not confirmed."""
+        """Whether a lie seems to pay, but is not confirmed, under a mechanism without a known lie that pays."""
         return any(each.seems() and not each.pays(self.tolerance) for each in self.mechanisms)
 
     @property

@@ -19,7 +19,7 @@ from marketsched.truthfulness.searches.screening import Screened
 
 
 def contradiction(table: pd.DataFrame, searched: Sequence[Searched], screened: Screened | None) -> str:
-    """Return which certificate is contradicted by what was played, and by what; empty: none is.
+    """Return in words the certificate that a play contradicts, and that play; empty: none is.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def contradiction(table: pd.DataFrame, searched: Sequence[Searched], screened: S
     searched : sequence of Searched
         Searches of single owners, on drawn worlds.
     screened : Screened or None
-        What was played in the market at hand.
+        Plays in the market at hand.
     """
     if not len(table):
         return ""

@@ -43,7 +43,7 @@ def search_some(
 ) -> None:
     """Search for the lies of a few owners, each added to ``found`` when it is finished.
 
-    What could not be done is added to ``errors``, the same trouble of several owners once. ``part`` is the share of
+    Failed parts are added to ``errors``, the same failure of several owners once. ``part`` is the share of
     what is left that the searches may spend.
     """
     plan.tell(f"{entrant.label}: playing up to the owners' turns", purse.whole())
@@ -79,7 +79,7 @@ def play_on_some(
 ) -> None:
     """Play more worlds for owners of whom a lie seems to pay, or may, and none is confirmed (`play_on`).
 
-    ``part`` is the share of what is left of the purse that may be spent. Owners in ``found`` are replaced.
+    ``part`` is the share of the remaining budget that may be spent. Owners in ``found`` are replaced.
     """
     purse.start()
     budget = purse.budget(part)

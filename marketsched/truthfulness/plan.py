@@ -42,7 +42,7 @@ class Plan:
 
 @dataclass
 class Purse:
-    """What is left of the plays and seconds of one mechanism; its parts spend it one after the other.
+    """The remaining plays and seconds of one mechanism; its parts spend them one after the other.
 
     ``cut`` notes the parts that seconds ended before their plays were made.
     """
@@ -89,7 +89,7 @@ class Purse:
         return min(1.0, max(by_plays, 0.0 if self.seconds is None else self.used / self.seconds))
 
     def share(self, part: float) -> dict[str, Any]:
-        """Return, as keywords of `search`, this part of what is left."""
+        """Return this part of the remaining budget, as keywords of `search`."""
         plays, seconds = self.plays_left, self.seconds_left
         return {
             "max_plays": None if plays is None else max(1, int(plays * part)),
@@ -97,12 +97,12 @@ class Purse:
         }
 
     def budget(self, part: float) -> Budget:
-        """Return a budget of this part of what is left."""
+        """Return a budget of this part of the remainder."""
         given = self.share(part)
         return Budget(given["max_plays"], given["budget_seconds"])
 
     def note(self, what: str, plays: int, budget: Budget | None = None) -> None:
-        """Count what was spent; note it if seconds ended a part."""
+        """Count the spent plays and seconds; record a part that the time limit ended."""
         self.spent += plays
         if budget is not None and budget.most_seconds is not None and budget.seconds >= budget.most_seconds:
             self.cut.append(what)

@@ -14,7 +14,7 @@ from marketsched.truthfulness.searches.pooling import Pooled
 
 
 def pooled_words(pooled: Pooled) -> str:
-    """Return what a fixed lie gains who is alone with it, on average, in % of the value of its job."""
+    """Return in words the mean gain of a fixed lie of a single owner, in % of the value of its job."""
     error = f" +- {100 * pooled.error:.2g}" if np.isfinite(pooled.error) else ""
     share = f"{pooled.gained} of {pooled.owners} owners gained"
     return (
@@ -24,7 +24,7 @@ def pooled_words(pooled: Pooled) -> str:
 
 
 def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
-    """Return what an owner would do, what that gains in credits and per cent, and how sure it is.
+    """Return in words a lie, its gain in credits and per cent, and the confidence.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def sentence(job: str, lie: Deviation, truthful: float | None) -> str:
     lie : Deviation
         A confirmed lie.
     truthful : float or None
-        What the truth brings the owner, credits; the per cent are of it, where it is above 0.
+        The owner's utility under the truth, credits; the base of the per cent if above 0.
     """
     how = "exactly" if lie.exact and shown_whole(lie.gain_low) else "at least"
     gain = exact_amount(lie.gain_low) if lie.exact else at_least(lie.gain_low)

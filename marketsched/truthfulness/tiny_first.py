@@ -26,7 +26,7 @@ PROMISING = ("ex post", "in expectation")
 
 @dataclass(frozen=True, slots=True)
 class TinyFound:
-    """What the tiny domains showed.
+    """The results of the tiny domains.
 
     ``asked`` counts lies, ``domains`` those gone through; ``left_out`` says why others were not, each reason with the
     domains it holds for; ``breaks`` says whether the gain breaks a promise.
@@ -40,7 +40,7 @@ class TinyFound:
 
     @property
     def words(self) -> str:
-        """What was found, in a sentence; empty: no domain was begun."""
+        """The result in a sentence; empty: no domain was begun."""
         if self.gain is not None:
             g = self.gain
             return (

@@ -53,7 +53,7 @@ def nodes_of(n_tasks: NDArray[np.int64], cpu: NDArray[np.float64], max_concurren
 
 
 def demand_of(groups: pd.DataFrame, recorded: pd.DataFrame, max_concurrency: int, rng: np.random.Generator) -> Demand:
-    """Return what each recurring job asks for.
+    """Return the request of each recurring job.
 
     Parameters
     ----------

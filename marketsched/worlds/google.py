@@ -40,7 +40,7 @@ MIN_RUNS, MIN_REGULAR_SHARE = 20, 0.8
 
 @dataclass(frozen=True)
 class GoogleParameters(PredictionRule):
-    """What can be chosen beside the prediction rule; the values are those of ``google-recurring``.
+    """The parameters beside the prediction rule; the defaults are those of ``google-recurring``.
 
     Parameters
     ----------

@@ -35,19 +35,19 @@ from marketsched.worlds.workload import Workload, require
 
 @dataclass(frozen=True)
 class GoogleRecurring(GoogleParameters):
-    """The workload ``google-recurring``: its parameters, its jobs, and what the days before teach of them."""
+    """The workload ``google-recurring``: its parameters, its jobs, and their laws from the days before."""
 
     def build(self, rng: Rng, data: Source) -> Workload:
         """Return the workload; see `google_recurring`."""
         return google_recurring(data, rng=rng, parameters=self)
 
     def statement_laws(self, workload: Workload, rng: Rng, data: Source) -> list[StatementLaw]:
-        """Return what the days before the window teach: its runs, each expected once more; see `learned_laws`."""
+        """Return the laws from the days before the window: its runs, each expected once more; see `learned_laws`."""
         return learned_laws(data, rng=rng, parameters=self)
 
 
 def learned_laws(source: Source = None, *, rng: Rng, parameters: GoogleParameters | None = None) -> list[StatementLaw]:
-    """Return what is expected of the window of ``google-recurring``, by the days before it.
+    """Return the laws of the window of ``google-recurring``, from the days before it.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def learned_laws(source: Source = None, *, rng: Rng, parameters: GoogleParameter
 
 
 def known_by(history: History, now: float) -> History:
-    """Return what is known at time ``now`` (s): earlier submissions, which of them have ended, and one to come.
+    """Return the runs known at time ``now`` (s): earlier submissions, which of them have ended, and one to come.
 
     The submission to come, and ends that lie ahead or are not recorded, are infinite.
 

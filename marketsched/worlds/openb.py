@@ -84,7 +84,7 @@ class OpenbCluster:
     round_seconds : float
         Length of a round.
     load : float
-        GPU-time asked for, as expected over all draws, over that of the cluster while jobs are born; the cluster is
+        Requested GPU-time, in expectation over all draws, over that of the cluster while jobs are born; the cluster is
         the same for all seeds.
     alternatives : {"recorded", "any", "none", "two", "three"}
         Kinds that a job with GPUs accepts. recorded: those of the log where it names some, else any. none: one, drawn
@@ -125,7 +125,7 @@ class OpenbCluster:
         return openb_workload(self, rng=rng, data=data)
 
     def statement_laws(self, workload: Workload, rng: Rng, data: Source) -> list[StatementLaw]:
-        """Return what is known in advance: other draws, with a stream of their own; ``rng`` as `build` gets it."""
+        """Return the laws known in advance: other draws, with a stream of their own; ``rng`` as `build` gets it."""
         chance = 1 / self.known_draws
         others = generator_of(rng).spawn(STREAMS + 1)[STREAMS].spawn(self.known_draws)
         draws = (openb_workload(self, rng=other, data=data) for other in others)
@@ -134,12 +134,12 @@ class OpenbCluster:
 
 
 def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -> Workload:
-    """Draw the jobs; see the module for what is recorded and what is made up.
+    """Draw the jobs; the module lists recorded and synthetic data.
 
     Parameters
     ----------
     parameters : OpenbCluster
-        What can be chosen.
+        The parameters.
     rng : Generator or int
         Of everything that is drawn.
     data : path, optional

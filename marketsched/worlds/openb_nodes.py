@@ -40,7 +40,7 @@ def kind_of(model: str) -> str:
 
 @legal
 def openb_cluster(gpus: Positive, data: Source = None) -> Cluster:
-    """Return a cluster of about so many GPUs, with openb's shapes of nodes in their shares.
+    """Return a cluster of about ``gpus`` GPUs, with openb's shapes of nodes in their shares.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def value_curve(value: float, deadline: int, falling: int) -> ValueCurve:
 
 
 class RecurringOwners:
-    """What is drawn or known once per recurring job, and the rules that hold for all.
+    """The data drawn or known once per recurring job, and the rules that hold for all.
 
     Parameters
     ----------

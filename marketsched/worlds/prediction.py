@@ -43,7 +43,7 @@ class IntegerLaw(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What is announced about one run. Rounds; the joint law is sorted by (arrival, duration)."""
+    """The announcement of one run. Rounds; the joint law is sorted by (arrival, duration)."""
 
     birth: int  # round of the announcement
     birth_s: float  # its time, s: the order of submissions inside a round
@@ -76,7 +76,7 @@ class PredictionRule:
     widest_filled : int
         A range of more values than this is not filled.
     max_points : int
-        The joint law keeps its heaviest points, at most so many.
+        The joint law keeps at most this many points, the heaviest.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def joint_law(
 
 
 def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Prediction | None:
-    """Predict run number ``run`` of a recurring job from what was known when it was announced.
+    """Predict run number ``run`` of a recurring job from the data known when it was announced.
 
     The gaps are those between the runs before it, the last ``rule.history`` of them; the durations
     those of the last ``rule.history`` runs that had ended by the announcement. If the run came

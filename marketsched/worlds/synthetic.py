@@ -50,7 +50,7 @@ SLACK = (48, 6, 1)  # rounds
 
 @dataclass(frozen=True)
 class SyntheticParameters:
-    """What can be chosen.
+    """The parameters.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class _Pipelines:
 def draw_pipelines(
     parameters: SyntheticParameters, shape_rng: np.random.Generator, values_rng: np.random.Generator
 ) -> _Pipelines:
-    """Draw the recurring jobs; ``values_rng`` decides what they are worth, ``shape_rng`` the rest."""
+    """Draw the recurring jobs; ``values_rng`` draws values, ``shape_rng`` the rest."""
     n = parameters.recurring_jobs
     band = shape_rng.choice(len(BANDS), size=n, p=BAND_WEIGHTS)
     nodes = np.where(shape_rng.random(n) < SINGLE_NODE, 1, 2)
@@ -183,7 +183,7 @@ def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = No
     InvalidParameterError
         If no job is born.
     TooLargeError
-        If memory does not hold so many jobs.
+        If the jobs do not fit into memory.
 
     Examples
     --------

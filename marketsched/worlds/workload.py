@@ -26,7 +26,7 @@ class Workload:
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     jobs : tuple of Job
         In order of submission: by birth round, and inside a round as they are to submit.
     capacity : int
@@ -41,12 +41,12 @@ class Workload:
     round_seconds : float, optional
         Length of a round; None: rounds have no length.
     notes : mapping
-        Modelling choices and what they amount to, by name: text or numbers.
+        Modelling choices and their effects, by name: text or numbers.
     laws : tuple of StatementLaw, optional
         What was known in advance of each job that could have appeared, also of those that did not;
         None: the workload does not say.
     cluster : Cluster, optional
-        What the market sells where nodes differ; jobs then have shapes, and ``capacity`` is its nodes.
+        The cluster, where nodes differ; jobs then have shapes, and ``capacity`` is its nodes.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class Workload:
         return max(1, round(self.work / (load * max((job.truth.birth for job in self.jobs), default=1))))
 
     def load_at(self, capacity: int) -> float:
-        """Return the load that these jobs are on so many nodes, as `capacity_at` counts it."""
+        """Return the load of these jobs on ``capacity`` nodes, as `capacity_at` counts it."""
         return self.work / (capacity * max((job.truth.birth for job in self.jobs), default=1))
 
     @property

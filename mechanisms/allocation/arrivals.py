@@ -23,7 +23,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 
 
 class ArrivalProcess(Protocol):
-    """What a cluster environment needs of arrivals; counts are never above `most`."""
+    """The interface of arrivals for a cluster environment; counts are never above `most`."""
 
     @property
     def n_ports(self) -> int:
@@ -205,7 +205,7 @@ def count_arrivals(
     n_ports : int
         L.
     slots : int, optional
-        T; by default as many as there are up to the last arrival. Later jobs are left out.
+        T; by default up to the last arrival. Later jobs are left out.
 
     Returns
     -------

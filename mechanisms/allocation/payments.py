@@ -80,13 +80,13 @@ def capacity_prices(
 
 
 def capacity_charges(cluster: BipartiteCluster, flat: NDArray[np.float64], prices: ArrayLike) -> NDArray[np.float64]:
-    """Return what ports pay for what they hold.
+    """Return the payments of ports for their allocation.
 
     Parameters
     ----------
     cluster : BipartiteCluster
     flat : ndarray of float, shape (layout.size,)
-        What they hold, a channel array.
+        Their allocation, a channel array.
     prices : array_like of float, shape (n_instances, n_types)
         Credits per device and slot, >= 0.
 
@@ -110,7 +110,7 @@ def capacity_charges(cluster: BipartiteCluster, flat: NDArray[np.float64], price
 def displaced_utilities(
     channels: Channels, means: ArrayLike, selected: ArrayLike, arrivals: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return what each port's channels cost the other ports in one slot.
+    """Return the loss of the other ports from each port's channels in one slot.
 
     Parameters
     ----------
@@ -169,14 +169,14 @@ def displaced_utilities(
 def displaced_work(
     decision: ArrayLike, work: ArrayLike, works: ArrayLike, weights: ArrayLike, exponents: ArrayLike, waiting: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return what the machines each job had would have been worth to another job in one slot.
+    """Return the value of each job's machines to another job in one slot.
 
     Parameters
     ----------
     decision : array_like of int, shape (M,)
         Job on each machine, or -1.
     work : array_like of float, shape (M,)
-        What each machine delivered.
+        Work of each machine.
     works : array_like of float, shape (N,)
         Work of each job before the slot.
     weights, exponents : array_like of float, shape (N,)
@@ -268,7 +268,7 @@ class CapacityPrices:
 
 
 def spent_prices(decision: ArrayLike, prices: ArrayLike, n_jobs: int) -> NDArray[np.float64]:
-    """Return what jobs spend in one slot at the machines' own prices, shape (n_jobs,).
+    """Return the spending of jobs in one slot at the machines' own prices, shape (n_jobs,).
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 @runtime_checkable
 class Policy(Protocol):
-    """What the loop needs of a policy.
+    """The interface of a policy.
 
     ``allocate`` takes what `Environment.observation` hands out, ``update`` the feedback of
     `Environment.play`; both are called once per slot, in this order.
@@ -58,7 +58,7 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """What the policy is called in results; an ablation says so in its name."""
+        """The name in results; that of an ablation states it."""
         ...
 
     @property
@@ -77,14 +77,14 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotOutcome:
-    """What came of one slot.
+    """The outcome of one slot.
 
     Attributes
     ----------
     measures : mapping of str to float
-        What is recorded, the same names in every slot; finite.
+        Recorded figures, the same names in every slot; finite.
     feedback : tuple
-        What is handed to `Policy.update`, sealed by the loop.
+        Arguments of `Policy.update`, sealed by the loop.
     """
 
     measures: Mapping[str, float]
@@ -92,7 +92,7 @@ class SlotOutcome:
 
 
 class Environment(Protocol):
-    """What the loop needs of an environment.
+    """The interface of an environment.
 
     An environment keeps these promises: ``observation`` draws no more than it hands out; ``play``
     turns the decision into plain arrays of its own and checks it before anything else is drawn,
@@ -119,7 +119,7 @@ class Environment(Protocol):
         ...
 
     def observation(self, observes: str) -> tuple[Any, ...]:
-        """Return what a policy that declared ``observes`` is handed in the current slot."""
+        """Return the observation of the current slot for a policy that declared ``observes``."""
         ...
 
     def play(self, decision: Any) -> SlotOutcome:
@@ -135,14 +135,14 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotRecord:
-    """What a policy achieved, slot by slot.
+    """The results of a policy, slot by slot.
 
     Attributes
     ----------
     policy : str
         Name of the policy.
     observes : str
-        What it saw before it decided; to be printed in every row of results.
+        Its observation before a decision; printed in every row of results.
     measures : mapping of str to array of float, shape (T,)
         One read-only array per measure of the environment.
 
@@ -231,7 +231,7 @@ def play_slots(
 
 
 def slot_by_slot(policy: Policy, environment: Environment, slots: int) -> Iterator[tuple[Any, SlotOutcome]]:
-    """Yield decision and outcome of every slot; the policy learns when the next one is asked for.
+    """Yield decision and outcome of every slot; the policy is updated when the next one is requested.
 
     For audits that need more than the record. The decision is the policy's own object: look at it
     before going on, because the policy may change it when it learns.
@@ -260,10 +260,10 @@ def _played(policy: Policy, environment: Environment, total: int, observes: str)
 def find_peeking(
     first: tuple[Policy, Environment], second: tuple[Policy, Environment], common_slots: Natural
 ) -> int | None:
-    """Return the first slot in which a policy decides by what it cannot know yet, or None.
+    """Return the first slot in which a decision depends on later information, or None.
 
     The same policy is played in two worlds that agree in slots 1 to ``common_slots`` and differ
-    in the slot after it. What it decides may differ only once it has been told of a difference:
+    in the slot after it. Its decisions may differ only after its observations did:
     from slot ``common_slots + 2`` on if it observes nothing before it decides, else from
     ``common_slots + 1`` on. Earlier differences prove that it looked. (None proves nothing beyond
     these two worlds; try several.)
@@ -301,7 +301,7 @@ def find_peeking(
 
 
 def declared_observation(policy: Policy, environment: Environment) -> str:
-    """Return what the policy declares to observe, if there is such a thing and the environment offers it.
+    """Return the declared observation of the policy, if it exists and the environment offers it.
 
     Raises
     ------

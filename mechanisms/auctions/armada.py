@@ -57,7 +57,7 @@ class PoolJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PoolRound:
-    """What a round of a market-driven pool comes to.
+    """The result of a round of a market-driven pool.
 
     Attributes
     ----------
@@ -223,18 +223,18 @@ class Armada(RoundAuction):
         return starts
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
-        """Schedule in falling order of bid per node-round; what is owed is noted round by round."""
+        """Schedule in falling order of bid per node-round, and record each round's bill."""
         density = (bids.worth / (bids.nodes * bids.rounds)).tolist()
         won = self._hold(bids.jobs, density, bids.nodes.tolist(), bids.owners)
         return [Settlement() if each else None for each in won]
 
     def charge(self, x: WaitingJob) -> float:
-        """Return what the rounds of a job come to."""
+        """Return the sum of a job's bills."""
         del self._bids[x.job]
         return self._bills.pop(x.job)
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the last spot price for each round asked for, credits per node."""
+        """Return the last spot price for each requested round, credits per node."""
         return np.full(count, self._price)
 
     def _hold(

@@ -122,7 +122,7 @@ class ArrivalMarket(Rounds):
 
     @abstractmethod
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Note what a job that has just arrived needs: its ``limit``, and what starts are worth to it."""
+        """Record the needs of a job that has just arrived: its ``limit``, and what starts are worth to it."""
 
     @abstractmethod
     def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
@@ -141,7 +141,7 @@ class ArrivalMarket(Rounds):
 
     @abstractmethod
     def charge(self, x: WaitingJob) -> float:
-        """Return what a job pays that ran its last round in the round just cleared, credits."""
+        """Return the payment of a job that ran its last round in the round just cleared, credits."""
 
     @property
     def load(self) -> int:
@@ -298,7 +298,7 @@ class ArrivalMarket(Rounds):
         return x.start, owed(x, duration)
 
     def charge_stopped(self, x: WaitingJob, used: int) -> float:
-        """Return what a run that is stopped after ``used`` rounds pays, credits: by default nothing."""
+        """Return the payment of a run that is stopped after ``used`` rounds, credits: by default nothing."""
         return 0.0
 
     def _evictions(self, stopped: Sequence[WaitingJob]) -> list[Event]:
@@ -308,7 +308,7 @@ class ArrivalMarket(Rounds):
         return [Event(now, EventKind.EVICT, x.job, payment=p) for x, p in zip(stopped, paid, strict=True)]
 
     def give_back(self, x: WaitingJob) -> None:
-        """Free what is booked for a run from this round on, which has ended; by default nothing is booked."""
+        """Free the bookings of an ended run from this round on; by default there are none."""
 
     def _stop(self, x: WaitingJob) -> int:
         """Return the round in which the run of a job is stopped."""

@@ -106,7 +106,7 @@ class FirstCome(ArrivalMarket):
         return np.full(count, self.price)
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Note how long the job will take, or what each start is expected to bring."""
+        """Record the job's duration, or the expected utility of each start."""
         duration = observed_duration(signal, self.signals)
         x.limit = self.max_duration if duration is None else duration
         x.mean = float(x.limit)
@@ -126,7 +126,7 @@ class FirstCome(ArrivalMarket):
         return starts
 
     def charge(self, x: WaitingJob) -> float:
-        """Free what was booked beyond the end, and charge the rounds used."""
+        """Free bookings beyond the end, and charge the rounds used."""
         self.give_back(x)
         return self._owed(x, self.round - x.start)
 
@@ -143,7 +143,7 @@ class FirstCome(ArrivalMarket):
         return self._owed(x, used) if self.stop_at_loss and x.worth is not None else 0.0
 
     def give_back(self, x: WaitingJob) -> None:
-        """Free what was booked beyond the end."""
+        """Free bookings beyond the end."""
         self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:

@@ -201,7 +201,7 @@ class SignalledJobs:
     def build(
         cls, jobs: Iterable[tuple[StatementOfWork, int | None, int, Signal]], limits: MarketLimits
     ) -> SignalledJobs:
-        """Collect true statements, what became of them, and what the platform sees at arrival.
+        """Collect true statements, their outcomes, and the signals at arrival.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ CHARGES_STOPS = {
 
 
 class DurationLaw(NamedTuple):
-    """What a report says of the duration, once arrival and signal are known; empty if it excludes all."""
+    """The law of the duration in a report, given arrival and signal; empty if it excludes all."""
 
     durations: NDArray[np.int64]  # (n,), rounds, rising
     weights: NDArray[np.float64]  # (n,), adding up to 1

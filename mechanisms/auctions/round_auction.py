@@ -37,7 +37,7 @@ class Bids(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What a winner will be charged: ``fixed`` + ``rate`` x rounds used + ``share`` x declared value, credits.
+    """The future charge of a winner: ``fixed`` + ``rate`` x rounds used + ``share`` x declared value, credits.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class RoundAuction(ArrivalMarket):
 
     Examples
     --------
-    The highest bid takes what it needs and pays half of it:
+    The highest bid gets its nodes and pays half of the bid:
 
     >>> from marketsched.mechanisms import DeadlineValue, RoundAuction, Settlement, StatementOfWork
     >>> class HalfPrice(RoundAuction):
@@ -85,7 +85,7 @@ class RoundAuction(ArrivalMarket):
         """
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Note what each start from now on is worth, and how long the job may take.
+        """Record the value of each start from now on, and the longest duration.
 
         A case that its report excludes is worth nothing: such a job is dropped.
         """
@@ -109,7 +109,7 @@ class RoundAuction(ArrivalMarket):
         return [now if x.job in winners else NOT_YET if x.job in waits_on else None for x in waiting]
 
     def charge(self, x: WaitingJob) -> float:
-        """Return what the settlement of a winner asks for, now that its duration is known."""
+        """Return the charge of a winner by its settlement and its duration."""
         agreed: Settlement = x.agreed
         declared = float(x.sow.value(self.round)) if self.round < x.sow.birth + self.max_delay else 0.0
         return agreed.fixed + agreed.rate * (self.round - x.start) + agreed.share * declared

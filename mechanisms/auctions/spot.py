@@ -47,5 +47,5 @@ class Spot(RoundAuction):
         return [Settlement(rate=float(rates[i])) if i in winners else None for i in range(bids.worth.size)]
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the price of the last auction for each round asked for, credits per node."""
+        """Return the price of the last auction for each requested round, credits per node."""
         return np.full(count, self._price)

@@ -53,7 +53,7 @@ class Vcg(RoundAuction):
     )
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
-        """Choose the most valuable set that fits, and charge every winner what it costs the others."""
+        """Choose the most valuable set that fits, and charge every winner the loss it causes to the others."""
         winners, payments = vcg_outcome(bids.worth, bids.nodes, free)
         return [
             Settlement(fixed=pay) if won else None for won, pay in zip(winners.tolist(), payments.tolist(), strict=True)

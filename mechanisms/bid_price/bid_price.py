@@ -242,7 +242,7 @@ class BidPrice(KeptMenus):
         return self._bucket_of[owner]
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Note what each start from now on is worth; what the platform sees decides, not the form of the report."""
+        """Record the value of each start from now on; the signal decides, not the form of the report."""
         known = foreseen(x.sow, self.round, signal, self.limits, self._signals)
         x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
         if known.residuals is not None:
@@ -267,7 +267,7 @@ class BidPrice(KeptMenus):
         return [starts[x.job] for x in waiting]
 
     def charge(self, x: WaitingJob) -> float:
-        """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
+        """Free bookings beyond the end, and charge the quoted prices of the rounds used."""
         self.give_back(x)
         return self._owed(x, self.round - x.start)
 
@@ -284,7 +284,7 @@ class BidPrice(KeptMenus):
         return self._owed(x, used) if isinstance(x.agreed, Queued) and x.agreed.stops is not None else 0.0
 
     def give_back(self, x: WaitingJob) -> None:
-        """Free what was booked beyond the end."""
+        """Free bookings beyond the end."""
         self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:

@@ -31,7 +31,7 @@ class Curve:
     Parameters
     ----------
     forecast : Forecast
-        Makes scenarios from what the curve has learnt.
+        Makes scenarios from past arrivals.
     slack : Slack
         Its own.
     capacity, horizon, ahead : int
@@ -41,7 +41,7 @@ class Curve:
     steps : int
         Of the descent, in each round.
     tail : int
-        So many rounds behind the window cost the mean of its last 24; later ones are free.
+        This many rounds after the window have the mean price of its last 24; later ones are free.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Curve:
         self.prefix = np.concatenate([[0.0], np.cumsum(prices)])
 
     def surplus_lost(self, free: NDArray[np.int64], now: int, x: WaitingJob, worth: NDArray[np.float64]) -> float:
-        """Return what an arrival loses at these prices since the calendar is not empty, credits."""
+        """Return the surplus that an arrival loses to the bookings in the calendar at these prices, credits."""
         _, surplus, best = best_entry(free, self.prefix, now, x.sow.concurrency, x.limit, worth)
         return best - surplus
 

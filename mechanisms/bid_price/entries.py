@@ -18,9 +18,9 @@ TOLERANCE = 1e-12  # a surplus has to exceed it
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrivalMenu:
-    """What a job faced when it was served: every start from now on, for any width and duration.
+    """The menu of a job when it was served: every start from now on, for any width and duration.
 
-    Nothing in it depends on what the job reported.
+    It does not depend on the job's report.
     """
 
     now: int  # the round
@@ -59,7 +59,7 @@ class ArrivalMenu:
 
 @dataclass(frozen=True, slots=True)
 class LockedRate:
-    """What a job faced at arrival whose duration is hidden: the rate it pays if it runs, and not when its turn is."""
+    """Fixed at the arrival of a job with a hidden duration: the rate it pays if it runs, not the time of its turn."""
 
     now: int  # the round
     rate: float  # credits per node and round used

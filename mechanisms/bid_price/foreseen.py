@@ -33,7 +33,7 @@ def foreseen(
     limits: MarketLimits,
     signals: Signals = "durations",
 ) -> Foreseen:
-    """Return what a report says of a job that arrived; what the platform sees decides, not the form of the report."""
+    """Return the part of a report that applies to an arrived job; the signal decides, not the form of the report."""
     last, duration = limits.last_useful_completion(sow), observed_duration(signal, signals)
     if duration is not None:
         n_starts = max(0, last - duration - arrival + 1) if duration <= limits.max_duration else 0
@@ -48,7 +48,7 @@ def foreseen(
 def mean_and_residuals(
     durations: NDArray[np.int64], weights: NDArray[np.float64], max_duration: int
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the mean duration, and the mean of what is left after 0, 1, ... rounds, E[d - e | d > e].
+    """Return the mean duration, and the mean residual after 0, 1, ... rounds, E[d - e | d > e].
 
     It is 1 where no longer run was foreseen; a law without mass has mean 0.
     """

@@ -11,7 +11,7 @@ from marketsched.mechanisms.mechanism import JobId
 
 
 class KeptMenus(ArrivalMarket):
-    """A market at arrival that keeps what jobs face; a subclass puts it into ``_menus`` where `_kept` is true."""
+    """A market at arrival that keeps menus; a subclass puts them into ``_menus`` where `_kept` is true."""
 
     _menus: dict[JobId, Any] | None = None
     _looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all

@@ -23,7 +23,7 @@ Order = Literal["strict", "sealed"]
 
 @dataclass(slots=True, eq=False)
 class Queued:
-    """What is noted of a job whose duration is hidden."""
+    """The data of a job with a hidden duration."""
 
     residuals: NDArray[np.float64]  # rounds left after 0, 1, ... rounds, on average
     law: DurationLaw  # of its duration, by its report

@@ -41,7 +41,7 @@ class Slack:
         return self.share * np.minimum(1.0, np.arange(1, n + 1) / self._ramp)
 
     def arrivals_served(self, blocked: float) -> None:
-        """Note what the arrivals of a round lost to the calendar, credits."""
+        """Record the surplus that arrivals of a round lost to bookings, credits."""
         self._blocked += RATE * (blocked - self._blocked)
 
     def round_over(self, now: int, idle: float) -> None:

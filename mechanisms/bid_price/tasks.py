@@ -144,7 +144,7 @@ class TaskStore(Arrivals):
         return int(self._offsets[self.n])
 
     def forget_values(self, row: int) -> None:
-        """Let go of the values of all tasks before ``row``, which are asked for no more; rows keep their numbers."""
+        """Drop the values of all tasks before ``row``, which are no longer read; rows keep their numbers."""
         dropped, used = int(self._offsets[row]), self.kept_values
         size = max(1024, 2 * (used - dropped))
         values = np.zeros(size)

@@ -44,7 +44,7 @@ class FiniteMechanism:
         probabilities of all outcomes (randomised), one axis more; either may be flat over profiles in the order of
         `itertools.product`. A function gets the profile, a tuple of types.
     payments : array_like or function, optional
-        What each owner pays at each profile, shape (types of owner 0, ..., owners) or flat over profiles; a function
+        Payment of each owner at each profile, shape (types of owner 0, ..., owners) or flat over profiles; a function
         gets the profile and returns one number an owner. None: no payments.
     utilities : sequence of array_like, or function
         For each owner an array (its types x outcomes), or a function of owner, type and outcome.
@@ -64,9 +64,9 @@ class FiniteMechanism:
     lottery : ndarray or None
         Randomised: probabilities, shape (profiles, outcomes).
     payments : ndarray, shape (profiles, owners)
-        What each owner pays; negative: is paid.
+        Payments of each owner; negative: is paid.
     is_exact : bool
-        Whether all numbers are ints and Fractions; what is computed from them is then exact.
+        Whether all numbers are ints and Fractions; all results are then exact.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class Prior:
     weights : ndarray, shape (profiles,)
         Probability of each profile times ``total``: integers where they are given exactly, float64 otherwise.
     total : int
-        What the weights add up to; 1 where they are floats.
+        Sum of the weights; 1 if they are floats.
     """
 
     weights: NDArray[Any]
@@ -58,7 +58,7 @@ def products_fit(weights: NDArray[Any], numbers: NDArray[Any], total: int) -> tu
 
 
 def prior_of(prior: PriorLike, shape: tuple[int, ...]) -> Prior:
-    """Return a prior from what a user may give.
+    """Return a prior from a user's input.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ def _lottery(array: NDArray[Any], types: Types) -> NDArray[Any]:
 
 
 def read_payments(given: ArrayLike | Callable[[tuple[Any, ...]], Any] | None, types: Types) -> NDArray[Any]:
-    """Return what each owner pays at each profile, shape (profiles, owners); None: nothing."""
+    """Return the payment of each owner at each profile, shape (profiles, owners); None: nothing."""
     shape, n = tuple(len(each) for each in types), len(types)
     profiles = math.prod(shape)
     if given is None:

@@ -64,7 +64,7 @@ def last_worth(stairs: Stairs, cost: float) -> int:
 def announced_values(
     odds: NDArray[np.float64], waits: tuple[int, int], rates: tuple[float, float], report: Report, now: int
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return what the two offers are worth to a job, credits, and its announced chances to be completed.
+    """Return the values of the two offers to a job, credits, and its announced probabilities of completion.
 
     Parameters
     ----------

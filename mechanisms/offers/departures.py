@@ -26,7 +26,7 @@ PRIOR_WEIGHT = 6.0  # departures that the prior counts for
 
 
 class Learnt:
-    """What jobs that have left have taught.
+    """Statistics of jobs that have left.
 
     Parameters
     ----------

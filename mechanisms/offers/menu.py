@@ -16,7 +16,7 @@ from marketsched.mechanisms.offers.waits import expected_waits
 class TwoOffersMenu:
     """Both offers, for any report: rates, odds, and the calendars that waits are read from.
 
-    Nothing in it depends on what the job reported.
+    It does not depend on the job's report.
     """
 
     now: int  # the round

@@ -36,7 +36,7 @@ JOB = np.dtype(
 
 
 def band_of(width: int, capacity: int) -> int:
-    """Return the band of widths, 0 to 4, of a job on so many nodes.
+    """Return the band of widths, 0 to 4, of a job with ``width`` nodes.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class Rates:
         return self._offered / max(1e-9, self._rounds) / self._capacity
 
     def arrives(self, width: int, usual_rounds: float, kappa: float) -> None:
-        """Count a job that arrives; it is heard from the next round on."""
+        """Count a job that arrives; it enters rates from the next round on."""
         self._arriving += width * usual_rounds * kappa
 
     def post(self, now: int, learnt: Learnt) -> None:

@@ -142,7 +142,7 @@ class TwoOffers(BidPrice):
         return super().slot_prices(first, count) if self._books else np.full(count, self._rates.posted[REGULAR])
 
     def statistics(self) -> dict[str, float]:
-        """Return the rates, odds as announced beside what happened, and what was taken back."""
+        """Return the rates, odds as announced and observed, and evictions."""
         found = super().statistics() if self._books else {}
         for k, name in ((REGULAR, "regular"), (SPARE, "spare")):
             left, announced, happened = self._figures[k].tolist()

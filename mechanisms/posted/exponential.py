@@ -165,7 +165,7 @@ class PostedPricing:
 
 
 class SlotPricing:
-    """Slot prices at work: committed usage Y, current prices p, and what follows from them."""
+    """Slot prices at work: committed usage Y, current prices p, and derived quantities."""
 
     def __init__(
         self, supply: float, limits: MarketLimits, base: NDArray[np.float64], curve: tuple[float, float] | None
@@ -216,7 +216,7 @@ class SlotPricing:
             _commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, 0)
 
     def usage(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return Y_t of rounds ``first .. first + count - 1``; 0 beyond what is kept."""
+        """Return Y_t of rounds ``first .. first + count - 1``; 0 beyond the kept rounds."""
         return _slice(self._usage, first, count, 0.0)
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
@@ -224,7 +224,7 @@ class SlotPricing:
         return _slice(self._prices, first, count, float(self.base[-1]))
 
     def certificate(self, ledger: WelfareLedger) -> WelfareCertificate:
-        """Return the run-time certificate (22) for what was submitted so far."""
+        """Return the run-time certificate (22) for the submissions so far."""
         # Rounds after T, too: plans that do not see a duration pay for them; (12) loads them no more than T.
         beyond = np.full(self._size - self.base.size, self.base[-1])
         prices, base = (np.concatenate([array[1:], beyond]) for array in (self._prices, self.base))

@@ -213,7 +213,7 @@ def _welfare_factor(
 
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """Every constant for one set of parameters; `guarantees` says what each rests on.
+    """Every constant for one set of parameters; `guarantees` has the derivation of each.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def guarantees(
     oracle : "monte-carlo" or "exact"
         Chooses the defaults of the three levels (19).
     revealed : bool
-        Durations are known from the signal at arrival. If not, what is proven shrinks (module).
+        Durations are known from the signal at arrival. If not, less is proven (module).
     kappa, floor, ceiling : float, optional
         Form and ends of the price curve, see `price_ends`.
     delta, gamma, eta : float, optional

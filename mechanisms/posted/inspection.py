@@ -26,7 +26,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a report submitted now faces; valid until the next event.
+    """The menu of a report submitted now; valid until the next event.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Inspection:
         return self._planner.relaxed.price_table(concurrency, first_start, n_starts, n_durations)
 
     def charge(self, concurrency: int, start: int, duration: int) -> float:
-        """Return what a job launched in round ``start`` pays if it runs so long, on sale or not; credits."""
+        """Return the payment of a run from ``start`` of this length, on sale or not; credits."""
         return self._planner.relaxed.quote(concurrency, start, start).price(start, duration)
 
     def estimates(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ def choose_starts(
     Returns
     -------
     Choice
-        Starts, and what the run keeps about them.
+        Starts, and their data for the run.
     """
     starts = np.full(law.group_arrivals.size, -1, dtype=np.int64)
     estimates = np.zeros(3, dtype=np.int64)

@@ -49,6 +49,6 @@ def announced_failures(
 
 
 def announced_prices(prices: NDArray[np.float64], longest: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the prices, +inf where the duration is longer than what is on sale."""
+    """Return the prices, +inf for durations longer than those on sale."""
     durations = np.arange(1, prices.shape[1] + 1)
     return np.where(durations <= longest[:, np.newaxis], prices, np.inf)

@@ -32,7 +32,7 @@ MAX_STATES = 20_000_000  # cells of joint load vectors the exact oracle may hold
 
 
 class FailureOracle(ResidualTracker):
-    """What the mechanism asks of an oracle; subclasses fill :meth:`table`."""
+    """The interface of an oracle; subclasses fill :meth:`table`."""
 
     exact = False
 
@@ -100,7 +100,7 @@ class FailureOracle(ResidualTracker):
         """Compare the estimates a plan was made with to fresh ones, now and then (hook)."""
 
     def statistics(self) -> dict[str, Any]:
-        """Return what the run summary shows about the oracle."""
+        """Return the figures of the oracle for the run summary."""
         return {}
 
     def fresh_paths(self, samples: int, rng: Rng) -> SamplePaths:
@@ -160,7 +160,7 @@ class ExactOracle(FailureOracle):
 
     @classmethod
     def beside(cls, other: FailureOracle) -> ExactOracle:
-        """Return an oracle that enumerates the jobs ``other`` follows, as they stand; it hears of nothing later."""
+        """Return an oracle that enumerates the current jobs of ``other``; it gets no later events."""
         other._settle()
         exact = cls()
         exact.attach(other.limits, np.random.default_rng(0), other.eviction)

@@ -51,7 +51,7 @@ class KeptOracle:
 
 
 class OracleInUse:
-    """What a mechanism asks and tells its oracle.
+    """The calls of a mechanism to its oracle.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class OracleInUse:
         return self._kept.oracle.at_rest()
 
     def own(self) -> FailureOracle:
-        """Return the oracle, up to date, to do with it what one likes."""
+        """Return the oracle, up to date; the caller owns it."""
         if self._kept.shared:
             self._kept = KeptOracle(self._kept.oracle.branched())
         oracle = self._kept.oracle

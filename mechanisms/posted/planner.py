@@ -49,7 +49,7 @@ class Planner:
         self._ledger = WelfareLedger()
 
     def menu(self, concurrency: int, now: int) -> Menu:
-        """Return what is announced to a job of this width in round ``now``, shape (max_delay, max_duration)."""
+        """Return the menu of a job of this width in round ``now``, shape (max_delay, max_duration)."""
         limits = self._limits
         check_menu(limits.max_delay, limits.max_duration)
         estimates = self._oracle.failure_table(concurrency)
@@ -89,7 +89,7 @@ class Planner:
     ) -> tuple[Choice, NDArray[np.float64]]:
         """Choose the launch plan (3)-(4) at the menu of this moment; record nothing.
 
-        ``law`` is that of ``sow``, where it is at hand. ``oracle`` is asked in place of the market's own.
+        ``law`` is that of ``sow``, where it is at hand. ``oracle`` takes the place of the market's own.
         ``failures``, of shape (>= first start - now + starts of value, longest duration), and ``threshold`` stand in
         for the oracle's estimates and the market's theta.
         Returns the choice, and the failure probabilities it was made with, before thresholding.
@@ -139,7 +139,7 @@ class Planner:
                 yield OfferedRun(arrival, law.group_signals[g], d, share, start, float(quote.price(start, d)), lost)
 
     def certificate(self) -> WelfareCertificate | None:
-        """Return what the relaxed algorithm can certify about the best welfare; None: nothing."""
+        """Return the relaxed algorithm's certificate about the best welfare; None: nothing."""
         return self.relaxed.certificate(self._ledger)
 
     def statistics(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class RelaxedAlgorithm(Protocol):
     def price_table(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return what a job of this width pays, and what is on sale.
+        """Return the prices of a job of this width, and the launches on sale.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class RelaxedAlgorithm(Protocol):
         ...
 
     def certificate(self, ledger: WelfareLedger) -> WelfareCertificate | None:
-        """Return what follows for the best possible welfare from the plans so far; None: nothing."""
+        """Return the bound on the best possible welfare from the plans so far; None: nothing."""
         ...
 
     def statistics(self) -> dict[str, Any]:

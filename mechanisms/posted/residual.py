@@ -144,7 +144,7 @@ class ResidualJob:
 
 
 class ResidualTracker:
-    """The earlier active jobs and what was observed of them; base of both oracles.
+    """The earlier active jobs with their observations; base of both oracles.
 
     The mechanism calls :meth:`attach` once, then ``submitted``, ``arrived``, ``removed`` and
     ``advanced`` as things happen. Oracles override the hooks ``_on_*``.

@@ -44,7 +44,7 @@ INT16_TOP = np.iinfo(np.int16).max
 
 
 class SamplePaths:
-    """``n_paths`` joint draws of what the active jobs will do, and the loads that result.
+    """``n_paths`` joint draws of the active jobs' outcomes, and the resulting loads.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class SamplePaths:
     def twin(self, n_paths: int, root: np.uint64, stamp: int) -> SamplePaths:
         """Return ``n_paths`` new paths of the same jobs, drawn under another root key; ``self`` stays as it is.
 
-        They answer questions about this moment, and hear of no event: which outcomes were drawn is not kept, and
+        They are for estimates of this moment, and get no later events: which outcomes were drawn is not kept, and
         laws are shared.
         """
         twin = SamplePaths(n_paths, self.limits, root, self.eviction)

@@ -191,7 +191,7 @@ class PostedPriceMechanism(Rounds):
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
         """Return the plan that `submit` would return now, with prices and failure probabilities of its runs.
 
-        Nothing is changed: what the oracle would draw before an estimate is drawn for a copy of it. Errors as of
+        Nothing is changed: draws that precede an estimate are made in a copy of the oracle. Errors as of
         `submit`.
         """
         self._check_submission(job, sow)
@@ -275,7 +275,7 @@ class PostedPriceMechanism(Rounds):
     # -- what can be looked at -------------------------------------------------------------------
 
     def menu(self, concurrency: int) -> Menu:
-        """Return what is announced to a job of this width submitted now, shape (max_delay, max_duration).
+        """Return the menu of a job of this width submitted now, shape (max_delay, max_duration).
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class PostedPriceMechanism(Rounds):
         return self._planner.relaxed.slot_prices(first, count)
 
     def certificate(self) -> WelfareCertificate | None:
-        """Return what the prices certify about the best welfare for the submissions so far, as (22); None: nothing."""
+        """Return the prices' certificate about the best welfare for the submissions so far, as (22); None: nothing."""
         return self._planner.certificate()
 
     def statistics(self) -> dict[str, Any]:

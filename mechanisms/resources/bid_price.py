@@ -70,7 +70,7 @@ class ClusterBidPrice(KeptMenus):
     phi : float
         Share of the price of booked rounds that is paid for those not used.
     keep_menus : bool
-        Keep what each job faces when it is served, for `menu_at_arrival`.
+        Keep the menu of each job, for `menu_at_arrival`.
 
     Raises
     ------
@@ -231,7 +231,7 @@ class ClusterBidPrice(KeptMenus):
         return [x.start or None for x in waiting]
 
     def booking(self, job: JobId) -> Booking | None:
-        """Return what a job of a cluster has booked; None: nothing yet, or identical nodes."""
+        """Return the booking of a job of a cluster; None: nothing yet, or identical nodes."""
         x = self._jobs.get(job)
         return x.agreed if x is not None and self.limits.cluster is not None else None
 
@@ -240,12 +240,12 @@ class ClusterBidPrice(KeptMenus):
         return self._kept_booking(job, duration, lambda x, used: x.agreed.owed(used, self._phi))
 
     def charge(self, x: WaitingJob) -> float:
-        """Free what was booked beyond the end, and charge what was quoted for the rounds used."""
+        """Free bookings beyond the end, and charge the quoted prices of the rounds used."""
         self.give_back(x)
         return float(x.agreed.owed(self.round - x.start, self._phi))
 
     def give_back(self, x: WaitingJob) -> None:
-        """Free what was booked beyond the end."""
+        """Free bookings beyond the end."""
         agreed: Booking = x.agreed
         self._calendars.release(agreed.wanted, agreed.placed, self.round, agreed.start + agreed.length)
 

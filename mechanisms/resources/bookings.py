@@ -33,7 +33,7 @@ class Booking(NamedTuple):
     quoted: NDArray[np.float64]  # (length + 1,), what the first 0, 1, ... rounds cost, credits
 
     def owed(self, used: int, phi: float = 0.0) -> float:
-        """Return what is paid for a run of so many rounds: for those, and a share ``phi`` of the price of the rest."""
+        """Return the payment for a run of this length: for those, and a share ``phi`` of the price of the rest."""
         price = float(self.quoted[used])
         return price + phi * (float(self.quoted[-1]) - price) if phi else price
 
@@ -92,7 +92,7 @@ def real_run(
 
 
 def runs_inside(shape: Shape, booking: Booking, cluster: Cluster) -> bool:
-    """Tell whether the tasks of a shape can all run on what a booking holds on each node."""
+    """Return whether all tasks of a shape can run on the booked resources of each node."""
     demand, layout, left = demand_of(shape, cluster), cluster.layout, shape.tasks
     most = shape.tasks if shape.per_node is None else shape.per_node
     for node, tasks in zip(booking.placed.nodes.tolist(), booking.placed.tasks.tolist(), strict=True):

@@ -27,7 +27,7 @@ KEPT_WINDOWS = 2  # windows of rounds in memory: the further, the less often the
 
 
 class Wanted(NamedTuple):
-    """What a booking asks for: so many equal tasks of one pool, at the same time."""
+    """A request for a booking: equal tasks in one pool, at the same time."""
 
     pool: int
     tasks: int
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where tasks are: node by node, and what each device gives."""
+    """Where tasks are: node by node, with the amount of each device."""
 
     nodes: NDArray[np.int64]  # (m,), different ones
     tasks: NDArray[np.int64]  # (m,), how many on each
@@ -45,7 +45,7 @@ class Placed(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What the nodes of a pool have over some rounds, as placement rules read it."""
+    """The free resources of a pool's nodes over some rounds, for placement rules."""
 
     nodes: NDArray[np.int64]  # (m,), those with room for at least one task
     tasks: NDArray[np.int64]  # (m,), how many each could take
@@ -56,7 +56,7 @@ class Room(NamedTuple):
 
 
 class Calendars:
-    """What is free on a cluster, by node, device and round.
+    """The free resources of a cluster, by node, device and round.
 
     Only rounds from the current one on are kept, so that memory does not grow with the horizon: 4 bytes for each
     node, resource and round, and for each device and round.
@@ -107,7 +107,7 @@ class Calendars:
         self.first = now
 
     def pool_free(self, now: int, count: int) -> NDArray[np.int64]:
-        """Return what each pool has free in rounds ``now, ...``, parts, shape (n_pools, n_resources, count)."""
+        """Return the free resources of each pool in rounds ``now, ...``, parts, shape (n_pools, n_resources, count)."""
         begin = now - self.first
         return self._pools[:, :, begin : begin + count]
 
@@ -159,7 +159,7 @@ class Calendars:
         return found == 0
 
     def room(self, wanted: Wanted, start: int, length: int) -> Room:
-        """Return the nodes of the pool that can take a task in these rounds, and what they have free throughout."""
+        """Return the nodes of the pool that can take a task in these rounds, and their resources free throughout."""
         layout = self.cluster.layout
         begin, end = layout.pool_begin[wanted.pool], layout.pool_begin[wanted.pool + 1]
         most = int(np.diff(layout.device_begin[begin:end, [0, -1]], axis=1).max())
@@ -171,11 +171,11 @@ class Calendars:
         return Room(*found)
 
     def book(self, wanted: Wanted, placed: Placed, start: int, length: int) -> None:
-        """Take what a placement holds off rounds ``start .. start + length - 1``."""
+        """Subtract a placement from rounds ``start .. start + length - 1``."""
         self._change(wanted, placed, start, start + length, -1)
 
     def release(self, wanted: Wanted, placed: Placed, start: int, end: int) -> None:
-        """Give back what a placement holds in rounds ``start .. end - 1``."""
+        """Return the resources of a placement in rounds ``start .. end - 1``."""
         self._change(wanted, placed, start, end, 1)
 
     def _change(self, wanted: Wanted, placed: Placed, start: int, end: int, sign: int) -> None:

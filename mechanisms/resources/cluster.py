@@ -41,11 +41,11 @@ class Resource:
     name : str
         As shapes and groups name it: ``"cpu"``.
     parts : int
-        Whole parts of one unit, the smallest amount that can be asked for: 1000 (thousandths of a core).
+        Whole parts of one unit, the smallest amount that can be requested: 1000 (thousandths of a core).
     device : bool
         True: it comes in devices of one unit each, and no task's share lies on two of them.
     unit : str
-        What one unit is called in reports: ``"core"``, ``"GiB"``.
+        The name of a unit in reports: ``"core"``, ``"GiB"``.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class Cluster:
 
     @classmethod
     def of_nodes(cls, capacity: int) -> Cluster:
-        """Return the cluster that a market of so many identical nodes is: one node with so many units (see the module).
+        """Return the cluster of a market of identical nodes: one node with ``capacity`` units (see the module).
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Cluster:
 
     @property
     def pool_names(self) -> tuple[str, ...]:
-        """What each pool is called."""
+        """The names of the pools."""
         return tuple(name for name, _ in self._members)
 
     @property

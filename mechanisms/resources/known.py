@@ -37,7 +37,7 @@ def known_at_arrival(
     limits: MarketLimits,
     signals: Signals = "durations",
 ) -> Known:
-    """Return what a report says of a job that arrived.
+    """Return the part of a report that applies to a job that has arrived.
 
     A statement without shapes is that of a market of identical nodes: one shape, ``concurrency`` tasks of a node each.
 
@@ -50,7 +50,7 @@ def known_at_arrival(
     arrival : int
         The round.
     signal : hashable
-        What the platform sees. With shapes it tells cases of the law apart; a signal that the report excludes
+        The signal. With shapes it tells cases of the law apart; a signal that the report excludes
         leaves all of them. Without shapes, and if it is a duration, that is how long the job takes.
     limits : MarketLimits
         Of the market.

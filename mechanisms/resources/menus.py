@@ -34,7 +34,7 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterMenu:
-    """What a job faced when it was served: prices and calendars. Nothing in it depends on what the job reported.
+    """The menu of a job when it was served: prices and calendars. It does not depend on the job's report.
 
     Whether two plays showed a job the same menu is one comparison, bit for bit.
     """
@@ -62,7 +62,7 @@ class ClusterMenu:
 
 
 def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: float) -> Entries:
-    """Return what a job could want at these prices, best first.
+    """Return the entries that a job could choose at these prices, best first.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: fl
 def quoted(
     prefix: NDArray[np.float64], pool: int, total: NDArray[np.int64], start: int, length: int
 ) -> NDArray[np.float64]:
-    """Return what the first 0, 1, ..., ``length`` rounds of a booking cost, shape (length + 1,).
+    """Return the cost of the first 0, 1, ..., ``length`` rounds of a booking, shape (length + 1,).
 
     Parameters
     ----------

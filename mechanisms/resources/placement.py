@@ -30,7 +30,7 @@ MOST_TYPES = 60  # of tasks that fragments are judged by, the most frequent: of 
 
 
 class TaskTypes:
-    """What past tasks asked for, and how often: fragments are judged by the most frequent demands.
+    """The requests of past tasks, and their frequencies: fragments are judged by the most frequent demands.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def place(rule: Rule, room: Room, wanted: Wanted, cluster: Cluster, types: TaskT
     rule : {"first", "best", "worst", "fgd"}
         See the module.
     room : Room
-        What the pool has over the booked rounds; not changed.
+        Free resources of the pool over the booked rounds; not changed.
     wanted : Wanted
         The tasks.
     cluster : Cluster

@@ -80,7 +80,7 @@ class ClusterFirstCome(ClusterBidPrice):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, placement, phi, signals, keep_menus
         As of `ClusterBidPrice`.
     prices : mapping, optional
-        Credits per unit and round by resource, or such mappings by pool; 0 where nothing is said.
+        Credits per unit and round by resource, or such mappings by pool; 0 where missing.
 
     Raises
     ------
@@ -115,7 +115,7 @@ class ClusterFirstCome(ClusterBidPrice):
 
 
 class ClusterExponential(ClusterFirstCome):
-    """Menus at arrival at prices that grow exponentially with what is booked (see the module).
+    """Menus at arrival at prices that grow exponentially with the bookings (see the module).
 
     Parameters
     ----------

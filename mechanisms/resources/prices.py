@@ -113,7 +113,7 @@ class ClusterPrices:
     slack : Slack
         The share of every pool that is kept back.
     cluster : Cluster
-        What is priced.
+        The cluster.
     horizon, ahead, tail : int
         T; rounds beyond the current one that have a price of their own; rounds behind them at the mean of the last.
     step : float
@@ -188,7 +188,7 @@ class ClusterPrices:
                 self._n_densities += 1
 
     def idle_worth(self, now: int, calendars: Calendars) -> float:
-        """Return what is free in round ``now`` at its prices, credits."""
+        """Return the value of the free resources of round ``now`` at its prices, credits."""
         if now - self.first >= self.prices.shape[2]:
             return 0.0
         return float((self.prices[:, :, now - self.first] * calendars.pool_free(now, 1)[:, :, 0]).sum())

@@ -44,7 +44,7 @@ class Shape:
     Parameters
     ----------
     each : mapping of str to float
-        What one task needs, in units of each resource; nothing of those left out. Of a device either a whole number,
+        The needs of one task, in units of each resource; 0 of missing ones. Of a device either a whole number,
         or a share below 1, which lies on one device.
     on : mapping of str to int, or to sequence of int
         Kinds of nodes on which it can run, and its duration there in rounds. A sequence has one duration for each
@@ -54,7 +54,7 @@ class Shape:
     per_node : int, optional
         The most of them on one node; None: as many as fit.
     worth : float
-        What the result is worth compared with the value curve, in (0, 1].
+        The share of the value curve that the result is worth, in (0, 1].
 
     Raises
     ------
@@ -145,7 +145,7 @@ def check_shapes(shapes: object) -> tuple[Shape, ...]:
 
 
 class Options(NamedTuple):
-    """What a statement can run as on a cluster: a row for each shape and pool that could hold it when empty.
+    """The ways in which a statement can run on a cluster: a row for each shape and pool that could hold it when empty.
 
     Rows are in the order in which equally good ones are taken: by pool, then by shape.
     """
@@ -211,7 +211,7 @@ def _options(shapes: tuple[Shape, ...], cluster: Cluster) -> Options:
 
 
 def demand_of(shape: Shape, cluster: Cluster, place: str = "shape") -> NDArray[np.int64]:
-    """Return what one task of a shape needs of each resource of a cluster, in parts, shape (n_resources,).
+    """Return the needs of one task of a shape on a cluster, in parts, shape (n_resources,).
 
     Raises
     ------

@@ -57,7 +57,7 @@ class ClusterQueue(ArrivalMarket):
     cluster : Cluster, optional
         The nodes; None: ``capacity`` identical ones, and jobs without shapes.
     order : {"fifo", "density", "dominant-share"}
-        Which job is asked first.
+        The order of the queue.
     reserve : bool
         Whether the first job without room is held a later start.
     placement : {"first", "best", "worst", "fgd"}
@@ -134,7 +134,7 @@ class ClusterQueue(ArrivalMarket):
         return 0.0
 
     def booking(self, job: JobId) -> Booking | None:
-        """Return what a running job of a cluster holds; None: nothing, or identical nodes."""
+        """Return the booking of a running job of a cluster; None: nothing, or identical nodes."""
         held = self._held.get(job)
         return None if held is None or self.limits.cluster is None else held[0]
 

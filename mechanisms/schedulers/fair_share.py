@@ -109,7 +109,7 @@ class FairShare(EasyBackfill):
 
     @property
     def usage(self) -> dict[Hashable, float]:
-        """What each owner that has submitted has used, node-rounds of today."""
+        """The decayed usage of each owner that has submitted, node-rounds."""
         return {owner: self.tree.usage(owner) / self._today for owner in self.tree}
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
@@ -131,7 +131,7 @@ class FairShare(EasyBackfill):
         return found
 
     def charge(self, x: WaitingJob) -> float:
-        """Return 0, having charged the account for what is left of the wall time, where that is the rule."""
+        """Return 0; where the rule charges by reservation, add the rest of the wall time to the account's usage."""
         if self.by_reservation:
             self._count(x, max(0, x.start + x.agreed - self.round))
         return super().charge(x)

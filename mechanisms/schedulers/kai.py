@@ -69,7 +69,7 @@ class Queue:
 
     @property
     def wanted(self) -> float:
-        """What it asks for, as far as it is allowed."""
+        """Its request, up to its limit."""
         return min(self.allowed, self.request)
 
 
@@ -77,7 +77,7 @@ class Queue:
 def divide(
     total: Amount, queues: Mapping[Hashable, Queue], significance: Amount = 0.0
 ) -> tuple[dict[Hashable, float], float]:
-    """Divide a resource among queues; return their fair shares and what is left.
+    """Divide a resource among queues; return their fair shares and the remainder.
 
     Where quotas exceed what there is, fair shares do, too.
 
@@ -109,7 +109,7 @@ def divide(
 def divide_over_quota(
     left: float, queues: Mapping[Hashable, Queue], shares: MutableMapping[Hashable, float], significance: float = 0.0
 ) -> float:
-    """Divide what quotas leave; fair shares grow, and what is left now is returned. Parameters as of `divide`."""
+    """Divide the remainder after quotas: increase fair shares, and return what remains. Parameters as of `divide`."""
     remainders: dict[int, dict[Hashable, float]] = {}
     for priority in sorted({queue.priority for queue in queues.values()}, reverse=True):
         level = {name: queue for name, queue in queues.items() if queue.priority == priority}
@@ -197,7 +197,7 @@ def order_of(queue: Queue, share: float, allocated: float, job: float, total: fl
 class Kai(QueueScheduler):
     """One pool of nodes, and a queue for each owner (see the module).
 
-    What the model leaves out: reclaim and preemption of running jobs, consolidation, gangs, topology, fractions of
+    Not modelled: reclaim and preemption of running jobs, consolidation, gangs, topology, fractions of
     nodes, departments above queues, several resources at once (`divide` is called for each), jobs that may not be
     preempted, minimal run times; and tumbling windows.
 

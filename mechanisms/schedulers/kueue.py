@@ -54,7 +54,7 @@ def decayed(used: Amounts, admitted: Amounts, alpha: float) -> dict[str, float]:
 
 
 def entry_penalty(requested: Amounts, sampling_s: float, half_life_s: float) -> dict[str, float]:
-    """Return what a workload adds to its queue's usage when it is admitted, by resource."""
+    """Return the addition to a queue's usage when a workload is admitted, by resource."""
     alpha = forgotten(sampling_s, half_life_s)
     return {name: alpha * amount for name, amount in requested.items()}
 
@@ -113,7 +113,7 @@ class Ledger:
 class Kueue(QueueScheduler):
     """One cluster queue with usage-based admission; each owner has a local queue (see the module).
 
-    What the model leaves out: cohorts, borrowing and preemption, flavours, topology, priorities of workloads, several
+    Not modelled: cohorts, borrowing and preemption, flavours, topology, priorities of workloads, several
     resources (the functions above take them), the time between a reservation and the admission (it is none).
 
     Parameters
@@ -189,7 +189,7 @@ class Kueue(QueueScheduler):
         return found
 
     def usage_of(self, owner: Hashable) -> float:
-        """Return what an owner's queue is ordered by."""
+        """Return the usage by which an owner's queue is ordered."""
         ledger = self.ledgers.get(owner) or Ledger()
         return weighted_usage(ledger.used, ledger.pending(), self.queue_weights.get(str(owner), 1.0), {})
 

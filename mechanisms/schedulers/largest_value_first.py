@@ -65,7 +65,7 @@ class LargestValueFirst(QueueScheduler):
         x.agreed = max(1.0, float(weights @ law.durations[points] / weights.sum()))
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Start the most valuable; evict for them what is worth much less."""
+        """Start the most valuable jobs; evict jobs worth much less for them."""
         now, free = self.round, self.capacity - self.load
         found: list[int | None] = []
         for x in waiting:

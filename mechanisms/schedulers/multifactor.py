@@ -16,7 +16,7 @@ ON_A_NODE = ("cpu", "mem", "node")  # resources of a node, with every kind of gr
 
 @legal
 def kept(half_life_s: Positive, seconds: Amount) -> float:
-    """Return what is kept of usage after so many seconds: ``(1 - 0.693 / half_life) ** seconds``, at least 0.
+    """Return the share of usage that remains after ``seconds``: ``(1 - 0.693 / half_life) ** seconds``, at least 0.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def billed(amounts: Mapping[str, float], weights: Mapping[str, float], *, larges
     Parameters
     ----------
     amounts, weights : mapping of str to float
-        By resource: ``cpu``, ``mem``, ``node``, ``gres/gpu``, ``license/matlab``, ... What has no weight is free.
+        By resource: ``cpu``, ``mem``, ``node``, ``gres/gpu``, ``license/matlab``, ... Without a weight it is free.
     largest_on_a_node : bool
-        ``PriorityFlags=MAX_TRES``: of the resources of a node only the dearest counts, and all others are added.
+        ``PriorityFlags=MAX_TRES``: of the resources of a node only the most expensive counts, and all others are added.
 
     Examples
     --------

@@ -149,7 +149,7 @@ class ShareTree:
             node.usage *= factor
 
     def usage(self, user: Hashable) -> float:
-        """Return what a user has used."""
+        """Return the usage of a user."""
         return self._users[user].usage
 
     def fair_tree(self, *, merged: bool = False) -> dict[Hashable, float]:

@@ -57,14 +57,14 @@ class ChannelGame:
 
     Examples
     --------
-    The second channel (0.6) leaves no room for the first (0.5), until that one asks for less than it needs:
+    The second channel (0.6) leaves no room for the first (0.5), until that one requests less than it needs:
 
     >>> from dataclasses import replace
     >>> from marketsched.cores.agents.games import play_out
     >>> from marketsched.mechanisms.allocation import Esdp, RecordedArrivals, RecordedUtilities
     >>> channels = Channels([[2], [2]], [3], [0, 1])
-    >>> def make(told, rng):
-    ...     return Esdp(told.requests, told.capacities, told.ports, n_ports=2)
+    >>> def make(reported, rng):
+    ...     return Esdp(reported.requests, reported.capacities, reported.ports, n_ports=2)
     >>> world = RecordedArrivals([[1, 1]] * 4), RecordedUtilities([[0.5], [0.6]])
     >>> game = ChannelGame(channels, *world, 4, make)
     >>> lie = replace(game.truth(0), requests=[[1]])
@@ -102,7 +102,7 @@ class ChannelGame:
         return ChannelReport(own, np.ones(len(own), dtype=np.bool_))
 
     def play(self, reports: Mapping[int, ChannelReport]) -> Iterator[OwnersSlot]:
-        """Yield what every slot brings to the ports if they report so.
+        """Yield the utilities of the ports in every slot under these reports.
 
         Raises
         ------

@@ -22,14 +22,14 @@ from marketsched.mechanisms.legal import Whole
 
 
 class OwnersSlot(NamedTuple):
-    """What one slot brought to the owners; arrays of shape (n_owners,), credits."""
+    """The owners' results of one slot; arrays of shape (n_owners,), credits."""
 
     values: NDArray[np.float64]  # true gain less true overhead
     payments: NDArray[np.float64]
 
 
 class CoreGame(Protocol):
-    """What the search and the Mesa model need of a core with owners."""
+    """The interface of a core with owners, for the search and the Mesa model."""
 
     @property
     def core(self) -> str:
@@ -48,7 +48,7 @@ class CoreGame(Protocol):
 
     @property
     def public(self) -> CorePublic:
-        """What every owner knows."""
+        """Public information of all owners."""
         ...
 
     def truth(self, owner: int) -> Any:
@@ -62,7 +62,7 @@ class CoreGame(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnersTotal:
-    """What a whole game brought to the owners.
+    """The owners' results of a whole game.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def play_out(game: CoreGame, reports: Mapping[int, Report]) -> OwnersTotal:
     ----------
     game : CoreGame
     reports : mapping of int to report
-        What owners say who do not tell the truth.
+        Reports of owners that lie.
 
     Raises
     ------

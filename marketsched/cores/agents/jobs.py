@@ -114,7 +114,7 @@ class JobGame:
         )
 
     def play(self, reports: Mapping[int, tuple[JobReport, ...]]) -> Iterator[OwnersSlot]:
-        """Yield what every slot brings to the owners if they report so.
+        """Yield the utilities of the owners in every slot under these reports.
 
         Raises
         ------

@@ -105,7 +105,7 @@ class PortGame:
         return PortReport(self.cluster.requirements[owner], self.cluster.channels[owner])
 
     def play(self, reports: Mapping[int, PortReport]) -> Iterator[OwnersSlot]:
-        """Yield what every slot brings to the ports if they report so.
+        """Yield the utilities of the ports in every slot under these reports.
 
         Raises
         ------

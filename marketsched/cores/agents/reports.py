@@ -27,7 +27,7 @@ from marketsched.mechanisms.legal import Named, OpenShare, Positive, PositiveSha
 
 @dataclass(frozen=True, slots=True)
 class PortReport:
-    """What the owner of a port says to OgaSched.
+    """The report of a port's owner to OgaSched.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class PortReport:
 
 @dataclass(frozen=True, slots=True)
 class ChannelReport:
-    """What the owner of a port says to ESDP.
+    """The report of a port's owner to ESDP.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ChannelReport:
     offered : ndarray of bool, shape (n_channels,)
         Which of them are reported.
     worth : float
-        What it reports of a utility it has seen, as a multiple of the truth, cut off at 1.
+        Factor on every observed utility that it reports; the product is cut off at 1.
     """
 
     requests: NDArray[np.int64]
@@ -68,7 +68,7 @@ class ChannelReport:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What the owner of a job says to OPM; the arrival is public.
+    """The report of a job's owner to OPM; the arrival is public.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ _Kind = TypeVar("_Kind", PortReport, ChannelReport)
 
 @dataclass(frozen=True, slots=True)
 class CorePublic:
-    """What every owner knows.
+    """Public information of all owners.
 
     Attributes
     ----------
@@ -111,13 +111,13 @@ class CorePublic:
 
 
 class CoreLie(ABC):
-    """How an owner reports. ``factor``, where there is one, is what a search may change."""
+    """How an owner reports. A search may change ``factor``, where there is one."""
 
     family: ClassVar[str]
 
     @abstractmethod
     def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return what the owner says.
+        """Return the owner's report.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class ScaledRequirements(_Scaling):
 
 
 class ScaledWorth(_Scaling):
-    """Says that its utility is ``factor`` times what it is (OgaSched: of every job; ESDP: of every use)."""
+    """Reports ``factor`` times its utility (OgaSched: of every job; ESDP: of every use)."""
 
     family, field, kind = "utility", "worth", PortReport
 
@@ -221,7 +221,7 @@ class HiddenChannels(CoreLie):
 
 @dataclass(frozen=True)
 class ClaimedChannels(CoreLie):
-    """Claims a share of the edges that it does not have (OgaSched): what it gets there is worth nothing."""
+    """Claims a share of the edges that it does not have (OgaSched): its allocation there is worth nothing."""
 
     share: PositiveShare
     family: ClassVar[str] = "claimed edges"
@@ -241,9 +241,9 @@ class ClaimedChannels(CoreLie):
 
 @dataclass(frozen=True)
 class ShiftedRequests(CoreLie):
-    """Asks for ``units`` more (or less) of every type on every channel (ESDP), up to what there is.
+    """Requests ``units`` more (or less) of every type on every channel (ESDP), up to the capacity.
 
-    Where it needs a type it asks for 1 at least: without, the channel would do nothing.
+    Where it needs a type it requests 1 at least: without, the channel would do nothing.
     """
 
     units: int

@@ -140,7 +140,7 @@ def audit_cores(
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        What owners lie in; a game takes as long as all of its slots.
+        The scenario of the game, which is played for all of its slots.
     policies : sequence of str, optional
         In place of the scenario's.
     seed, search_worlds, fresh_worlds, confidence, progress

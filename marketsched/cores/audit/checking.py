@@ -68,7 +68,7 @@ def policy_checks(
     confidence: float = 0.95,
     seed: Seed = 0,
 ) -> dict[str, Callable[[], CheckResult]]:
-    """Return by name what `check_policy` asks, each a function that is yet to be called."""
+    """Return the checks of `check_policy` by name, as functions without arguments."""
     n_fresh = fresh_worlds
 
     def truthful(name: str) -> CheckResult:

@@ -31,7 +31,7 @@ def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
     Returns
     -------
     Figure
-        12 x 4.6 inches: shares of all jobs with at most so much. A job without any utility has no cost
+        12 x 4.6 inches: distributions over all jobs. A job without any utility has no cost
         over utility; a curve that ends below 1 leaves out so many, and what lies beyond the axis.
     """
     labels = jobs["policy"].drop_duplicates().tolist()

@@ -35,11 +35,11 @@ def sweep_figure(table: pd.DataFrame, *, key: str, title: str, goal: str = "rewa
     table : DataFrame
         See the module.
     key : str
-        What the values are values of.
+        The key of the values.
     title : str
         Headline.
     goal, star : str
-        What the core calls its goal and its reference.
+        The core's names of its goal and its reference.
 
     Returns
     -------

@@ -23,7 +23,7 @@ PARTS = ("instance", "arrivals", "machines", "jobs")  # which have a kind
 class ClusterCore(Strict):
     """The section ``cluster`` of a scenario; a subclass for each core adds its parts, ``slots`` and ``policies``.
 
-    ``core`` is its name, ``labels`` what it calls things when it speaks to a reader.
+    ``core`` is its name, ``labels`` are its words in output.
     """
 
     labels: ClassVar[CoreLabels]
@@ -61,7 +61,7 @@ class ClusterCore(Strict):
         return self._world(np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4), data)
 
     def ordered(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return this section as plain data, without what is not set, the kind of each part at its head."""
+        """Return this section as plain data without missing values, the kind of each part first."""
         kinds = {part: {"kind": data[part]["kind"], **data[part]} for part in PARTS if part in data}
         return {key: kinds.get(key, value) for key, value in data.items() if value is not None}
 

@@ -31,15 +31,15 @@ class CoreLabels:
     star, reference : str
         The reference in short and in full.
     remark : str
-        What the reference is; ``{gap}`` stands for its certified gap in per cent.
+        Description of the reference; ``{gap}`` is replaced by its certified gap in per cent.
     seeds : str
-        What every seed has of its own.
+        Description of the draws of each seed.
     world, sizes : str
         The world of the first seed in long and in short; names of ``meta`` in braces.
     columns : tuple of Column
         Figures beside the goal.
     bound : str
-        What the theory's bound on regret is called.
+        Name of the theory's bound on regret.
     grows : bool
         Whether growth of regret is measured at shorter horizons.
     pair : tuple of str

@@ -81,7 +81,7 @@ class EsdpWorld(CoreWorld):
         return _built(choice, self.channels, self.costs, deepcopy(self._policy_rng))
 
     def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
-        """Return all payments: they need no more than means of what was seen."""
+        """Return all payments: they need only means of observations."""
         if self.gangs:
             raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
         return PAYMENTS
@@ -97,12 +97,12 @@ class EsdpWorld(CoreWorld):
         return ChannelGame(self.channels, self._arrivals, self._utilities, self.slots, policy, payment, seed)
 
     def reference(self, slots: int) -> Reference:
-        """Return what the oracle of the true means expects of the first ``slots`` slots; exact."""
+        """Return the expected utility of the oracle of true means in the first ``slots`` slots; exact."""
         self._look(slots)
         return Reference(float(np.sum(self._values[:slots])), 0.0)
 
     def earned(self, record: SlotRecord, slots: int) -> float:
-        """Return the mean utilities of what was used, as ESDP (6) counts: noise does not hide the regret."""
+        """Return the mean utilities of used channels, as ESDP (6) counts: noise does not hide the regret."""
         return float(record["expected"][:slots].sum())
 
     def sizes(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class OgaSchedWorld(CoreWorld):
     """A bipartite cluster and its arrivals, for ``slots`` slots.
 
     With several jobs at a port in one slot every job gets a port of its own (Section 3.4 of the paper).
-    ``gangs`` divides what the ports of the cluster ask for among tasks.
+    ``gangs`` divides the requests of the ports among tasks.
     """
 
     goal: ClassVar[str] = "reward"
@@ -95,7 +95,7 @@ class OgaSchedWorld(CoreWorld):
         return self._counts[slots]
 
     def reference(self, slots: int) -> Reference:
-        """Return what the best fixed allocation y* earns in the first ``slots`` slots; of gangs, without their rule."""
+        """Return the reward of the best fixed allocation y* in the first ``slots`` slots, without gangs' rule."""
         found = best_fixed_allocation(self.cluster, self.arrival_counts(slots), tolerance=TOLERANCE)
         return Reference(found.value, found.gap)
 

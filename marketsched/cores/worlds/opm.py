@@ -138,7 +138,7 @@ class OpmWorld(CoreWorld):
         return float("nan")
 
     def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
-        """Return what a scheduler's jobs spent and got, one row per job."""
+        """Return spending and work of a scheduler's jobs, one row per job."""
         assert isinstance(policy, MachineScheduler) and isinstance(environment, MachineEnvironment)
         found = environment.outcomes()
         table = pd.DataFrame(

@@ -135,7 +135,7 @@ def recorded_instance(
     memory_unit_gib : float
         GiB that are counted as one.
     contention : float
-        Multiplies what jobs ask for, after it is known where they fit.
+        Factor on requests, applied after the machines that they fit are known.
     gain, alpha, overhead
         As in `marketsched.mechanisms.allocation.oga.instances.published_instance`.
 

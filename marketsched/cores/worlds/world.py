@@ -42,7 +42,7 @@ class NamedPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the best there could be earns in all slots together.
+    """The total of the best possible policy over all slots.
 
     ``value`` is attained; the optimum is at most ``value + gap``. NaN: not known.
     """
@@ -53,10 +53,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class PolicyOutcome:
-    """What a core tells of a played policy beside the record of its slots.
+    """A core's results of a played policy beside the record of its slots.
 
     ``figures`` are further columns of the policy's row; ``jobs`` has one row per job, where jobs are
-    told apart; ``regret_bound`` is what the theory promises of the regret, NaN: nothing.
+    told apart; ``regret_bound`` is the theory's bound on regret, NaN: nothing.
     """
 
     figures: dict[str, float] = field(default_factory=dict)

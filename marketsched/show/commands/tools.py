@@ -94,7 +94,7 @@ SetOption = Annotated[
 
 
 def asked_mechanisms(texts: list[str] | None) -> list[str] | None:
-    """Return the mechanisms of ``--mechanism``; None where nothing is asked for.
+    """Return the mechanisms of ``--mechanism``; None without the option.
 
     Raises
     ------

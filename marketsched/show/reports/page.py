@@ -54,7 +54,7 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     Parameters
     ----------
     folder : path
-        What a run, comparison, audit, sweep or reproduction has written.
+        A folder written by a run, comparison, audit, sweep or reproduction.
     out : path, optional
         File to write; without it ``report.html`` in the folder. An earlier report is replaced.
 

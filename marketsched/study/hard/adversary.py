@@ -84,7 +84,7 @@ class HardInstance:
     instance: Scenario = field(repr=False)
 
     def scenario(self) -> Scenario:
-        """Return the instance as a scenario: `run` with one of ``seeds`` earns exactly what was found."""
+        """Return the instance as a scenario: `run` with one of ``seeds`` earns exactly the welfare found."""
         return self.instance
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -93,7 +93,7 @@ class HardInstance:
         Raises
         ------
         OSError
-            If the file cannot be written; what was there before is then still there.
+            If the file cannot be written; an earlier file then remains.
         """
         with whole_file(Path(path)) as partial:
             partial.write_text(self.instance.to_yaml(), encoding="utf-8")
@@ -158,7 +158,7 @@ def search_hard_instance(
         Annealing runs before the last, from the hardest of a quarter of ``steps`` drawn at random; the
         first of them from the scenario's instance.
     seconds : float, optional
-        Stop after so long, if not before; what is found then depends on the machine.
+        Time limit, seconds; the result then depends on the machine.
     max_jobs : int
         Most jobs of an instance.
     random_jobs : bool

@@ -31,7 +31,7 @@ DIGITS = 3  # significant digits of a value, so that a person can read what was 
 
 @dataclass(frozen=True)
 class InstanceLimits(MarketLimits):
-    """What every instance of a search keeps to; the defaults are small enough for exact optima.
+    """Limits of every instance of a search; the defaults are small enough for exact optima.
 
     Parameters and errors as of `marketsched.mechanisms.limits.MarketLimits`, and besides ``max_delay`` >= 2, or
     nothing is ever worth anything, and ``max_value`` >= 1.

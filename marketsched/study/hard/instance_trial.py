@@ -34,7 +34,7 @@ class TrialMeans(NamedTuple):
 
     @property
     def score(self) -> float:
-        """What a search maximises: bound over welfare, and 0 where nothing is earned."""
+        """The objective of a search: bound over welfare, and 0 where nothing is earned."""
         return self.bound / self.welfare if self.welfare > 0 else 0.0
 
 
@@ -98,7 +98,7 @@ class Trial:
         return self.choice.build(workload, self._streams(seed)[1], lambda: certain_laws(workload))
 
     def welfare(self, sequence: BirthSequence) -> list[float]:
-        """Return what the mechanism earns with each seed, credits.
+        """Return the welfare of the mechanism with each seed, credits.
 
         Raises
         ------

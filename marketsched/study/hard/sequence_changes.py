@@ -34,7 +34,7 @@ class Changes:
     Parameters
     ----------
     limits : MarketLimits
-        What every sequence keeps to.
+        Limits of every sequence.
     max_jobs : int
         Most jobs of a sequence.
     random_jobs : bool

@@ -54,7 +54,7 @@ class BestResponding:
     max_plays : int
         Of one search; where a lie seems to pay and cannot be confirmed in so many, four times as many, twice.
     families : iterable, optional
-        What is tried, as for `search`; by default the menu of the market.
+        The lies to try, as for `search`; by default the menu of the market.
     confidence : float
         Of a search: a lie is played only if it is confirmed to pay.
     rng : Generator
@@ -63,9 +63,9 @@ class BestResponding:
     Attributes
     ----------
     strategy : Strategy
-        What is played now.
+        The current strategy.
     found : list of (int, Deviation or None)
-        What each search confirmed, by the number of days played before.
+        The lie that each search confirmed, with the number of days played before.
     """
 
     @legal

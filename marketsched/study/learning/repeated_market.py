@@ -68,7 +68,7 @@ class RepeatedMarket:
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     factory : function of Generator
         Builds the mechanism of a day, fresh.
     draw : function of Generator
@@ -119,7 +119,7 @@ class RepeatedMarket:
 
     @cached_property
     def public(self) -> PublicInformation:
-        """What owners know before they report; limits the mechanism does not announce are None."""
+        """Public information before reports; limits that the mechanism does not announce are None."""
         mechanism = self.factory(np.random.default_rng(0))
         return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
 
@@ -154,7 +154,7 @@ class RepeatedMarket:
         return MarketSetup(self.name, day.jobs, mechanism, self.capacity, self.horizon, self.max_delay)
 
     def reports(self, day: Day, strategies: Mapping[str, Strategy]) -> tuple[StatementOfWork, ...]:
-        """Return what is reported on a day, job by job; who is not in ``strategies`` tells the truth."""
+        """Return the reports of a day, job by job; owners that are not in ``strategies`` are truthful."""
         return tuple(self._report(job, strategies.get(job.owner)) for job in day.jobs)
 
     def _report(self, job: Job, strategy: Strategy | None) -> StatementOfWork:
@@ -165,7 +165,7 @@ class RepeatedMarket:
         return strategy.report(job.truth, self.public)
 
     def bound(self, day: Day, *, seconds: float = 5.0) -> Bracket:
-        """Return between what the welfare of the day's best schedule in hindsight lies; see `optimum_bracket`."""
+        """Return bounds on the welfare of the day's best schedule in hindsight, as `optimum_bracket`."""
         jobs = [(job.truth, job.arrival, job.duration) for job in day.jobs]
         longest = self.public.max_duration
         realised = RealisedJobs.build(jobs, horizon=self.horizon, max_delay=self.max_delay, max_duration=longest)
@@ -202,7 +202,7 @@ class RepeatedMarket:
         return PlayedDay(day, tuple(reports), DayOutcome(utilities, welfare, revenue), kept)
 
     def counterfactuals(self, played: PlayedDay, owner: str) -> NDArray[np.float64]:
-        """Return what each report of the menu would have earned ``owner``, all others reporting as they did.
+        """Return the utility of ``owner`` from each report of the menu, with all other reports as they were.
 
         Returns
         -------

@@ -130,7 +130,7 @@ def learn(
     Parameters
     ----------
     market : RepeatedMarket
-        What is played.
+        The market to play.
     rules : rule, mapping of owner to rule, or sequence of rules in the order of owners
         How owners report: "truthful", "best-responding", the name of a learner (adahedge, hedge, exp3,
         ucb1), a Strategy, or a function of a Generator that returns a `Learning` or `BestResponding`
@@ -148,14 +148,14 @@ def learn(
     progress : function of (int, int), optional
         Called after each episode.
     keep_interrupted : bool
-        On Ctrl-C return what was played so far (at least one episode) instead of raising.
+        On Ctrl-C return the episodes played so far (at least one) instead of raising.
 
     Raises
     ------
     InvalidParameterError
         If rules and owners do not match.
     TooLargeError
-        If memory does not hold what is noted of all episodes.
+        If the records of all episodes do not fit into memory.
     UnknownNameError
         If there is no such rule.
     InvalidReportError, MechanismFault

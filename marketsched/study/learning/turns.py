@@ -178,7 +178,7 @@ class OwnersTurns:
         self.due = self._born.pop(self.market.round + 1, {}) if self.market.running else {}
 
     def observations(self, owners: Sequence[str]) -> NDArray[np.float32]:
-        """Return what owners see before their turn: their type, public prices, their own past.
+        """Return the observations of owners before their turn: their type, public prices, their own past.
 
         Returns
         -------

@@ -60,7 +60,7 @@ def check_sweep_target(folder: Path) -> None:
 
 
 class Kept(NamedTuple):
-    """What is remembered of a finished run; its figures stay on the disk until the table is made."""
+    """The data kept in memory of a finished run; its figures stay on the disk until the table is made."""
 
     status: str
     error: str | None
@@ -76,7 +76,7 @@ class SweepFolder:
         self._runs = path / RUNS
 
     def prepare(self) -> None:
-        """Make what is missing, and remove what a killed sweep left half-written."""
+        """Make missing folders, and remove half-written files of a killed sweep."""
         shutil.rmtree(self._partial, ignore_errors=True)
         self._partial.mkdir()
         self._runs.mkdir(exist_ok=True)
@@ -175,7 +175,7 @@ def open_folder(path: Path) -> Iterator[SweepFolder]:
     InvalidParameterError
         As `check_sweep_target`; nothing is written then.
     SweepError
-        If another sweep has it, or it cannot be written.
+        If another sweep uses it, or it cannot be written.
     """
     check_sweep_target(path)
     try:
@@ -218,5 +218,5 @@ def _lock(lock: int, path: Path) -> None:
 
 
 def kept(record: Mapping[str, Any]) -> Kept:
-    """Return what is remembered of a record."""
+    """Return the data to keep in memory of a record."""
     return Kept(record["status"], record.get("error"), record["seconds"])

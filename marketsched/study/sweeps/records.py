@@ -62,7 +62,7 @@ def _outcome(task: SweepTask) -> dict[str, Any]:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """Return what a record says of a run that ended with ``error``."""
+    """Return the record of a run that ended with ``error``."""
     said, kind = " ".join(str(error).split()), type(error).__name__
     told = _printable(f"{kind}: {said}" if said else kind)
     if len(told) > LONGEST_ERROR:

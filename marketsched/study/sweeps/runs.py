@@ -158,7 +158,7 @@ known here are name, description, scenario, scenarios, grid, overrides, seeds, o
         return self.scenarios if self.scenario is None else (self.scenario,)
 
     def changes(self) -> list[dict[str, Any]]:
-        """Return what is changed, once for each case: entries of the list in order, the grid inside each.
+        """Return the changes of each case: entries of the list in order, the grid inside each.
 
         The last key of the grid moves fastest.
         """

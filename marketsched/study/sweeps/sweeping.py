@@ -42,7 +42,7 @@ class SweepResult:
 
     ``runs``: how many different runs it has; ``made`` of them were made this time; ``failed``: the
     keys of those that ended with an error, and the errors. ``complete`` is False if it was
-    interrupted: the table then holds the runs that were finished. ``result`` is what the folder holds.
+    interrupted: the table then holds the runs that were finished. ``result`` is the content of the folder.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def sweep(
     progress : function of (int, int, str), optional
         Called with the number of finished runs, the number of runs, and the expected time left.
     keep_interrupted : bool
-        On Ctrl-C return what is finished instead of raising ``KeyboardInterrupt``.
+        On Ctrl-C return the finished runs instead of raising ``KeyboardInterrupt``.
     name : str, optional
         What to call the sweep in its manifest; None: its own name.
 

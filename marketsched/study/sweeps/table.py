@@ -55,7 +55,7 @@ def arrow_table(rows: Iterable[Mapping[str, Any]], about: Mapping[str, Any]) -> 
     Rows are taken one by one: only their values are held, and each text once.
 
     A column holds truth values, whole numbers, numbers or strings; what is of no single kind, or a
-    list, stands there as JSON. What is not known is null; no column holds NaN.
+    list, stands there as JSON. Unknown values are null; no column holds NaN.
     """
     import pyarrow as pa
 

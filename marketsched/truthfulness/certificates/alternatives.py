@@ -71,7 +71,7 @@ class Alternatives(NamedTuple):
         return np.concatenate([sums, np.zeros((*sums.shape[:2], 1))], axis=2)
 
     def utilities(self, failures: NDArray[np.float64], net: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return what each case is worth with each start, given failure probabilities like ``estimates``.
+        """Return the utility of each case with each start, given failure probabilities like ``estimates``.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Alternatives(NamedTuple):
         return self.by_case(self.law.probabilities[:, np.newaxis] * runs * net)
 
     def truthful(self, utilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what the truthful plan is worth in each case, shape (n_cases,)."""
+        """Return the utility of the truthful plan in each case, shape (n_cases,)."""
         return np.asarray(utilities[0, np.arange(self.chosen.size), self.chosen])
 
     def columns_of(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ def certify_arrivals(
     chosen : mapping of str to Job
         Whom to certify.
     menu_lies : int
-        How many reports the menus are asked about, >= 1, of as many of the owners as that takes.
+        Number of misreports with which menus are compared, >= 1, of as many owners as needed.
     rng : Generator
         Draws these reports.
     progress, note
@@ -121,7 +121,7 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
     served : Served
         The menu it faced, its completion and its payment.
     truth : StatementOfWork
-        What it reported.
+        Its report.
     duration : int
         Rounds that the platform saw at arrival.
     setup : object with ``public``
@@ -168,7 +168,7 @@ def best_entry_of(menu: Any, truth: StatementOfWork, duration: int, public: Publ
     Parameters
     ----------
     menu : object with ``now`` and ``prices(width, duration, n_starts)``, as `ArrivalMenu`
-        What the job faced.
+        The menu of the job.
     truth : StatementOfWork
         What its starts are worth, and the nodes it needs at least.
     duration : int

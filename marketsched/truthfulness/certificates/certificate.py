@@ -68,7 +68,7 @@ class CertificateError(MarketschedError, ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What an owner can gain by misreporting, in credits of expected utility.
+    """Bounds on an owner's gain from misreporting, in credits of expected utility.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Certificate:
     regret_estimate : float
         Gain of the witness under the failure probabilities found; no bound.
     truthful_utility : float
-        What the truth is worth under them.
+        Utility of the truth under them.
     highest_value : float
         The largest value of the truth: a scale for the other figures.
     samples : int or None
@@ -142,7 +142,7 @@ def certify(
     exact: bool | Literal["auto"] = "auto",
     rng: np.random.Generator | int | None = None,
 ) -> Certificate:
-    """Bound what the owner of ``truth`` could gain by any misreport submitted now. The mechanism is not changed.
+    """Bound the gain of the owner of ``truth`` from any misreport submitted now. The mechanism is not changed.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ Claims = list[list[tuple[int, float]]]  # per case: (duration, probability)
 
 
 def reports_for(view: Inspection, options: Alternatives, plan: BestResponse) -> Iterator[StatementOfWork]:
-    """Yield reports that may select ``plan``; what they do select is for the mechanism to say.
+    """Yield reports that may select ``plan``; the mechanism decides what they select.
 
     First the truth with the declared concurrency. Then reports made for the plan, which leave out the
     cases that are not to run and claim, for the others: runs that all end at the same time, the only one

@@ -141,7 +141,7 @@ def _entry(menu: Any, name: str, place: tuple[int, ...], ours: NDArray[Any], the
 
 
 def lies_of(truth: StatementOfWork, public: PublicInformation, count: int, rng: np.random.Generator) -> list[Lie]:
-    """Return different legal misreports inside the model, in words and as reports; fewer if there are not so many."""
+    """Return different legal misreports inside the model, in words and as reports; fewer if there are fewer."""
     members = [member for family in default_families(truth, public) for member in family.members if member.inside_model]
     found: list[Lie] = []
     seen = [truth]
@@ -163,7 +163,7 @@ def lies_of(truth: StatementOfWork, public: PublicInformation, count: int, rng: 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a job that was looked at faced, and what became of it under its true report.
+    """The menu of an examined job, and its outcome under its true report.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def play_menus(
     Returns
     -------
     tuple of dict and MenuCheck
-        What each of these jobs faced and got; and the first lie that moved a menu, in order of arrival. Jobs that
+        Menu and outcome of each of these jobs; and the first lie that changed a menu, in order of arrival. Jobs that
         never arrive are left out of both.
 
     Raises
@@ -335,7 +335,7 @@ class _UntilItLeft(TrueOwners):
 
 
 def menu_of(market: MarketLoop, name: Any) -> Any:
-    """Return what a job faced; None: nothing."""
+    """Return the menu of a job; None: nothing."""
     try:
         return market.mechanism.menu_at_arrival(name)
     except EventError:

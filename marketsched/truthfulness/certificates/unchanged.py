@@ -10,7 +10,7 @@ STATED = {"truthful", "truthful_hidden", "standing", "does_not_claim", "certifie
 
 
 def certified_class(mechanism: Any) -> type | None:
-    """Return the class that says, by ``certified_as``, what a certificate of it rests on; None if there is none."""
+    """Return the class that states by ``certified_as`` what its certificate rests on; None if there is none."""
     return next((kind for kind in type(mechanism).__mro__ if "certified_as" in vars(kind)), None)
 
 

@@ -41,7 +41,7 @@ class UtilityTable:
     confidence : float
         Of the band; 1 if failure probabilities were enumerated.
     gains : ndarray of float, shape (n_widths,)
-        What the best starts gain over the truth when so many nodes are declared, under the
+        Gain of the best starts over the truth when so many nodes are declared, under the
         probabilities found.
 
     Examples
@@ -71,7 +71,7 @@ def expected_utilities(
     exact: bool | Literal["auto"] = "auto",
     rng: np.random.Generator | int | None = None,
 ) -> UtilityTable:
-    """Return what each declared concurrency and start is worth to the owner of ``truth`` now.
+    """Return the utility of each declared concurrency and start to the owner of ``truth`` now.
 
     Parameters and errors as of `certify`.
 

@@ -18,7 +18,7 @@ Starts = tuple[tuple[int, Signal, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What a false report is to select, against what the truth selects.
+    """The target selection of a false report, compared with the truth's.
 
     ``starts`` and ``truthful`` hold (arrival, signal, start or None) for every case of the true law;
     ``weights`` the probability of each case. ``gain`` in credits, expected.

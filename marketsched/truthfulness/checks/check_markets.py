@@ -58,14 +58,14 @@ class CheckMarket:
 
     @property
     def public(self) -> PublicInformation:
-        """What owners are told."""
+        """Public information of owners."""
         names = ("capacity", "horizon", "max_delay", "max_concurrency", "max_duration", "max_value")
         return PublicInformation(*(self.sizes[name] for name in names))
 
 
 @dataclass(slots=True)
 class Transcript:
-    """What a mechanism said."""
+    """The outputs of a mechanism."""
 
     events: list[Event] = field(default_factory=list)
     loads: list[int] = field(default_factory=list)  # nodes busy, round by round, as the events tell
@@ -95,7 +95,7 @@ def contested_market(seed: int) -> CheckMarket:
     """Return a market in which jobs are overtaken: announced early, they come rarely by their laws, and do come.
 
     Where prices and estimates follow the laws, nodes are sold to others meanwhile, and the load exceeds the capacity:
-    who is evicted then, and what that costs, can be seen.
+    this shows evictions and their payments.
     """
     rng = np.random.default_rng([12, seed])
     jobs: dict[Any, Job] = {}
@@ -132,8 +132,8 @@ def play(
     ``menus`` keeps the menu of each submission, ``surfaces`` ("price" or "failure") all announced tables, ``faced``
     what each job faces, at birth or at arrival; all only of mechanisms that have menus. In round ``pickle_in`` the
     mechanism is pickled, and its copy goes on. ``lies`` are reports in place of the true ones, by job; those of
-    ``restated`` take that place in the round of the arrival, see `Mechanism.restate`. Before each submission so many
-    ``quotes`` are asked for.
+    ``restated`` take that place in the round of the arrival, see `Mechanism.restate`. Before each submission the
+    market answers ``quotes`` quotes.
     """
     with timed("the construction", 1):
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))

@@ -30,7 +30,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check: its name, what came out, and why; ``seen`` says how often what it looks for happened."""
+    """One check: its name, result and reason; ``seen`` is the number of cases that occurred."""
 
     name: str
     outcome: CheckOutcome

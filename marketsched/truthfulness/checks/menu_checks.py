@@ -24,7 +24,7 @@ def pays_the_menu(factory: Factory, market: CheckMarket) -> int:
 
 
 def pays_for_rounds_used(factory: Factory, market: CheckMarket) -> int:
-    """What a job declared its durations to be changes nothing in what its rounds cost (menus at birth)."""
+    """The declared durations of a job do not change the price of its rounds (menus at birth)."""
     seen = 0
     for version in (market, market.hidden()):
         played = play(factory, version, faced=True)
@@ -57,7 +57,7 @@ def _check_quote(played: Transcript, name: Any, width: int) -> int:
 
 
 def own_menu(factory: Factory, market: CheckMarket) -> int:
-    """Whatever one owner reports, its menu is the same, bit for bit; and what it pays was quoted there."""
+    """The menu of an owner is the same for all its reports, bit for bit; and its payment equals the quote."""
     told, asked = play(factory, market, faced=True), 0
     if not told.faced:
         return 0

@@ -22,7 +22,7 @@ QUOTES = 2  # asked for before each submission
 
 
 def reads_at_arrival(factory: Factory, market: CheckMarket) -> int:
-    """A report that takes the place of the truth at the arrival of its job leads to what it leads to from the start."""
+    """A report that replaces the truth at the arrival of its job has the same effect as from the start."""
     mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
     if mechanism.reads_reports != "arrival":
         return 0
@@ -59,7 +59,7 @@ def _fate(played: Transcript, name: Any) -> list[tuple[int, str, float]]:
 
 
 def quotes_change_nothing(factory: Factory, market: CheckMarket) -> int:
-    """A market in which every owner asks for quotes before it submits ends as one in which none does."""
+    """A market in which every owner gets quotes before it submits ends like one without quotes."""
     plain, asked = play(factory, market), play(factory, market, quotes=QUOTES)
     if plain.events != asked.events:
         pairs = zip(plain.events, asked.events, strict=False)
@@ -96,7 +96,7 @@ def input_unchanged(factory: Factory, market: CheckMarket) -> int:
 
 
 def refuses(factory: Factory, market: CheckMarket) -> int:
-    """What is wrong is refused with an error of the family, and leaves no trace."""
+    """Illegal input is refused with an error of the family, and changes nothing."""
     wrong: list[Callable[[Mechanism], Any]] = [
         lambda m: m.arrive("nobody"),
         lambda m: m.complete("nobody"),

@@ -29,7 +29,7 @@ Got = tuple[tuple[int | None, float], ...]  # by owner: completion and payment
 
 @dataclass(frozen=True)
 class TinyOwner:
-    """What an owner can report, and what can happen to its job, whatever it reports.
+    """The possible reports of an owner, and the possible outcomes of its job under every report.
 
     ``truths`` numbers the reports that may be true, those whose law is that of the outcomes; None: all.
     """
@@ -76,7 +76,7 @@ class TinyPlays:
         self._known: dict[tuple[int, ...], list[tuple[float, Got]]] = {}
 
     def played(self, profile: tuple[int, ...]) -> list[tuple[float, Got]]:
-        """Return what comes of a profile of reports: the probability of each case, and what every owner got."""
+        """Return what comes of a profile of reports: the probability of each case, and every owner's utility."""
         if profile not in self._known:
             self._known[profile] = [
                 (float(np.prod([each[0] for each in case])), self._play(profile, case))
@@ -85,7 +85,7 @@ class TinyPlays:
         return self._known[profile]
 
     def utility(self, owner: int, truth: int, profile: tuple[int, ...]) -> float:
-        """Return what an owner of a true type gets on average where all owners report so, credits."""
+        """Return the mean utility of an owner of a true type under these reports of all owners, credits."""
         return sum(p * _worth(self._type(owner, truth), got[owner]) for p, got in self.played(profile))
 
     def worst(self, owner: int, profile: tuple[int, ...]) -> float:
@@ -132,12 +132,12 @@ class TinyGain:
 
     @property
     def truth(self) -> StatementOfWork:
-        """What the owner's true statement is."""
+        """The owner's true statement."""
         return self.domain.owners[self.owner].reports[self.profile[self.owner]]
 
     @property
     def report(self) -> StatementOfWork:
-        """What it reports."""
+        """Its report."""
         return self.domain.owners[self.owner].reports[self.lie]
 
 

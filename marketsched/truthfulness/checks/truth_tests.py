@@ -217,7 +217,7 @@ def _no_deficit(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
 
 
 def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...], lie: int) -> tuple[float, float]:
-    """Play one lie of a tiny domain again; return what the truth and the lie bring the owner, credits.
+    """Play one lie of a tiny domain again; return the owner's utility of the truth and of the lie, credits.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...
     profile : tuple of int
         The true types, by number of the report, of all owners.
     lie : int
-        Number of what the owner reports instead.
+        Number of the reported type.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def replay_drawn(
     misreport : mapping
         The lie, as its ``data()`` wrote it.
     contested : bool
-        Of which kind the market is.
+        The kind of the market.
     job : str, optional
         Whose owner lies; by default the one that `check_truthful` has searched.
     confidence, seed, max_plays

@@ -39,7 +39,7 @@ def audit_conduct(
     data: str | PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Result:
-    """Measure what owners gain by delays, by several identities, by ghosts that arrive, and by their past.
+    """Measure the gains of owners from delays, several identities, ghosts that arrive, and their past.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def audit_conduct(
     runs : int
         Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
     families : sequence of str
-        What is played: any of ``delay, split, ghost, past``, and of what a scheduler without prices believes:
+        Families to play: any of ``delay, split, ghost, past``, and of reports to schedulers without prices:
         ``estimate, value, account, accounts, estimates, parts`` (see `marketsched.truthfulness.conduct.conducts`).
     seed : int
         The first one.

@@ -55,7 +55,7 @@ ENTERED = 1 << 60  # all that are born in the round are in the market
 
 @dataclass(slots=True)
 class Gains:
-    """What each conduct brought, in rows ``job, owner, family, conduct, truth, utility, highest_value``, credits."""
+    """The utility of each conduct, in rows ``job, owner, family, conduct, truth, utility, highest_value``, credits."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     worth: dict[str, float] = field(default_factory=dict)  # utility of every job under the truth

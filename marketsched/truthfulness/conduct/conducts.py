@@ -86,7 +86,7 @@ def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, 
 def statements_of(
     job: Job, fate: Fate, public: PublicInformation, families: Collection[str]
 ) -> Iterator[tuple[str, str, Conduct]]:
-    """Yield what the owner of a job may submit in place of it: family, name of the conduct, and conduct.
+    """Yield statements that the owner of a job may submit in place of it: family, name of the conduct, and conduct.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def statements_of(
     fate : Fate
         What really happens to it.
     public : PublicInformation
-        What owners know of the market.
+        Public information about the market.
     families : collection of str
         Those wanted; ``delay``, ``past``, ``accounts``, ``estimates`` and ``parts`` are no statements of one job: they
         yield nothing.

@@ -49,7 +49,7 @@ def mean_interval(x: ArrayLike, low: float, high: float, confidence: OpenShare) 
     x : array_like of float, shape (n,)
         Independent values; n may depend on the values seen before.
     low, high : float
-        What no value can leave.
+        The range of the values.
     confidence : float
         In (0, 1); each side has half of the rest.
 
@@ -99,14 +99,14 @@ def _log_capital(values: NDArray[np.float64], counts: NDArray[np.int64], low: fl
 
 @legal
 def lower_end(x: ArrayLike, low: float, failure: OpenShare, at: float = 0.0) -> float:
-    """Return what the mean exceeds with probability ``1 - failure``, by bets that aim at ``at``.
+    """Return a lower limit of the mean with probability ``1 - failure``, by bets that aim at ``at``.
 
     Parameters
     ----------
     x : array_like of float, shape (n,)
         Independent values in the order in which they came; n may depend on the values seen before.
     low : float
-        What no value can fall below.
+        The least possible value.
     failure : float
         In (0, 1).
     at : float
@@ -185,7 +185,7 @@ def worlds_left(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> fl
 
 
 def adaptive_stakes(x: NDArray[np.float64], low: float, at: float) -> NDArray[np.float64]:
-    """Return what is staked on each value of each row, by the values before it alone; shape of ``x``.
+    """Return the stake on each value of each row, which depends only on earlier values; shape of ``x``.
 
     The stake (m - at) / (s^2 + (m - at)^2), with mean m and variance s^2 so far, makes capital grow fastest for small
     bets. Before the first value they are ``at``, and the square of a quarter of what may be lost.

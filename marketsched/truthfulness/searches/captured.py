@@ -17,7 +17,7 @@ FAR = 1e15  # no number of a report lies so far out
 
 
 class Notes:
-    """What was noted of one play, by number of the report.
+    """The comparisons of one play, by number of the report.
 
     Where comparisons turn, (modulus, remainder) pairs, and lines (a, b) whose value a x + b was cut to a whole number.
     """
@@ -33,7 +33,7 @@ class Notes:
             self.turns.setdefault(name, set()).add(float(at))
 
     def remainder(self, name: str, modulus: float, rest: float) -> None:
-        """Note that the rule asks whether the number has this remainder."""
+        """Record that the rule tests this remainder of the number."""
         if modulus and math.isfinite(rest):
             self.remainders.setdefault(name, set()).add((float(modulus), float(rest)))
 
@@ -89,7 +89,7 @@ def captured(value: float, trail: _Trail) -> Any:
 
 
 def capture(value: float, name: str, notes: Notes) -> Any:
-    """Return a number of a report that notes under ``name`` what it is compared with."""
+    """Return a number of a report that records under ``name`` the numbers it is compared with."""
     return captured(value, _Trail(notes, name))
 
 
@@ -102,14 +102,14 @@ def _cut(self: Any) -> int:
 
 
 class CapturedFloat(_Captured, float):
-    """A float that notes what it is compared with."""
+    """A float that records the numbers it is compared with."""
 
     __hash__ = float.__hash__
     __int__ = __trunc__ = _cut
 
 
 class CapturedInt(_Captured, int):
-    """An int that notes what it is compared with."""
+    """An int that records the numbers it is compared with."""
 
     __hash__ = int.__hash__
 

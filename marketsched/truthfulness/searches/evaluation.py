@@ -108,14 +108,14 @@ class Budget:
         )
 
     def affordable(self) -> int:
-        """Return how many plays may still be asked for in this phase, at the rate so far."""
+        """Return how many plays are left in this phase, at the rate so far."""
         used = self.used
         return int(self._asked * max(0.0, self._share - used) / used) if used > 0 else 0
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A candidate that could not be compared: what it does, and why not."""
+    """A candidate that could not be compared: the lie, and the reason."""
 
     words: str
     reason: str
@@ -123,7 +123,7 @@ class Failure:
 
 @dataclass(eq=False)
 class Candidate:
-    """A misreport, and what is known of its gains."""
+    """A misreport, and its gains so far."""
 
     misreport: Misreport
     conduct: Conduct
@@ -144,11 +144,11 @@ class Evaluator:
     Parameters
     ----------
     situation : Situation
-        What is played.
+        The situation.
     seed : int
         Root of the worlds.
     budget : Budget
-        What is counted.
+        The plays.
     """
 
     def __init__(self, situation: Situation, seed: int, budget: Budget) -> None:
@@ -217,7 +217,7 @@ class Evaluator:
         Raises
         ------
         BudgetSpent
-            If the budget ends before; what was found is kept.
+            If the budget ends before; results so far are kept.
         MechanismFault, InvalidReportError
             If a play of the candidate fails, now or before; of the truth, too.
         """
@@ -270,7 +270,7 @@ class Evaluator:
 
 
 class Reporter(Protocol):
-    """An owner who may lie: its true statement, what it knows, and which reports are legal."""
+    """An owner who may lie: its true statement, the public information, and the check of reports."""
 
     @property
     def truth(self) -> StatementOfWork:
@@ -283,7 +283,7 @@ class Reporter(Protocol):
         ...
 
     def check(self, report: StatementOfWork) -> None:
-        """Raise InvalidReportError if a report breaks what the mechanism announces."""
+        """Raise InvalidReportError if a report breaks the mechanism's limits."""
         ...
 
 

@@ -52,7 +52,7 @@ class Family:
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     members : tuple of Misreport
         The coarse grid, most telling first.
 

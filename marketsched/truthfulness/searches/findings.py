@@ -30,7 +30,7 @@ def seems_positive(mean: float, error: float, n: int, among: int) -> bool:
 
 @dataclass(frozen=True)
 class Deviation:
-    """A lie, and what it gains over the truth in expectation, credits.
+    """A lie, and its expected gain over the truth, credits.
 
     Attributes
     ----------
@@ -126,14 +126,14 @@ class Tried:
 
 
 class Deviations(list[Deviation]):
-    """What a search has found, best first, and how.
+    """The results of a search, best first.
 
     Attributes
     ----------
     tried : list of Tried
         All candidates that were played.
     failures : list of Failure
-        What could not be compared, because mechanism or strategy failed, with the reason.
+        Lies without a comparison, because mechanism or strategy failed, with the reason.
     illegal : int
         Members of families that are not legal here.
     untried : int

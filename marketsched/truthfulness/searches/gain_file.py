@@ -26,7 +26,7 @@ KEYS = ("job", "misreport", "seed", "gain", "over_own_law")
 
 
 class ReplayedGain(NamedTuple):
-    """A file of an exact gain, played again: what the file says, and what the lie gains now, credits.
+    """A file of an exact gain, played again: the recorded gain, and the gain now, credits.
 
     ``over_own_law`` is a pair of the two as well; None where the file has no such figure.
     """
@@ -37,12 +37,12 @@ class ReplayedGain(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """True if all figures are what the file says."""
+        """True if all figures equal those of the file."""
         return self.recorded == self.again and (self.over_own_law is None or len(set(self.over_own_law)) == 1)
 
 
 def gain_sentence(gain: Gain) -> str:
-    """Return what an owner would have done in the market at hand, and what that gains, exactly.
+    """Return in words a lie in the market at hand and its exact gain.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class _Together(TrueOwners):
 
 
 def joint_utility(market: MarketAtHand, mine: Sequence[Job], reports: Reports, kept: Snapshot | None = None) -> float:
-    """Return what an owner gets from all its jobs under these reports, all others true, credits.
+    """Return an owner's utility from all its jobs under these reports, all others true, credits.
 
     ``kept`` is the market at the turn of the first of them; without it the market is played from its first round.
 

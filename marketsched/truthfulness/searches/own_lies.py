@@ -70,7 +70,7 @@ class OwnLie(Misreport):
         return bool(getattr(self.lie, "inside_model", True)) and not submission_delay(self.lie)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return what the strategy reports, if it is a statement of work at all."""
+        """Return the report of the strategy; it must be a statement of work."""
         claim = self.lie.report(truth, public)
         if not isinstance(claim, StatementOfWork):
             raise InvalidReportError(f"the strategy returned {claim!r}: expected a StatementOfWork")

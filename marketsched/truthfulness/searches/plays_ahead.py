@@ -128,12 +128,12 @@ def _ended(what: Callable[[Held, Any], Any], held: Held, item: Any) -> Ended:
 
 
 def truth_of(owner: OwnerAtHand) -> Conduct:
-    """Return what an owner does that reports the truth."""
+    """Return the conduct of a truthful owner."""
     return plain(owner.truth, owner.truth.concurrency)
 
 
 def conduct_of(owner: OwnerAtHand, lie: Misreport | None) -> Conduct | None:
-    """Return what an owner does under a lie; None: it cannot be played."""
+    """Return the conduct of an owner under a lie; None: it cannot be played."""
     if lie is None:
         return truth_of(owner)
     made = prepared(owner, "ahead", lie)
@@ -180,7 +180,7 @@ class PlaysAhead:
         at_a_time: int = AT_A_TIME,
         settles: bool = True,
     ) -> list[tuple[Any, Ended]]:
-        """Return each item with what came of it, in their order; fewer if the seconds of a budget end."""
+        """Return each item with its result, in their order; fewer if the seconds of a budget end."""
         if not self.on:
             return []
         groups = [tuple(items[k : k + at_a_time]) for k in range(0, len(items), at_a_time)]

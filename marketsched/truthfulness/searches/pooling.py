@@ -42,7 +42,7 @@ Lies = tuple[Misreport, ...]
 
 @dataclass
 class Pooled:
-    """What a fixed lie gained on average, in shares of the value of a job.
+    """The mean gain of a fixed lie, in shares of the value of a job.
 
     ``means`` has one number for each world; ``owners`` counts those played, ``gained`` those that gained.
     """
@@ -74,7 +74,7 @@ class Pooled:
 
     @property
     def low(self) -> float:
-        """What the mean gain surely exceeds."""
+        """The lower confidence limit of the mean gain."""
         return lower_end(self.means, self.lowest, self.failure, self.tolerance)
 
     @property
@@ -149,7 +149,7 @@ def pooled_lies(
     tell : function of float
         Called with the share of the budget that is spent.
     ahead : PlaysAhead, optional
-        Has worlds played before they are asked for; None: nothing does.
+        Plays worlds in advance; None: nothing does.
 
     Returns
     -------
@@ -214,7 +214,7 @@ class Asked(NamedTuple):
 
 
 class World(NamedTuple):
-    """What one world has shown: plays, and of each lie what its owners gained (shares) and its lowest gain."""
+    """The results of one world: plays, and of each lie what its owners gained (shares) and its lowest gain."""
 
     plays: int
     gains: list[NDArray[np.float64]]

@@ -87,7 +87,7 @@ class Point:
 
 
 class Captured(NamedTuple):
-    """What a play of captured numbers has shown.
+    """The results of a play of captured numbers.
 
     ``utility`` is None if it was refused, or ended with a fault (``fails``: the mechanism takes no such numbers).
     """
@@ -132,7 +132,7 @@ def _waits(truth: StatementOfWork) -> list[Point]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is to be played of one owner; ``state`` is that of the stream of chance after it was made."""
+    """The plays to make of one owner; ``state`` is that of the random stream after they were made."""
 
     owner: OwnerAtHand
     points: deque[Point]
@@ -165,7 +165,7 @@ class Reading:
         self.captures = True  # until the mechanism refuses captured numbers
 
     def run(self, enough: int = 1) -> None:
-        """Search owner by owner until so many lies break the promise, or the budget ends."""
+        """Search owner by owner until ``enough`` lies break the promise, or the budget ends."""
         owners = deque((owner, deque([Point.of(owner.truth)])) for owner in self._screening.found.owners)
         broken = idle = 0
         try:

@@ -89,7 +89,7 @@ class Scores:
     def go_on(self, candidate: Candidate, budget: Budget) -> None:
         """Play a lie in `CHUNK` more worlds, or a quarter more, or until another budget is spent.
 
-        Intervals hold at every stopping time, so that they stay what they are said to be, whatever is played next.
+        Intervals hold at every stopping time, so further plays keep their confidence.
         """
         self._spent += self.evaluator.budget.plays
         self.evaluator.budget = budget
@@ -169,7 +169,7 @@ class Scores:
         return lower_end(gains, low, self._failure, max(self.tolerance, low + ROUNDING)), highest
 
     def deviation(self, candidate: Candidate) -> Deviation:
-        """Return what is known of a finalist."""
+        """Return the results of a finalist."""
         evaluator, gains = self.evaluator, self._gains[candidate.key]
         s, misreport = evaluator.situation, candidate.misreport
         mean = evaluator.estimate(candidate)
@@ -256,7 +256,7 @@ def score(
     situation, confidence, tolerance, seed, budget_seconds, max_plays
         As for `search`.
     misreport : Misreport
-        What the owner does.
+        The owner's lie.
     worlds : int
         Most worlds; fewer if it is clear before whether it pays.
     family : str

@@ -53,7 +53,7 @@ ENOUGH = 5  # owners with a gain over the own law, after which no other is gone 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What one lie gained in the market at hand, credits.
+    """The gain of one lie in the market at hand, credits.
 
     ``own_law`` is the mean over the owner's own law, all else as it is; None: not gone through. ``drew``: the
     mechanism has drawn from its stream meanwhile, so that both figures are those of one stream of its draws.
@@ -79,7 +79,7 @@ class Gain:
 
     @property
     def words(self) -> str:
-        """What the owner does."""
+        """The lie in words."""
         return self.misreport.words(self.owner.truth)
 
     @property
@@ -90,7 +90,7 @@ class Gain:
 
 @dataclass
 class Screened:
-    """What was played in the market at hand.
+    """The plays in the market at hand.
 
     ``gains`` has every lie that was compared. ``refused`` counts reports that the mechanism refused, ``failed`` those
     under which it failed, with the first reason of each kind in ``failures``.
@@ -138,7 +138,7 @@ class Screened:
 
     @property
     def detectable_share(self) -> float:
-        """The share of owners, as they are drawn, of whom one would have been found with `CHANCE`, if so many gain.
+        """The smallest share of gaining owners that the draw would have hit with probability `CHANCE`.
 
         By a fixed lie that was played for all owners, by however little: gains are exact. NaN: no lie was.
         """
@@ -162,14 +162,14 @@ class Screening:
     market : MarketAtHand
         Where.
     budget : Budget
-        What is counted; all phases share it.
+        The plays; all phases share it.
     tell : function of float
         Called with the share that is done.
     menus : bool
         Compare what a job pays under each lie with the menu at arrival that its truth faces: one more play per owner.
         A function is called when it has to be known.
     ahead : PlaysAhead, optional
-        Makes plays before they are asked for; None: nothing does.
+        Makes plays in advance; None: nothing does.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Screening:
         self.ahead = ahead
 
     def screen(self, seed: int, plays: int | None) -> Screened:
-        """Play `SCREENED`, lie by lie, for owners that are drawn; return what is known so far."""
+        """Play `SCREENED`, lie by lie, for drawn owners; return the results so far."""
         market = self.found.market
         names = drawn_owners(market, owners_for(plays), seed)
         found = market.owners(names)
@@ -374,7 +374,7 @@ def over_law(
     owner : OwnerAtHand
         Whose.
     conduct : Conduct
-        What it does.
+        The conduct.
     truths : sequence of Played, optional
         How the truth ends in each case; None: it is played.
     budget : Budget, optional
@@ -395,7 +395,7 @@ def settled(lie: Played, truth: Played) -> float:
 
 
 def owners_for(plays: int | None) -> int:
-    """Return how many owners so many plays of a screen are spread over."""
+    """Return the number of owners for a screen of this many plays."""
     return MOST_OWNERS if plays is None else int(np.clip(plays // (1 + LIES_EACH), FEWEST_OWNERS, MOST_OWNERS))
 
 

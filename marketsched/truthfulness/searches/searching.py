@@ -84,11 +84,11 @@ def search(
     seed : int
         Root of all worlds.
     families : iterable of Family, Misreport, or object with report(truth, public), optional
-        What is tried; by default `default_families`.
+        The lies to try; by default `default_families`.
     progress : function of (str, int, float), optional
         Called now and then with the phase, the plays, and the share of the budget spent.
     keep_interrupted : bool
-        On Ctrl-C return what was found so far instead of raising ``KeyboardInterrupt``.
+        On Ctrl-C return the results so far instead of raising ``KeyboardInterrupt``.
 
     Returns
     -------

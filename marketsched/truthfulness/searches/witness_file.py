@@ -145,7 +145,7 @@ def replay_witness(
 
 
 def read_witness(path: str | PathLike[str], *, factory: Factory | None = None) -> tuple[Situation, Mapping[str, Any]]:
-    """Return the situation of a witness file, and what it says of the lie; errors as of `replay_witness`."""
+    """Return the situation and the lie of a witness file; errors as of `replay_witness`."""
     text = Path(path).read_text(encoding="utf-8")
     marked = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     record = parse_yaml("\n".join(marked), str(path)) if marked else None

@@ -25,7 +25,7 @@ class Mischarged:
 
 
 def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -> float:
-    """Return what a menu says that a run costs, credits; +inf if it is not on offer.
+    """Return the price of a run by a menu, credits; +inf if it is not on offer.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -
     width, start, used : int
         Nodes declared, first round, rounds used.
     paid : float
-        Of a menu with several ``rates``, one of which the job has chosen, the one nearest to it counts.
+        For a menu with several ``rates`` that of the job's choice: the nearest one counts.
     """
     if isinstance(menu, tuple):
         return float(np.asarray(menu[width - 1].price(start, used)))

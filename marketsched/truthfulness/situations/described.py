@@ -53,7 +53,7 @@ class Other:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Described:
-    """What a `Situation` holds, without how it is played; parameters and errors as there."""
+    """The data of a `Situation`, without its play; parameters and errors as there."""
 
     factory: Factory
     truth: StatementOfWork
@@ -105,7 +105,7 @@ class Described:
 
     @cached_property
     def public(self) -> PublicInformation:
-        """What owners know before they report: sizes, and the limits the mechanism announces.
+        """Public information before reports: sizes, and the limits the mechanism announces.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Described:
         return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)
 
     def check(self, report: StatementOfWork) -> None:
-        """Raise InvalidReportError if a report breaks what the mechanism announces (births are not looked at)."""
+        """Raise InvalidReportError if a report breaks the mechanism's limits (births are not checked)."""
         check_announced(self.name, report, self.public)
 
     def worth(self, completion: int | None) -> float:
@@ -127,7 +127,7 @@ class Described:
 
 
 def check_announced(name: str, report: StatementOfWork, public: PublicInformation) -> None:
-    """Raise InvalidReportError if a report breaks what a mechanism announces (births are not looked at)."""
+    """Raise InvalidReportError if a report breaks a mechanism's limits (births are not checked)."""
     longest = public.horizon if public.max_duration is None else public.max_duration
     highest = float("inf") if public.max_value is None else public.max_value
     now = report.birth if isinstance(report, StatementOfWork) else 0

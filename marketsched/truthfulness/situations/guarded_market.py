@@ -67,12 +67,12 @@ class GuardedMarket(MarketLoop):
         return bool(_stream_state(self._rng) != self._untouched)
 
     def redraw(self, rng: np.random.Generator) -> None:
-        """Have the mechanism's stream go on as ``rng`` begins; streams it has split off before stay what they are."""
+        """Continue the mechanism's stream from the state of ``rng``; streams split off before do not change."""
         self._rng.bit_generator.state = rng.bit_generator.state
         self._untouched = _stream_state(self._rng)
 
     def watch(self) -> None:
-        """Have `drew` speak of what is drawn from now on; the stream goes on as it is."""
+        """Let `drew` report draws from now on; the stream does not change."""
         self._untouched = _stream_state(self._rng)
 
     def submit(
@@ -109,7 +109,7 @@ class GuardedMarket(MarketLoop):
             raise self._fault(f"arrive of {entry.name!r}", error) from error
 
     def advance(self) -> list[Event]:
-        """Clear the round; return what the mechanism has done."""
+        """Clear the round; return the mechanism's events."""
         now = self.now
         try:
             events = super().advance()
@@ -196,7 +196,7 @@ class _Shared(pickle.Unpickler):
 
 
 class Snapshot:
-    """A market as bytes, to be copied many times; what is never changed is shared by the copies.
+    """A market as bytes, to be copied many times; the copies share data that never change.
 
     Raises
     ------

@@ -11,7 +11,7 @@ KEPT_BYTES = 64_000_000
 
 
 class FromMarket:
-    """What has a ``market`` to begin from, or None."""
+    """An object with a ``market`` to begin from, or None."""
 
     market: Snapshot | None
 
@@ -33,14 +33,14 @@ class KeptMarkets(Generic[K, V]):
         self._bytes = 0
 
     def get(self, key: K) -> V | None:
-        """Return what is kept under a key, as used last; None: nothing."""
+        """Return the market kept under a key, and mark it as used last; None: nothing."""
         if key not in self.kept:
             return None
         self.kept.move_to_end(key)
         return self.kept[key]
 
     def keep(self, key: K, found: V) -> V:
-        """Keep what was made for a key that has nothing, and return it."""
+        """Keep a new market under a key, and return it."""
         self.kept[key] = found
         self._bytes += found.size
         while self._bytes > KEPT_BYTES and len(self.kept) > 1:

@@ -77,7 +77,7 @@ def of_statement(sow: StatementOfWork) -> Lottery:
 
 
 def of_law(law: StatementLaw) -> Lottery:
-    """Return what may happen to a job of which only a law over statements is known."""
+    """Return the possible outcomes of a job with a known law over statements."""
     cases: list[tuple[LotteryOutcome, float]] = []
     for sow, probability in law.cases:
         if sow is None:

@@ -162,7 +162,7 @@ class MarketAtHand:
 
     @cached_property
     def outcomes(self) -> dict[str, Played]:
-        """What every job got where all reports are true, by name; errors as of `GuardedMarket`."""
+        """The outcome of every job under true reports, by name; errors as of `GuardedMarket`."""
         market, owners = self.fresh(), _Recorded(self.setup, self.born)
         with no_collection():
             play(market, owners, self.setup.horizon)
@@ -227,16 +227,16 @@ class OwnerAtHand:
 
     @property
     def public(self) -> PublicInformation:
-        """What owners are told."""
+        """Public information of owners."""
         return self.market.public
 
     @property
     def promise(self) -> str:
-        """What the mechanism promises to jobs like this one, see `promise_of`."""
+        """The mechanism's promise to jobs like this one, see `promise_of`."""
         return promise_of(self.market.setup.mechanism, self.truth)
 
     def check(self, report: StatementOfWork) -> None:
-        """Raise InvalidReportError if a report breaks what the mechanism announces."""
+        """Raise InvalidReportError if a report breaks the mechanism's limits."""
         check_announced(self.name, report, self.public)
 
     @cached_property
@@ -276,12 +276,12 @@ class OwnerAtHand:
         return ended or self._play(conduct, fate)
 
     def play_ended(self, conduct: Conduct, fate: Fate | None, ended: Played | Exception) -> None:
-        """Take what a play has ended with elsewhere, or its error: the next `play` of it is not made again."""
+        """Take the result of a play made elsewhere, or its error: the next `play` of it is not made again."""
         fate = fate_of(self.job) if fate is None else fate
         self.market.ended[self.name, conduct.key, fate, self.market.settles] = ended
 
     def ended(self, conduct: Conduct) -> Played | Exception | None:
-        """Return what a play that really happens has ended with elsewhere; None: it was not made."""
+        """Return the result of an actual play made elsewhere; None: it was not made."""
         return self.market.ended.get((self.name, conduct.key, fate_of(self.job), self.market.settles))
 
     def _play(self, conduct: Conduct, fate: Fate) -> Played:

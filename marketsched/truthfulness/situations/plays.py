@@ -96,7 +96,7 @@ class Stage:
     Parameters
     ----------
     situation : Described
-        What is played.
+        The situation.
     """
 
     def __init__(self, situation: Described) -> None:
@@ -224,7 +224,7 @@ class Stage:
             return True  # comes up again when the truth is played
 
     def warm_up(self) -> None:
-        """Play the truth once in a world in which the owner arrives: what is compiled or built once is then there.
+        """Play the truth once in a world in which the owner arrives: data that are compiled or built once then exist.
 
         A mechanism at fault is not named here; the next play of the truth does.
         """

@@ -7,7 +7,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 
 def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> Truthful:
-    """Return what a mechanism promises to a job: one of "ex post", "in expectation", "up to regret", "none".
+    """Return the promise of a mechanism to a job: one of "ex post", "in expectation", "up to regret", "none".
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class ShortPlays:
     Parameters
     ----------
     situation : Described
-        What is played.
+        The situation.
     stage : Stage
         Where it is played whole.
     """

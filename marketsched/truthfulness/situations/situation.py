@@ -54,7 +54,7 @@ class Situation(Described):
     capacity, horizon, max_delay : int
         C (nodes), T (rounds) and S (rounds): a completion at birth + S or later is worth nothing.
     name : str
-        What the owner's job is called.
+        The name of the owner's job.
     owner : str, optional
         Whose job it is; None: an owner known by the job's name.
     ahead : int, optional
@@ -94,7 +94,7 @@ class Situation(Described):
         return ShortPlays(self, self.stage)
 
     def play(self, report: StatementOfWork | Conduct, seed: int) -> Played:
-        """Play what the owner does in the world of ``seed``.
+        """Play the owner's conduct in the world of ``seed``.
 
         Raises
         ------

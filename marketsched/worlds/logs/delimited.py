@@ -19,7 +19,7 @@ FIRST_FAULTS = 3  # so many are shown
 
 
 class Fault(NamedTuple):
-    """What is wrong with a line of a file."""
+    """An error in a line of a file."""
 
     line: int
     what: str
@@ -121,7 +121,7 @@ def read_text_table(path: Path) -> TextTable:
 
 
 def said_of(faults: list[Fault]) -> str:
-    """Say what is wrong with the first few lines."""
+    """Return in words the errors of the first few lines."""
     first = sorted(faults)[:FIRST_FAULTS]
     more = ", ..." if len(faults) > FIRST_FAULTS else ""
     return "; ".join(map(str, first)) + more

@@ -109,7 +109,7 @@ def spot_gpu_log(path: Path) -> JobLog:
 
 
 class LogFormat(NamedTuple):
-    """A format: what it is, how its file is read, and the trace of this form whose usual name stands for no path."""
+    """A format: its description, its reader, and the trace of this format that is read if no path is given."""
 
     title: str
     read: Callable[..., JobLog]

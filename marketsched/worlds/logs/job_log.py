@@ -30,7 +30,7 @@ class JobLog:
         2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known) and ``deadline_s`` (float64,
         on the clock of ``submit_s``; NaN: not known).
     source : str
-        What it is a log of, and whom to thank.
+        Its machine, and the acknowledgement.
     nodes : int, optional
         Size of the machine, where the log says it.
     counted : mapping
@@ -59,7 +59,7 @@ class JobLog:
         source, nodes
             As above.
         counted : mapping, optional
-            What a reader has left out.
+            Rows that a reader has left out.
 
         Raises
         ------

@@ -44,9 +44,9 @@ class Window:
     capacity : int, optional
         C, nodes; runs that are wider are left out and counted. None: those of ``load``.
     load : float, optional
-        Work over what the nodes can do. None, and no ``capacity``: the machine of the log, where it says one; else 1.2.
+        Work over the nodes' capacity. None, and no ``capacity``: the machine of the log, where it says one; else 1.2.
     stretch : float
-        Submissions are so many times as far apart as they were: below 1 the same work comes in less time.
+        Factor on the time between submissions: below 1 the same work comes in less time.
     """
 
     days: float | None = None
@@ -68,11 +68,11 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     window : Window
         Which of them are jobs.
     rule : LogRule
-        What is drawn and what is announced. With law ``recurring`` owners announce runs ahead of time.
+        The rule for drawn and announced values. With law ``recurring`` owners announce runs ahead of time.
     rng : Generator or int
         One stream each is spawned for classes, densities and slacks.
     name : str
-        What the workload is called.
+        The name of the workload.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     Raises
     ------
     InvalidParameterError
-        If no run is in the window, or the rule asks for what the log does not have.
+        If no run is in the window, or the rule needs data that the log does not have.
     """
     widest = window.capacity if window.max_concurrency is None else window.max_concurrency
     known, counted = log.table, dict(log.counted)

@@ -34,7 +34,7 @@ ROUNDS_OF_LONG_RUNS = 96  # the chosen round is the shortest of which 99 % of th
 
 @dataclass(frozen=True)
 class LogRule:
-    """What is drawn, and what is known of a run before it ends.
+    """The rule for drawn values, and for the information about a run before it ends.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class LogRule:
     round_seconds : float, optional
         Length of a round; None: the shortest of 1, 5, 15, 30, 60 minutes of which 99 % of the runs take at most 96.
     max_duration : int
-        D_max, rounds; what is longer is cut to it and counted.
+        D_max, rounds; longer runs are cut to it and counted.
     spread : float
         s, the deviation of the logarithm of densities.
     scale : float
@@ -96,7 +96,7 @@ class LogRule:
         Raises
         ------
         InvalidParameterError
-            If the requested time is asked for, and no run has one.
+            If the rule needs the requested time, and no run has one.
         """
         known = float(runs["requested_s"].notna().mean())
         if self.law == "requested" and known == 0:
@@ -111,7 +111,7 @@ class LogRule:
         Raises
         ------
         InvalidParameterError
-            If a source is asked for that the log does not have.
+            If the rule needs a source that the log does not have.
         """
         drawn = np.searchsorted(np.cumsum(SHARES[:2]), rng.random(len(runs)), side="right")
         urgency, requested = runs["urgency"].to_numpy(), runs["requested_s"]
@@ -131,7 +131,7 @@ class LogRule:
         return drawn, "drawn: 40 % patient, 40 % in between, 20 % urgent"
 
     def said(self) -> str:
-        """Say in one line what is drawn."""
+        """Return the rule in one line."""
         return (
             f"{self.name}: values log-normal about 1, 3, 9 credits per node and round (times {self.scale:g}, "
             f"deviation {self.spread:g}), slack 2, 1, 0.25 times the run (times {self.slack:g}), for patient, middle, "

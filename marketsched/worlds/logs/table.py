@@ -31,13 +31,13 @@ def workload_of_log(
         ``executable``, ``queue``, ``urgency``, ``status`` (-1 or NaN: not known). Runs without length or
         processors do not count.
     rng : Generator or int, optional
-        Draws what the log does not record; see `marketsched.worlds.logs.rule`.
+        Draws values that the log does not record; see `marketsched.worlds.logs.rule`.
     name : str
-        What the workload is called.
+        The name of the workload.
     days, load : float
         Length of the market, and its work as a share of what its nodes can do; at least the nodes of the widest job.
     rule : LogRule, optional
-        What is drawn, what owners announce, and how long a round is.
+        The rule for drawn and announced values and the length of a round.
 
     Raises
     ------

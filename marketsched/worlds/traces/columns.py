@@ -32,14 +32,14 @@ class Column:
 
     @property
     def kind(self) -> Literal["int", "float", "str", "time"]:
-        """What the fields are read as."""
+        """The type of the fields."""
         if self.dtype == "str":
             return "str"
         return "time" if self.dtype.startswith("datetime") else "int" if "int" in self.dtype else "float"
 
     @property
     def legal(self) -> str:
-        """What a field may be, in words."""
+        """The legal values of a field, in words."""
         bounds = f" in [{self.low:g}, {self.high:g}]" if self.high < math.inf else f" >= {self.low:g}"
         what = _TIMES[self.time_format] if self.kind == "time" else _EXPECTED[self.kind]
         text = what + (bounds if self.low > -math.inf else "")

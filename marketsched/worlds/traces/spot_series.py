@@ -65,7 +65,7 @@ def read_spot_series(path: Path) -> pd.DataFrame:
 
 
 def spot_statistics(series: pd.DataFrame) -> dict[str, float]:
-    """Return what a series says of a zone.
+    """Return the statistics of a series of a zone.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def spot_statistics(series: pd.DataFrame) -> dict[str, float]:
 
 @legal
 def spot_prices(series: pd.DataFrame, round_seconds: Positive) -> NDArray[np.float64]:
-    """Return what a node and round cost at the recorded prices: what `PostedPricing` takes.
+    """Return the cost of a node and round at the recorded prices: what `PostedPricing` takes.
 
     Parameters
     ----------

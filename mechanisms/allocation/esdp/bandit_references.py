@@ -115,7 +115,7 @@ class _IndexPolicy(ChannelPolicy):
 
 
 class FollowTheLeader(_IndexPolicy):
-    """Use what has been best so far: the means as indices, no exploration beyond one use of each channel.
+    """Use the channels with the best mean so far: the means as indices, no exploration beyond one use of each channel.
 
     Parameters
     ----------
@@ -203,13 +203,13 @@ class ThompsonSampling(_IndexPolicy):
     Notes
     -----
     A utility u in [0, 1] counts as u successes and 1 - u failures. One draw per channel and slot, used
-    or not, so that the stream does not depend on what was selected. Channels never used are drawn,
+    or not, so that the stream does not depend on the selection. Channels never used are drawn,
     too, and do not come first.
 
     Examples
     --------
     >>> policy = ThompsonSampling([[1], [1]], [1], [0, 0], rng=1)
-    >>> int(policy.allocate([True]).sum())  # one of the two channels, by draws from what is believed
+    >>> int(policy.allocate([True]).sum())  # one of the two channels, by draws from the posterior
     1
     """
 

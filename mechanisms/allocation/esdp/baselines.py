@@ -55,7 +55,7 @@ class _GreedyPolicy(ChannelPolicy):
 class HighestUtilityFirst(_GreedyPolicy):
     """Highest estimated utility first (the paper's HAUF, also called HSWF there).
 
-    Estimates are the means of what was seen, 0 for a channel never used; nothing explores.
+    Estimates are means of observed utilities, 0 for a channel never used; nothing explores.
 
     Parameters
     ----------

@@ -280,7 +280,7 @@ class ChannelPolicy(ABC):
         return self._select(self.channels.present(arrivals))
 
     def update(self, selected: ArrayLike, utilities: ArrayLike) -> None:
-        """Learn what the used channels brought; the next `allocate` decides the next slot.
+        """Learn from the utilities of the used channels; the next `allocate` decides the next slot.
 
         Parameters
         ----------

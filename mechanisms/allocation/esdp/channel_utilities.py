@@ -35,7 +35,7 @@ from marketsched.mechanisms.randomness import Rng, own_stream
 
 
 class UtilitySource(Protocol):
-    """What a channel environment needs of utilities."""
+    """The interface of utilities for a channel environment."""
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -136,7 +136,7 @@ class RecordedUtilities:
     Parameters
     ----------
     samples : sequence of E array_like of float
-        What was recorded on each channel, in [0, 1], at least one each; copied. (See the module for
+        Recorded utilities of each channel, in [0, 1], at least one each; copied. (See the module for
         how traces become such arrays.)
     rng : int, Generator or None
         With it, every slot draws one sample of each channel, independently, with replacement. Without,

@@ -227,7 +227,7 @@ class BipartiteCluster:
             )
 
     def used(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what a channel array takes of each instance and type, shape (n_instances, n_types)."""
+        """Return the resources that a channel array uses, by instance and type, shape (n_instances, n_types)."""
         starts = self.layout.columns
         filled = np.flatnonzero(np.diff(starts))  # an instance may be without channels
         used = np.zeros(self.n_instances * self.n_types)

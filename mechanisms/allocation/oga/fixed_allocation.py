@@ -57,7 +57,7 @@ _DETOURS = (1.0, 6.0, 1.0 / 6.0)  # paces tried, in turn, while there is no succ
 
 
 class AnyCluster(Protocol):
-    """What the search reads of a `BipartiteCluster`, whose own method begins it."""
+    """The members of a `BipartiteCluster` that the search reads."""
 
     n_ports: int
     n_types: int
@@ -81,7 +81,7 @@ class FixedAllocation:
     allocation : ndarray of float, shape (n_ports, n_instances, n_types)
         Feasible; read-only.
     value : float
-        What it earns over all arrivals.
+        Its reward over all arrivals.
     gap : float
         No feasible allocation earns more than ``value + gap``.
     weights : ndarray of float, shape (n_ports, n_types)

@@ -48,7 +48,7 @@ class GangCluster:
     gain, alpha, overhead
         As in `BipartiteCluster`.
     task_share : float
-        In [0, 1]: what a task must get to count as scheduled; 0: anything at all.
+        In [0, 1]: the share of its request that a task must get to count as scheduled; 0: anything at all.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class GangCluster:
     >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
     >>> gang.reward([1], [[[2.0]], [[1.0]]])
     1.5
-    >>> gang.repair([[[2.0]], [[0.0]]])[:, 0, 0]  # the second task gets what is left
+    >>> gang.repair([[[2.0]], [[0.0]]])[:, 0, 0]  # the second task gets the rest
     array([2., 1.])
     """
 
@@ -152,7 +152,7 @@ class GangCluster:
     def split(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a channel array of ports divided among their tasks, in proportion to requirements.
 
-        What was legal for `merged` is then legal for `relaxed`.
+        An allocation legal for `merged` is then legal for `relaxed`.
         """
         asked = self.spread(self.merged.bounds)
         return np.divide(self.spread(flat) * self.relaxed.bounds, asked, out=np.zeros_like(asked), where=asked > 0.0)
@@ -200,7 +200,7 @@ class GangCluster:
         Raises
         ------
         InvalidParameterError
-            Naming what is violated.
+            Names the violated constraint.
         """
         dense = float_array("allocation", allocation, self._shape)
         self.relaxed.check_allocation(dense)

@@ -185,7 +185,7 @@ def port_subgradient(
     counts : ndarray of int64, shape (n_ports,)
         Jobs that arrived.
     together : ndarray of float, shape (merged.layout.size,)
-        What the ports have, all tasks together; >= 0.
+        Amounts of the ports, summed over tasks; >= 0.
     """
     merged, gradient = gang.merged, np.empty_like(together)
     _port_subgradient_kernel(

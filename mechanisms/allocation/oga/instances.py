@@ -227,7 +227,7 @@ def regular_channels(
     """Return channels of which every instance has the same number, and every port at least one.
 
     With a mean degree between two whole numbers instances have one of the two; which ones have the
-    higher is drawn. The number of all channels is the whole number nearest to what the mean says.
+    higher is drawn. The number of all channels is the mean times the instances, rounded.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ class OgaSched:
     Parameters
     ----------
     cluster : BipartiteCluster
-        What is allocated.
+        The cluster.
     horizon : int
         T, slots; only the theory step depends on it.
     step : "theory", float or callable
@@ -232,7 +232,7 @@ class OgaSched:
         return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
 
     def allocate_channels(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return y(t) as a read-only channel array, good until it is asked for again.
+        """Return y(t) as a read-only channel array, valid until the next call.
 
         Raises
         ------

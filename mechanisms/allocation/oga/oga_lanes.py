@@ -26,7 +26,7 @@ Places = NDArray[np.uint64]
 
 
 class LaneState:
-    """Amounts, slopes and sums of a cluster in lanes (see the module), and what the kernels read.
+    """Amounts, slopes and sums of a cluster in lanes (see the module), and other inputs of the kernels.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class LaneState:
         self._flat = np.zeros(layout.size)
 
     def scratch(self) -> Numbers:
-        """Return what a thread needs to run the pass."""
+        """Return the memory that a thread needs for the pass."""
         return _aligned(self._scratch)
 
     def put(self, flat: Numbers) -> None:

@@ -62,7 +62,8 @@ class StateSeeingFair(FairScheduler):
 
     A machine that is not available still does a little work, at the full price: it is shared, too,
     but given only to jobs whose budget pays for a fair share of all machines until their deadline.
-    Takes what `MachineScheduler` takes. Before it decides, it is shown what no scheduler knows.
+    Parameters as in `MachineScheduler`. Before it decides, it observes the available machines, which no real
+    scheduler can.
 
     Examples
     --------

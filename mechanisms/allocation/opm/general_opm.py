@@ -149,7 +149,7 @@ class GeneralOpm(PrimalDual):
         return self._tasks.copy()
 
     def update(self, work: ArrayLike) -> None:
-        """Learn what the machines did in the slot.
+        """Learn from the work of the machines in the slot.
 
         Parameters
         ----------

@@ -84,7 +84,7 @@ LARGEST_LABEL = 2**53  # labels and slots lie in a table of float64
 
 @dataclass(frozen=True, slots=True)
 class JobOffer:
-    """What a job states about itself when it arrives.
+    """The statement of a job at its arrival.
 
     Attributes
     ----------
@@ -254,6 +254,6 @@ class OpenJobs:
         return float(self._left_fit + over.sum())
 
     def excess(self) -> float:
-        """Return what jobs spent beyond their budgets, credits; no job's savings make up for another's excess."""
+        """Return the total spending beyond budgets, credits; unspent budgets of other jobs are not subtracted."""
         over = self.table[SPENT, : self.count] - self.table[BUDGET, : self.count]
         return float(self._left_excess + np.maximum(over, 0.0).sum())

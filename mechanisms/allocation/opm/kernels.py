@@ -205,7 +205,7 @@ def project_kernel(blocks, n, low):  # type: ignore[no-untyped-def]
 def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type: ignore[no-untyped-def]
     """Turn drawn rows into jobs, machine by machine, and charge them; return how many of ``n`` jobs are done.
 
-    A job is done once a machine drawn for it costs more than what is left of its budget: it gets
+    A job ends once a machine drawn for it costs more than its remaining budget: it gets
     neither this machine nor a later one (Algorithm 1, lines 7-12). It is done, too, once it can
     afford no machine at all.
     """

@@ -51,7 +51,7 @@ class AvailabilityProcess(Protocol):
 class IndependentAvailability:
     """Machine i is available in a slot with probability ``shares[i]``, independently of everything else.
 
-    What the theory of OPM assumes of service rates: independent over slots, and a mean that is the
+    Service rates as the theory of OPM assumes them: independent over slots, and a mean that is the
     machine's own.
 
     Parameters
@@ -84,7 +84,7 @@ class GammaAvailability:
 
     Slot t is the time from t - 1 to t; a machine's state in it is that at the slot's middle. The
     process is stationary from the first slot on: the state is up with probability
-    ``E[up] / (E[up] + E[down])``, and the first period is what is left of one met at random.
+    ``E[up] / (E[up] + E[down])``, and the first period is the rest of a period met at a random time.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def availability_from_periods(
 ) -> NDArray[np.float32]:
     """Return the available part of every slot and machine from recorded periods.
 
-    What a reader of recorded data hands in, one entry per period:
+    The interface for recorded data, one entry per period:
 
     - LANL outages: ``machines`` the node number (0 to ``sys_nodes`` - 1) of one system, ``starts``
       and ``ends`` = ``fail_start`` and ``fail_fixed`` as time since the chosen origin; overlapping

@@ -16,7 +16,7 @@ from marketsched.mechanisms.randomness import generator_of
 
 @dataclass(frozen=True, slots=True)
 class MachineJobs:
-    """N jobs, job j in place j of every array; what a reader of recorded jobs hands in.
+    """N jobs, job j in place j of every array; the interface for recorded jobs.
 
     Times are whole slots: a job that arrives in slot ``a`` (0: before the first) may run in slots
     ``a + 1`` to its deadline. From the Google trace: ``arrivals = floor(submit_s / slot_length)``,

@@ -57,7 +57,7 @@ class MachineScheduler(ABC):
 
     @property
     def excess(self) -> float:
-        """What jobs spent beyond their own budgets so far, credits; 0 if budgets are strict."""
+        """The total spending of jobs beyond their budgets so far, credits; 0 if budgets are strict."""
         return self._jobs.excess()
 
     def add_job(
@@ -119,7 +119,7 @@ class MachineScheduler(ABC):
         return self._decision.copy()
 
     def update(self, work: ArrayLike) -> None:
-        """Learn what the machines did in the slot.
+        """Learn from the work of the machines in the slot.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class MachineScheduler(ABC):
         return self._jobs.label(job)
 
     def spent(self, job: Hashable) -> float:
-        """Return what an open job has spent so far, credits.
+        """Return the spending of an open job so far, credits.
 
         Raises
         ------

@@ -97,8 +97,8 @@ def offline_optimum(
     max_programs : int
         Linear programs solved at most.
     most_kinds : int or None
-        Machines of more kinds are put into so many of like rate: a plan that is not quite the best, and a bound
-        that still holds. The search ends once more programs bring less than a tenth of the tolerance; the gap, which
+        More kinds are grouped into this many by similar rates. The plan is then not quite the best; the bound still
+        holds. The search ends once more programs bring less than a tenth of the tolerance; the gap, which
         is then that of the kinds, may stay above it.
 
     Raises

@@ -134,7 +134,7 @@ class Opm(PrimalDual):
         return self._field(job, DUAL)
 
     def planned_cost(self, job: Hashable) -> float:
-        """Return what the shares of an open job cost in the last slot, credits.
+        """Return the cost of an open job's shares in the last slot, credits.
 
         Raises
         ------

@@ -50,7 +50,7 @@ def theory_slack(budget: Positive, n_machines: int, horizon: int) -> float:
 
 
 class PrimalDual(MachineScheduler):
-    """A scheduler with estimated rates, primal and dual steps; parameters and what is raised as in `Opm`."""
+    """A scheduler with estimated rates, primal and dual steps; parameters and errors as in `Opm`."""
 
     _name = "opm"
     _most_threads: ClassVar[int] = 1
