@@ -183,7 +183,7 @@ def test_the_command_and_a_bridge_that_is_killed(tmp_path):
                 command += [str(tmp_path / "token-of-me"), "--name", f"c{i}", "--shape", WIDE, "--shape", OLD]
                 command += [str(tmp_path / "work.yaml"), str(tmp_path / "job.sh")]
                 done = subprocess.run(
-                    command, env=trial.cluster.environment, capture_output=True, text=True, check=False
+                    command, cwd=tmp_path, env=trial.cluster.environment, capture_output=True, text=True, check=False
                 )
                 assert done.returncode == 0, done.stderr
                 job = f"{trial.me}.c{i}"
