@@ -53,7 +53,7 @@ def quote(who: Principal, said: Said) -> Work:
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, asked.sow)
-        fee = turn.market.fee(nodes_of(asked.sow)) / MICRO
+        fee = turn.market.fee(nodes_of(asked.sow, turn.market.config)) / MICRO
         found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
         if turn.market.decides == "at submission":
             return found
@@ -78,8 +78,9 @@ def submit(who: Principal, said: Said) -> Work:
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
-        turn.market.check_announced(owner, nodes_of(report))
-        most = turn.market.check_limit(owner, offer, nodes_of(report))
+        nodes = nodes_of(report, turn.market.config)
+        turn.market.check_announced(owner, nodes)
+        most = turn.market.check_limit(owner, offer, nodes)
         turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
         job = turn.market.jobs[name]
         more = {"round": turn.market.round, "no_show_fee": turn.market.fee(job.nodes) / MICRO}

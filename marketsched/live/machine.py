@@ -253,7 +253,7 @@ class LiveMarket:
         label = name.removeprefix(f"{owner.name}.")
         if label.isdecimal():
             owner.numbered = max(owner.numbered, int(label))
-        nodes, starts = nodes_of(event["sow"]), decisions[-1]["starts"]
+        nodes, starts = nodes_of(event["sow"], self.config), decisions[-1]["starts"]
         job = LiveJob(
             name, owner.name, self.round, nodes, starts, event.get("most", 0), longest_of(event["sow"], starts)
         )

@@ -6,7 +6,7 @@ One on a cluster has ``arrival`` and ``shapes`` in place of ``concurrency`` and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marketsched.live.bodies import LONGEST_SIGNAL
@@ -15,17 +15,21 @@ from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND
 
 
-def nodes_of(report: Mapping[str, Any]) -> int:
-    """Return how many nodes a job requests; on a cluster the most tasks of any of its shapes.
+def nodes_of(report: Mapping[str, Any], config: LiveConfig) -> int:
+    """Return how many nodes a job requests, as counted by its fee and the limit of announcements.
 
-    Examples
-    --------
-    >>> nodes_of({"concurrency": 3}), nodes_of({"shapes": [{}, {"tasks": 8}]})
-    (3, 8)
+    On a cluster the most of any of its shapes: each task counts as one, or as its devices where it takes more of them.
     """
-    if "shapes" in report:
-        return max(int(shape.get("tasks", 1)) for shape in report["shapes"])
-    return int(report["concurrency"])
+    if "shapes" not in report:
+        return int(report["concurrency"])
+    resources = {} if config.cluster is None else config.cluster.resources
+    devices = [name for name, resource in resources.items() if resource.device]
+    return max(_counted(shape, devices) for shape in report["shapes"])
+
+
+def _counted(shape: Mapping[str, Any], devices: Sequence[str]) -> int:
+    devices_of_task = sum(math.ceil(float(shape["each"].get(name, 0))) for name in devices)
+    return int(shape.get("tasks", 1)) * max(1, devices_of_task)
 
 
 def first_arrival(report: Mapping[str, Any]) -> int:

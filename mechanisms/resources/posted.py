@@ -58,7 +58,7 @@ class _Posted:
         """Set the prices of this round and those ahead, credits per part, shape (n_pools, n_resources, n)."""
         self.prices = prices
         self.prefix = np.zeros((*prices.shape[:2], prices.shape[2] + 1))
-        np.cumsum(prices, axis=2, out=self.prefix[:, :, 1:])
+        np.cumsum(_that_add_up(prices), axis=2, out=self.prefix[:, :, 1:])
 
     def announce(self, now: int, calendars: Calendars) -> None:
         """Say from which round on they hold."""
@@ -167,6 +167,19 @@ class ClusterExponential(ClusterFirstCome):
         total = np.maximum(size.sum(axis=0, keepdims=True), 1.0)
         self._prices.post(self._floor * np.exp(self._growth * booked) / total)  # type: ignore[attr-defined]
         return super()._serve_one(x, known)
+
+
+def _that_add_up(prices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return prices rounded so that their sums over rounds are exact, and windows of equal prices cost the same.
+
+    Else rounded sums could make a later start cheaper than the first of the same price. The rounding is to a share of
+    2^-53 times the number of rounds of the highest price of the pool and resource.
+    """
+    highest = prices.max(axis=2, initial=0.0, keepdims=True)
+    _, exponent = np.frexp(highest * prices.shape[2])
+    grain = np.ldexp(1.0, exponent - 53)
+    rounded: NDArray[np.float64] = np.rint(prices / grain) * grain
+    return rounded
 
 
 def _price_vector(prices: Mapping[str, Any], cluster: Cluster) -> NDArray[np.float64]:

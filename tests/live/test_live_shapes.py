@@ -14,6 +14,7 @@ from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import check_market
 from marketsched.live.serving import serving
 from marketsched.live.slurm_bridge import SlurmBridge
+from marketsched.live.statements import nodes_of
 from marketsched.live.times import in_rounds
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 
@@ -40,7 +41,7 @@ def test_a_day_on_a_cluster(tmp_path):
         assert here["pools"]["a100"]["gpu"][:2] == [1.5, 1.5] and here["pools"]["v100"]["cpu"][0] == 0.0
         offer = ann.quote(statement(WIDE, NARROW))
         assert offer["decided"] == "at arrival" and offer["prices_now"]["pools"]["v100"]["gpu"][0] == 0.5
-        assert offer["no_show_fee"] == 3.0  # of the most tasks that it may run as
+        assert offer["no_show_fee"] == 3.0  # for three tasks with a part of a device, or one with two
         for name, shapes in {"both": (WIDE, NARROW), "one": (WIDE,), "two": (WIDE,), "none": (WIDE,)}.items():
             ann.submit(statement(*shapes, deadline=4 if name == "none" else 9), name=name)
             ann.arrive(f"ann.{name}", signal=2)
@@ -94,6 +95,22 @@ def test_a_statement_that_does_not_fit_changes_nothing(case):
     submission = {"event": "submit", "owner": "ann", "job": "ann.1", "sow": report}
     assert words in str(refused(InvalidReportError, market.apply, submission, 2))
     assert not market.jobs and not market.tally.total()
+
+
+def test_the_fee_counts_devices_where_a_task_takes_several():
+    config_ = live_config({**RULES, "no_show_fee": 2.0})
+    two, half = (
+        {"each": {"gpu": 2}, "tasks": 2, "on": {"a100": 1}},
+        {"each": {"gpu": 0.5}, "tasks": 3, "on": {"a100": 1}},
+    )
+    none = {"each": {"cpu": 8}, "on": {"a100": 1}}
+    for shapes, counted in ({(0,): 4, (1,): 3, (2,): 1, (1, 0, 2): 4}).items():
+        said = statement(*((two, half, none)[i] for i in shapes))
+        market = LiveMarket(config_)
+        market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
+        assert nodes_of(said, config_) == counted
+        market.apply({"event": "submit", "owner": "ann", "job": "ann.1", "sow": said}, 2)
+        assert market.fee(market.jobs["ann.1"].nodes) == 2_000_000 * counted
 
 
 def test_a_duration_that_is_no_case_is_refused():

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.known import known_at_arrival
+from marketsched.mechanisms.resources.menus import entries, quoted
 from marketsched.mechanisms.resources.posted import ClusterExponential, ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import Shape
 
@@ -51,6 +55,18 @@ def test_posted_prices_are_paid_by_unit_and_steer_to_the_cheap_kind():
     assert found["j0"] == (4, pytest.approx(3.3)) and found["j1"] == (4, pytest.approx(3.3))
     assert found["j2"] == (7, pytest.approx(3.3))  # later, on the same
     assert completed(market(prices={"gpu": 9.0}), jobs_of((5.0, 9, ANY))) == {}
+
+
+@given(st.floats(1e-3, 1.0), st.floats(1e-3, 1.0), st.integers(1, 20))
+def test_of_starts_at_the_same_price_the_first_is_taken(cpu, gpu, duration):
+    mechanism = market(prices={"cpu": cpu, "gpu": gpu})
+    curve = DeadlineValue(100.0, 50)
+    sow = StatementOfWork.of_shapes(1, curve, 1, [Shape({"gpu": 1, "cpu": 3}, {"fast": duration})])
+    known = known_at_arrival(sow, mechanism.cluster, 1, duration, mechanism.limits)
+    found = entries(known, mechanism._prices.prefix, 60, 0.0)
+    assert found.start.size > 20 and np.array_equal(found.start, np.arange(found.start.size))
+    costs = quoted(mechanism._prices.prefix, 0, known.options.total[0], 0, duration)
+    assert costs[-1] == pytest.approx(duration * (3 * cpu + gpu), rel=1e-9)
 
 
 def test_exponential_prices_grow_with_what_is_booked():
