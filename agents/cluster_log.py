@@ -33,6 +33,7 @@ class ClusterLog:
         self._used: list[NDArray[np.int64]] = []
         self._prices: list[NDArray[np.float64]] = []
         self._fragments: list[NDArray[np.float64]] = []
+        self._income = np.zeros(len(cluster.pool_names))
 
     def start(self, job: Hashable, booking: Booking) -> None:
         """Note that a job runs from this round on."""
@@ -40,11 +41,12 @@ class ClusterLog:
         self._types.add(booking.wanted.demand, booking.wanted.tasks)
         self._take(booking, 1)
 
-    def leave(self, job: Hashable) -> None:
-        """Note that a job is gone from the next round on."""
+    def leave(self, job: Hashable, payment: float = 0.0) -> None:
+        """Note that a job is gone from the next round on, and what it paid, credits."""
         booking = self._running.pop(job, None)
         if booking is not None:
             self._take(booking, -1)
+            self._income[booking.wanted.pool] += payment
 
     def close_round(self, mechanism: Mechanism, now: int) -> None:
         """Record the use of this round, before jobs that end with it leave."""
@@ -83,6 +85,30 @@ class ClusterLog:
             }
         )
         return table[table["size"] > 0].reset_index(drop=True)
+
+    def pools(self, last: int) -> pd.DataFrame:
+        """Return one row per pool and resource, over rounds 1 to ``last``.
+
+        ``pool``, ``resource``; ``in_use``, a share of what there is; ``fragmented``, of what is free of a device the
+        share that a task like those that ran before could not use (NaN of other resources); ``price``, mean credits
+        per unit and round (NaN without prices); ``income``, credits, of all jobs of the pool in all rounds.
+        """
+        rows = self.table()
+        rows = rows[rows["round"] <= last]
+        free = rows["size"] - rows["used"]
+        rows = rows.assign(free=free.where(rows["fragmented"].notna()), lost=free * rows["fragmented"])
+        sums = rows.groupby(["pool", "resource"], sort=False).agg(
+            {"used": "sum", "size": "sum", "free": "sum", "lost": "sum", "price": "mean"}
+        )
+        income = dict(zip(self._cluster.pool_names, self._income.tolist(), strict=True))
+        found = pd.DataFrame(
+            {
+                "in_use": sums["used"] / sums["size"],
+                "fragmented": sums["lost"] / sums["free"].where(sums["free"] > 0),
+                "price": sums["price"],
+            }
+        ).reset_index()
+        return found.assign(income=found["pool"].map(income).astype(np.float64))
 
     def _take(self, booking: Booking, sign: int) -> None:
         placed = booking.placed

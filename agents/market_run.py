@@ -164,6 +164,11 @@ class MarketRun:
         """Return the use of every pool and resource by round (`ClusterLog`); None: nodes are identical."""
         return None if self._on_cluster is None else self._on_cluster.table()
 
+    def pool_figures(self) -> pd.DataFrame | None:
+        """Return use, fragments, price and income by pool and resource until the last birth; None: identical nodes."""
+        last = max((job.truth.birth for job in self.setup.jobs), default=1)
+        return None if self._on_cluster is None else self._on_cluster.pools(last)
+
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
         return build_result(
@@ -228,7 +233,7 @@ class MarketRun:
         if not event.kind.leaves:
             return
         if self._on_cluster is not None:
-            self._on_cluster.leave(event.job)
+            self._on_cluster.leave(event.job, owner.payment)
         del self._owners[owner.name]
         if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
             self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)

@@ -123,7 +123,9 @@ def compare(
         (and load) or policy; ``summary``: one row for each. Of a cluster ``curves``, per seed and policy the reward
         so far at up to 400 slots; ``regrets``, the regret at every horizon, with ``growth``; and ``jobs``,
         one row per seed, policy and job, for OPM. Of a log ``waits``, the waits per seed and mechanism
-        (`marketsched.results.waits`), and, without ``loads``, ``schedules``, the schedule of the first seed. ``meta``
+        (`marketsched.results.waits`), and, without ``loads``, ``schedules``, the schedule of the first seed. Of jobs
+        with shapes ``pools``: per seed, mechanism, pool and resource the share in use, in fragments, and the price
+        until the last birth, and the pool's income. ``meta``
         has everything needed to repeat the comparison. An interrupted comparison holds the seeds that all
         mechanisms finished.
 

@@ -90,6 +90,7 @@ class MechanismContest:
         promises = []
         waits: list[pd.DataFrame] = []
         schedules: list[pd.DataFrame] = []
+        pools: list[pd.DataFrame] = []
         log = "rule" in workload.notes
         for each in self._mechanisms:
             tell(f"seed {seed}, {each.label}")
@@ -102,8 +103,10 @@ class MechanismContest:
                 rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
                 continue
             promises.append({"mechanism": each.label, **_promised(each, setup)})
-            result = world.result(setup)
+            result, on_pools = world.result(setup)
             summary = result.outcome
+            if on_pools is not None:
+                pools.append(on_pools.assign(seed=seed, mechanism=each.label))
             if log:  # who waited how long is asked of it
                 table = waits_table(result.jobs, workload.round_seconds)
                 waits.append(table.assign(seed=seed, mechanism=each.label))
@@ -126,6 +129,7 @@ class MechanismContest:
             "promises": promises,
             "notes": [dict(workload.notes)],
             **({"waits": waits} if waits else {}),
+            **({"pools": pools} if pools else {}),
             **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
         }
 
@@ -153,11 +157,12 @@ class _World:
 
     def played(self, setup: MarketSetup) -> dict[str, Any]:
         """Play a setup to its end; return the summary."""
-        return self.result(setup).outcome
+        return self.result(setup)[0].outcome
 
-    def result(self, setup: MarketSetup) -> RunResult:
-        """Play a setup to its end."""
-        return MarketRun(setup, lookahead=0).run()
+    def result(self, setup: MarketSetup) -> tuple[RunResult, pd.DataFrame | None]:
+        """Play a setup to its end; return its result, and on a cluster the figures of its pools."""
+        market = MarketRun(setup, lookahead=0)
+        return market.run(), market.pool_figures()
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))

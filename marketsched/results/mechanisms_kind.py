@@ -20,6 +20,7 @@ from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
+from marketsched.results.pools_view import pools_remarks, pools_view
 from marketsched.results.result import Result
 from marketsched.results.views import View, amount, at_least_percent, percent, plain_table, ratio_text, told_of_log
 from marketsched.results.waits_view import classes_view, waits_view
@@ -58,11 +59,13 @@ class MechanismsKind(ResultKind):
             head,
             _main_table(rows),
             *waits_view(result),
+            *pools_view(result),
             *(Text(f"- {remark}") for remark in notes),
             details=[
                 Text("\nhow far from the best", style="dim"),
                 _ratios_table(rows, meta),
                 *classes_view(result),
+                *pools_view(result, whole=True),
                 *(Text(f"- {remark}") for remark in more_notes),
             ],
         )
@@ -170,6 +173,7 @@ def _remarks(comparison: Result) -> list[str]:
     found = [flat_remark(meta)]
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
+    found += pools_remarks(comparison)
     found += [
         f"{row['mechanism']}: owners paid more than what was done was worth to them"
         for row in rows

@@ -1,11 +1,15 @@
 """Runs and comparisons of jobs with shapes: measured against the bound with pools, with use and prices by pool."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 import marketsched
 import marketsched.truthfulness
 from marketsched.mechanisms import InvalidParameterError
+from marketsched.results.pools_view import pools_view
 
 CLUSTER = {
     "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},
@@ -57,6 +61,31 @@ def test_contestants_of_a_cluster_are_compared():
     runs = found.tables["runs"]
     same = runs[runs["mechanism"] == "cluster-first-come"]
     assert (same["welfare"] == same["first_come"]).all()
+    _check_pools(found)
+
+
+def _check_pools(found):
+    """The figures by pool are those of single runs, and what pools earn adds up to the revenue."""
+    pools, runs = found.tables["pools"], found.tables["runs"].set_index(["seed", "mechanism"])
+    assert len(pools) == 2 * 5 * 4  # seeds, mechanisms, two resources of two pools
+    for key, own in pools.groupby(["seed", "mechanism"]):
+        assert own.groupby("pool")["income"].first().sum() == pytest.approx(runs.loc[key, "revenue"])
+    run = marketsched.run(SCENARIO, seed=1, mechanism="cluster-bid-price")
+    alone = run.tables["pools"][run.tables["pools"]["round"] <= run.jobs["birth"].max()]
+    mine = pools[(pools["seed"] == 1) & (pools["mechanism"] == "cluster-bid-price")].set_index(["pool", "resource"])
+    for key, own in alone.groupby(["pool", "resource"]):
+        assert mine.loc[key, "in_use"] == pytest.approx(own["used"].sum() / own["size"].sum())
+        assert mine.loc[key, "price"] == pytest.approx(own["price"].mean())
+        free = own["size"] - own["used"]
+        known = key[1] == "gpu" and free.sum() > 0
+        lost = (free @ own["fragmented"].fillna(0)) / free.sum() if known else np.nan
+        assert mine.loc[key, "fragmented"] == pytest.approx(lost, nan_ok=True)
+    console = Console(file=io.StringIO(), width=120)
+    console.print(found.view())
+    console.print(*pools_view(found, whole=True))
+    shown = console.file.getvalue()
+    for words in ("a100: gpu in use", "free gpu in fragments", "v100: income, credits", "price of cpu, credits"):
+        assert words in shown
 
 
 def test_a_mechanism_of_identical_nodes_is_refused_and_bid_price_stands_for_the_one_with_shapes():
