@@ -9,6 +9,8 @@ from marketsched.mechanisms.allocation import find_peeking
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
 
+pytestmark = pytest.mark.compiled  # runs of many slots: too long for plain kernels
+
 NAMES = ["cluster-gang", "esdp-gang", "opm-general"]
 
 

@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from marketsched.results.result import load
 from marketsched.show.cli import app
 
+pytestmark = pytest.mark.compiled  # audits play thousands of slots: too long for plain kernels
+
 SMALL = {
     "esdp-default": (["highest-utility-first"], ["none", "displaced utility"]),
     "cluster-default": (["ogasched", "fairness"], ["none", "capacity prices", "none"]),

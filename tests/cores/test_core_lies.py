@@ -39,6 +39,8 @@ from marketsched.mechanisms.allocation import (
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from small_core_games import SLOTS, fair, fixed, one_job, parts, two_channels, two_ports
 
+pytestmark = pytest.mark.compiled  # audits play thousands of slots: too long for plain kernels
+
 # What owners get.
 
 

@@ -1,8 +1,12 @@
 """`check_policy` finds the lie that pays at a policy without payments; the suite for one's own policy does too."""
 
+import pytest
+
 from marketsched.cores import check_policy
 from marketsched.cores.audit.worlds import PortWorld
 from marketsched.cores.testing import policy_tests
+
+pytestmark = pytest.mark.compiled  # audits play thousands of slots: too long for plain kernels
 
 test_free_shares_in_one_line = policy_tests(
     PortWorld("fairness", "none"),

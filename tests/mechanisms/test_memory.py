@@ -153,6 +153,7 @@ def test_what_is_small_is_not_asked_about(monkeypatch):
     check_memory("little", memory.SMALL, "less")
 
 
+@pytest.mark.compiled
 def test_a_menu_takes_no_more_than_was_asked_for(monkeypatch):
     asked = []
     oracle = {"kind": "monte-carlo", "samples": 64}

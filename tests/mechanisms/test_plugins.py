@@ -15,6 +15,8 @@ from marketsched.worlds import workload_of_log
 from marketsched.worlds.traces.catalogue import get_trace, known_traces
 from refusals import refused
 
+pytestmark = pytest.mark.compiled  # about names, in processes of their own: too long for plain kernels
+
 PLUGIN = """
     from marketsched.mechanisms.auctions.first_come import FirstCome
     from marketsched.mechanisms.legal import Share

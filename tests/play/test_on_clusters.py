@@ -11,6 +11,8 @@ import marketsched.truthfulness
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.results.pools_view import pools_view
 
+pytestmark = pytest.mark.compiled  # whole markets on clusters: too long for plain kernels
+
 CLUSTER = {
     "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},
     "groups": [

@@ -23,6 +23,8 @@ from marketsched.mechanisms.resources.calendars import Placed, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.shapes import Shape
 
+pytestmark = pytest.mark.compiled  # thousands of markets: too long for plain kernels
+
 SETTINGS = {
     "fgd": {"placement": "fgd"},
     "best, tail": {"placement": "best", "tail": True},

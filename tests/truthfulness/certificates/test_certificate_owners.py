@@ -11,6 +11,8 @@ from marketsched.truthfulness import certify, certify_owners, certify_population
 from marketsched.truthfulness.certificates import owners
 from marketsched.truthfulness.certificates.owners import _one_of_each_part
 
+pytestmark = pytest.mark.compiled  # whole markets: too long for plain kernels
+
 SMALL = {
     "name": "small",
     "workload": {"kind": "synthetic-pipelines", "recurring_jobs": 30, "birth_rounds": 40},

@@ -28,6 +28,8 @@ from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
 from marketsched.truthfulness.checks.checks import CHECKS
 
+pytestmark = pytest.mark.compiled  # plays whole markets for each menu: too long for plain kernels
+
 OWN, BEST, QUOTE = (
     "its own report moves no menu",
     "gives the best entry of the menu at arrival",
