@@ -4,9 +4,10 @@
 
 Ann has used the machine; then Bob and Eve queue up, and so does she, with one job. Each lie of
 `marketsched.slurm.lies` changes that job alone. The jobs are drawn from seeds that are the hash of a public string.
-Every repetition is played through slurmctld, whose clock runs fast, and through the mechanism ``fair-share`` with the
-same accounts and weights; ``qos`` with a weight of QOS of 5000. A row of the CSV file is a play with what Ann waited
-until all of her job had started, in rounds of ten minutes, on both; rows that the file has are not played again.
+Every repetition is played through slurmctld, whose clock runs fast; ``qos`` with a weight of QOS of 5000. A row of the
+CSV file is a play with the round in which each job started; rows that the file has are not played again. What is
+printed compares the rounds in which Ann's work was done, on slurmctld and under the mechanism ``fair-share`` with the
+same accounts and weights, which plays all rows anew.
 
 It takes Debian's slurmctld, slurmd, slurm-client, slurmdbd, mariadb-server and faketime.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import json
 import time
 from pathlib import Path
 
@@ -25,14 +27,14 @@ import pandas as pd
 from marketsched.mechanisms.schedulers.fair_share import RULES
 from marketsched.results.paired_statistics import spread
 from marketsched.slurm.fair_share import FairShareCluster, Situation
-from marketsched.slurm.lies import FRESH, LIES, LOOKED, QUICK, parts_of, told
+from marketsched.slurm.lies import FRESH, LIES, LOOKED, QUICK, done, told
 from marketsched.slurm.port import simple_job
 
 PUBLIC = "marketsched slurm lies 1"
 NODES, QUEUE_AT = 4, 5
 TRUTH = "truth"
 WEIGHT_QOS = 5000.0
-COLUMNS = ("rule", "weight_qos", "lie", "repetition", "slurm", "port", "equal", "jobs", "rate")
+COLUMNS = ("rule", "weight_qos", "lie", "repetition", "rate", "starts")
 
 
 def drawn(repetition: int) -> Situation:
@@ -46,17 +48,35 @@ def drawn(repetition: int) -> Situation:
     return Situation((*jobs, simple_job(LOOKED, "ann", QUEUE_AT, 2, 1, 2)))
 
 
-def row(rule: str, weight_qos: float, lie: str, repetition: int, rate: float) -> list[object]:
-    """Play one lie, or the truth, on both."""
+def cluster_of(rule: str, weight_qos: float) -> FairShareCluster:
+    """Return the cluster: an account for each user, and a fresh one."""
     accounts = dict.fromkeys(("ann", "bob", "eve", FRESH), 1)
-    cluster = FairShareCluster(NODES, accounts, rule=rule, weight_qos=weight_qos, qos={QUICK: (1.0, 1.0)})
+    return FairShareCluster(NODES, accounts, rule=rule, weight_qos=weight_qos, qos={QUICK: (1.0, 1.0)})
+
+
+def situation_of(lie: str, repetition: int) -> Situation:
+    """Return the jobs of a repetition under a lie, or the truth."""
     truth = drawn(repetition)
     situation = truth if lie == TRUTH else told(truth, lie, NODES)
     assert situation is not None
-    slurm, port = cluster.play_on_slurm(situation, rate=rate), cluster.starts_on_port(situation)
-    waits = [max(starts[name] for name in parts_of(situation)) - QUEUE_AT for starts in (slurm.starts, port)]
-    equal = sum(port[name] == start for name, start in slurm.starts.items())
-    return [rule, weight_qos, lie, repetition, *waits, equal, len(situation.jobs), slurm.rate]
+    return situation
+
+
+def row(rule: str, weight_qos: float, lie: str, repetition: int, rate: float) -> list[object]:
+    """Play one lie, or the truth, on slurmctld."""
+    played = cluster_of(rule, weight_qos).play_on_slurm(situation_of(lie, repetition), rate=rate)
+    return [rule, weight_qos, lie, repetition, played.rate, json.dumps(played.starts)]
+
+
+def both(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the round in which Ann's work was done on both, and how many jobs started in the same one."""
+    found = []
+    for each in rows.itertuples():
+        situation = situation_of(each.lie, each.repetition)
+        slurm, port = json.loads(each.starts), cluster_of(each.rule, each.weight_qos).starts_on_port(situation)
+        equal = sum(port[name] == start for name, start in slurm.items())
+        found.append((done(situation, slurm), done(situation, port), equal, len(situation.jobs)))
+    return rows.assign(**dict(zip(("slurm", "port", "equal", "jobs"), zip(*found, strict=True), strict=True)))
 
 
 def shown(rows: pd.DataFrame) -> str:
@@ -64,16 +84,16 @@ def shown(rows: pd.DataFrame) -> str:
     lines, by = [], ["rule", "weight_qos", "repetition"]
     truth = rows[rows["lie"] == TRUTH].set_index(by)
     for (rule, weight, lie), each in rows[rows["lie"] != TRUTH].groupby(["rule", "weight_qos", "lie"]):
-        both = each.set_index(by).join(truth, rsuffix="_truth", how="inner")
-        text = []
+        lying, text = each.set_index(by), []
         for where in ("slurm", "port"):
-            gain = spread((both[f"{where}_truth"] - both[where]).to_numpy(float))
+            gain = spread((truth[where] - lying[where]).dropna().to_numpy(float))
             text.append(f"{where} {gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})")
-        same = f"{both['equal'].sum()} of {both['jobs'].sum()} jobs start in the same round on both"
+        same = f"{each['equal'].sum()} of {each['jobs'].sum()} jobs start in the same round on both"
         lines.append(
-            f"{rule:10} QOS {weight:4.0f} {lie:10} rounds earlier: {', '.join(text)}; {len(both)} repetitions; {same}"
+            f"{rule:10} QOS {weight:4.0f} {lie:11} rounds earlier: {', '.join(text)}; {len(each)} repetitions; {same}"
         )
-    return "\n".join(lines)
+    same = f"{truth['equal'].sum()} of {truth['jobs'].sum()} jobs start in the same round on both"
+    return "\n".join([*lines, f"{TRUTH}: {len(truth)} plays; {same}"])
 
 
 def main() -> None:
@@ -106,7 +126,7 @@ def main() -> None:
             if (rule, str(weight), lie, str(repetition)) not in known and time.monotonic() < end:
                 writer.writerow(row(rule, weight, lie, repetition, arguments.rate))
                 file.flush()
-    print(shown(pd.read_csv(arguments.out)))
+    print(shown(both(pd.read_csv(arguments.out))))
 
 
 if __name__ == "__main__":

@@ -50,8 +50,6 @@ class AccountingCluster(OneHostCluster):
     accounts : mapping of str to int
         Shares by place, in the form of `marketsched.mechanisms.schedulers.share_tree`, accounts alone:
         ``{"physics/": 2, "physics/optics/": 1}``. The user who runs the cluster has one share in each.
-    cpus : int
-        Of a node.
     qos : mapping, optional
         Priority and usage factor by the name of a QOS, besides ``normal``; jobs of every account may ask for each.
     rate : float
@@ -76,7 +74,6 @@ class AccountingCluster(OneHostCluster):
         folder: Path,
         nodes: int = 4,
         *,
-        cpus: int = 1,
         accounts: Mapping[str, int],
         qos: Mapping[str, tuple[float, float]] | None = None,
         rate: float = 60.0,
@@ -88,7 +85,7 @@ class AccountingCluster(OneHostCluster):
             raise SlurmError(place="rate", value=rate, legal="a number > 1")
         self._database, self._dbd = _free_ports(2)
         merged = {**FAIR_SHARE, "AccountingStoragePort": str(self._dbd), **(settings or {})}
-        super().__init__(folder, nodes, cpus=cpus, rate=rate, settings=merged)
+        super().__init__(folder, nodes, rate=rate, settings=merged)
         self.accounts, self.qos = dict(accounts), dict(qos or {})
 
     def start_controller(self, *options: str) -> None:

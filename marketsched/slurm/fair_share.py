@@ -1,7 +1,8 @@
 """Jobs under one configuration of multifactor priority: on a real slurmctld, and by the port `FairShare`.
 
-Both take the same jobs, accounts, weights and QOS, and both say in which round each job starts. A node of the market is
-a processor of one node of the cluster, so that a cluster of any size takes one slurmd.
+Both take the same jobs, accounts, weights and QOS, and both say in which round each job starts. Jobs take whole nodes
+of one processor. Where jobs share a node, slurmctld 22.05.8 differs from the port: its backfilling plans with whole
+nodes, so that a job that is to start on a part of one keeps all others from it that would still run then.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class FairShareCluster:
     Parameters
     ----------
     nodes : int
-        Of the market: processors of the cluster's one node.
+        Of the cluster, of one processor each.
     shares : mapping of str to int
         By account, all of them at the top.
     rule : {"fair-tree", "classic"}
@@ -97,7 +98,7 @@ class FairShareCluster:
             "SchedulerParameters": f"{SCHEDULING},bf_job_part_count_reserve=1",
             "PriorityWeightAge": f"{self.weight_age:.0f}",
             "PriorityWeightFairshare": f"{self.weight_fair_share:.0f}",
-            "PriorityWeightJobSize": f"{2 * self.weight_size:.0f}",  # half of it is the same for all on one node
+            "PriorityWeightJobSize": f"{self.weight_size:.0f}",
             "PriorityWeightQOS": f"{self.weight_qos:.0f}",
             "PriorityDecayHalfLife": f"{max(1, round(self.half_life_hours * 60))}",
             "PriorityMaxAge": f"{max(1, round(self.max_age_hours * 60))}",
@@ -136,18 +137,15 @@ class FairShareCluster:
                 )
 
     def _on_slurm_once(self, situation: Situation, rate: float, until: Collection[str]) -> OnSlurm | None:
-        settings = {**self.lines(), "SlurmdParameters": "config_overrides"}
         accounts = {f"{name}/": share for name, share in self.shares.items()}
         with (
             tempfile.TemporaryDirectory(prefix="lie-") as folder,
             AccountingCluster(
-                Path(folder), 1, cpus=self.nodes, accounts=accounts, qos=self.qos, rate=rate, settings=settings
+                Path(folder), self.nodes, accounts=accounts, qos=self.qos, rate=rate, settings=self.lines()
             ) as cluster,
         ):
             try:
-                run = play_in_slurm(
-                    situation.jobs, cluster, counting="processors", accounts=True, asked=situation.asked, until=until
-                )
+                run = play_in_slurm(situation.jobs, cluster, accounts=True, asked=situation.asked, until=until)
             except TooSlow:
                 return None
             version = cluster.slurm.configuration().get("SLURM_VERSION", "unknown")

@@ -100,7 +100,7 @@ def play_in_slurm(
     jobs: Sequence[Job],
     cluster: OneHostCluster,
     *,
-    counting: Literal["nodes", "processors", "licenses"] = "nodes",
+    counting: Literal["nodes", "licenses"] = "nodes",
     accounts: bool = False,
     asked: Mapping[str, Asked] | None = None,
     until: Collection[str] = (),
@@ -113,9 +113,9 @@ def play_in_slurm(
         Those that never arrive are left out.
     cluster : OneHostCluster
         With as many nodes as the market, and nothing else to do.
-    counting : "nodes", "processors" or "licenses"
-        The counterpart of a node of the market: a node of the cluster, which has a name; a processor of its one node;
-        or a license ``node``, which is counted, each job being on one node.
+    counting : "nodes" or "licenses"
+        The counterpart of a node of the market: a node of the cluster, which has a name; or a license ``node``, which is
+        counted, each job being on one node.
     accounts : bool
         Jobs are charged to the account that has their owner's name (`marketsched.slurm.accounts`).
     asked : mapping of str to Asked, optional
@@ -136,11 +136,10 @@ def play_in_slurm(
     ...     run = play_in_slurm(workload.jobs, cluster)
     >>> run.frame[["job", "arrival", "start"]]  # doctest: +SKIP
     """
-    most = cluster.cpus if counting == "processors" else cluster.nodes
     for job in jobs:
-        if job.truth.concurrency > most:
+        if job.truth.concurrency > cluster.nodes:
             raise InvalidParameterError(
-                place=f"job {job.name!r}: nodes", value=job.truth.concurrency, legal=f"at most {most}"
+                place=f"job {job.name!r}: nodes", value=job.truth.concurrency, legal=f"at most {cluster.nodes}"
             )
     return _Gate(jobs, cluster, counting, accounts, asked or {}, until).play()
 
@@ -261,7 +260,6 @@ class _Gate:
         nodes, asked, limit = job.truth.concurrency, self._asked(job), wall_time(job)
         sizes = {
             "nodes": [f"--nodes={nodes}"],
-            "processors": ["--nodes=1", f"--ntasks={nodes}"],
             "licenses": [f"--licenses=node:{nodes}", "--nodes=1"],
         }
         found = [*sizes[self.counting], f"--time={limit * ROUND_S // 60 - LESS}"]

@@ -15,7 +15,7 @@ SCRIPT = """#!/bin/bash
 # Found by marketsched on Slurm {version}: the job was done {gains} rounds of ten minutes earlier.
 #
 # It takes a Slurm for trials with nothing else to do: slurmdbd, an operator's rights in it, and the partition
-# $PARTITION with {nodes} processors on one node. It makes accounts and QOS, and sets their usage to 0 before each
+# $PARTITION with {nodes} nodes of one processor each. It makes accounts and QOS, and sets their usage to 0 before each
 # of the two, which last about {hours:.1f} hours of Slurm's clock each. slurm.conf:
 #   MinJobAge=3600
 {conf}
@@ -41,7 +41,7 @@ until_round() {{  # the gate is open in a round, and closed while jobs end and o
 
 ask() {{  # name, minutes that it takes, options
     local name=$1 seconds=$(( $2 * 60 - 90 )) number; shift 2
-    number=$(sbatch --parsable -p "$PARTITION" -J "$name" --nodes=1 --output=/dev/null --chdir=/ "$@" \\
+    number=$(sbatch --parsable -p "$PARTITION" -J "$name" --output=/dev/null --chdir=/ "$@" \\
         --wrap="sleep $seconds")
     echo "$name $number" >> "$NUMBERS"
 }}
@@ -119,7 +119,7 @@ def _plays(word: str, situation: Situation) -> str:
         asked, limit = situation.asked.get(job.name, PLAIN), wall_time(job)
         due = (job.arrival or 1) - asked.ahead
         options = [
-            f"--account={job.owner}", f"--ntasks={job.truth.concurrency}", f"--time={limit * ROUND_S // 60 - LESS}",
+            f"--account={job.owner}", f"--nodes={job.truth.concurrency}", f"--time={limit * ROUND_S // 60 - LESS}",
             f"--time-min={(asked.least or limit) * ROUND_S // 60 - LEAST}",
         ]  # fmt: skip
         options += [f"--qos={asked.qos}"] if asked.qos else []
