@@ -23,7 +23,6 @@ import heapq
 import math
 from collections import defaultdict, deque
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
@@ -31,46 +30,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
+from marketsched.mechanisms.schedulers.kai_queues import Holding, Order, Queue, order_of
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
-
-NO_SHARE = 1000.0  # the part of its share that a unit counts for where a queue has none
-Order = tuple[bool, bool, int, bool, float, float, float, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A queue and one resource.
-
-    Attributes
-    ----------
-    deserved : float
-        Its quota; infinite: all there is.
-    weight : float
-        For what is over quota.
-    request : float
-        What its jobs have and ask for.
-    allowed : float
-        The most it may get.
-    priority : int
-        Larger ones are served first.
-    used : float
-        U.
-    created : int
-        Its place by age, the oldest first.
-    """
-
-    deserved: float = 0.0
-    weight: float = 1.0
-    request: float = 0.0
-    allowed: float = math.inf
-    priority: int = 0
-    used: float = 0.0
-    created: int = 0
-
-    @property
-    def wanted(self) -> float:
-        """Its request, up to its limit."""
-        return min(self.allowed, self.request)
 
 
 @legal
@@ -167,39 +128,12 @@ def _parts(
     return {name: max(0.0, w + significance * (w - queues[name].used)) for name, w in portions.items()}
 
 
-def order_of(queue: Queue, share: float, allocated: float, job: float, total: float) -> Order:
-    """Return the place of a queue among others, the smallest first.
-
-    Parameters
-    ----------
-    queue : Queue
-        The queue.
-    share, allocated, job, total : float
-        Its fair share, what its jobs have, what its next job asks for, and what there is.
-    """
-    allocatable = min(queue.allowed, max(queue.deserved, share))
-    if math.isinf(allocatable):
-        allocatable = total
-    with_job = allocated + job
-    part, part_with = ((x * NO_SHARE if allocatable == 0 else x / allocatable) for x in (allocated, with_job))
-    return (
-        allocated > share,
-        with_job > queue.deserved,
-        -queue.priority,
-        allocatable == 0 and with_job > 0,
-        part_with,
-        part,
-        allocatable,
-        queue.created,
-    )
-
-
 class Kai(QueueScheduler):
     """One pool of nodes, and a queue for each owner (see the module).
 
     Not modelled: reclaim and preemption of running jobs, consolidation, gangs, topology, fractions of
-    nodes, departments above queues, several resources at once (`divide` is called for each), jobs that may not be
-    preempted, minimal run times; and tumbling windows.
+    nodes, departments above queues, several resources at once (`divide` is called for each; `kai_queues.goes_first`
+    orders queues by all), jobs that may not be preempted, minimal run times; and tumbling windows.
 
     Parameters
     ----------
@@ -274,7 +208,7 @@ class Kai(QueueScheduler):
         def place(owner: Hashable) -> tuple[Order, int]:
             first = lines[owner].popleft()
             need = waiting[first].sow.concurrency
-            return order_of(queues[owner], self.shares[owner], held[owner], need, self.capacity), first
+            return order_of(Holding(queues[owner], self.shares[owner], held[owner], need, self.capacity)), first
 
         heads = [place(owner) for owner in lines]
         heapq.heapify(heads)

@@ -1,21 +1,23 @@
 """KAI's division of a resource: the cases of its own tests by name, at commit 72de64fc, and what an owner meets.
 
-The cases are those of `resource_division_test.go` and, for one resource, of `queue_order_test.go`. Not covered: the
-cases on memory, which repeat those on CPU with other units; those that ask for GPU memory; `getQueuesByPriority`; the
-runs of `time_aware_fairness_test.go` and `timeaware_test.go`, which reclaim nodes of running jobs (their arithmetic is
-below).
+The cases are those of `resource_division_test.go`, `queue_order_test.go` and, of what orders queues by several
+resources, of `queue_resource_share_test.go`. Not covered: the cases of division on memory, which repeat those on CPU
+with other units; `getQueuesByPriority`; the other cases of `resource_share`, which read fields back; `capacity_policy`
+and `reclaimable`, about quotas of jobs that may not be preempted and about running jobs; the runs of
+`time_aware_fairness_test.go` and `timeaware_test.go`, which reclaim nodes of running jobs (their arithmetic is below).
 """
 
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get_mechanism
-from marketsched.mechanisms.schedulers.kai import Queue, divide, divide_over_quota, order_of
+from marketsched.mechanisms.schedulers.kai import divide, divide_over_quota
+from marketsched.mechanisms.schedulers.kai_queues import Holding, Queue, dominant_share, goes_first, order_of
 from refusals import refused
 
 
@@ -215,19 +217,73 @@ def test_two_queues_over_quota_sanity():
     assert divide_over_quota(10, queues, shares) == 10 and shares == {"1": 3.0, "2": 3.0}
 
 
-ORDERS = {  # TestGetQueueOrderResult: (fair share, allocated, priority) of both, which goes first
-    "test prioritization based on fair share starvation": ((99, 20, 0), (2, 0, 0), 1),
-    "test prioritization based on quota starvation, even if priority is different": ((99, 20, 1), (2, 0, 0), 1),
-    "prioritize queue priority if queues are satisfied": ((99, 20, 1), (2, 3, 0), 0),
-    "prioritize queue priority if queues are satisfied, quota < rQueue < fairshare": ((99, 20, 1), (80, 3, 0), 0),
+ORDERS = {  # TestGetQueueOrderResult: (quota, fair share, allocated, job, priority) of both, which goes first
+    "test prioritization based on fair share starvation": ((2, 99, 20, 0, 0), (2, 2, 0, 0, 0), 1),
+    "test prioritization based on quota starvation, even if priority is different": (
+        (2, 99, 20, 0, 1),
+        (2, 2, 0, 0, 0),
+        1,
+    ),
+    "prioritize queue priority if queues are satisfied": ((2, 99, 20, 0, 1), (2, 2, 3, 0, 0), 0),
+    "prioritize queue priority if queues are satisfied, quota < rQueue < fairshare": (
+        (2, 99, 20, 0, 1),
+        (2, 80, 3, 0, 0),
+        0,
+    ),
+    # GPUs of 10,000: two of 5000 are one, two of 10,000 are two, four of 8000 are 3.2, four of 2000 are .8
+    "GPU memory affects queue order - lower memory request prioritized": ((50, 50, 40, 1, 0), (50, 50, 40, 2, 0), 0),
+    "GPU memory affects queue order - higher memory request deprioritized": (
+        (50, 50, 40, 3.2, 0),
+        (50, 50, 40, 0.8, 0),
+        1,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_queue_order(name):
+    """As there, of three resources, two of which are empty; and by the key for one resource."""
     *both, first = ORDERS[name]
-    keys = [order_of(Queue(deserved=2, priority=p), share, held, 0, 100) for share, held, p in both]
+    gpus = [Holding(Queue(deserved=d, priority=p), share, held, job, 100) for d, share, held, job, p in both]
+    keys = [order_of(each) for each in gpus]
     assert keys.index(min(keys)) == first
+    left, right = (
+        dict.fromkeys(("cpu", "memory"), Holding(Queue(priority=each.queue.priority), 0, 0)) | {"gpu": each}
+        for each in gpus
+    )
+    assert goes_first(left, right) == (first == 0)
+
+
+def test_queue_resource_share():
+    """Its get dominant resource share, and get allocatable share."""
+    amounts = {"cpu": (1, 2, 3, 5), "memory": (8, 9, 10, 12), "gpu": (15, 16, 17, 19)}
+    held = {name: Holding(Queue(deserved=d, allowed=m), s, a) for name, (d, s, m, a) in amounts.items()}
+    assert dominant_share(held) == 2.5
+    assert [each.allocatable for each in held.values()] == [2, 9, 16]
+
+
+def test_above_the_fair_share_is_above_in_every_resource():
+    """A hundred GPUs above its share, and no memory: such a queue is not above its share, and wins by priority."""
+    greedy, modest = Queue(deserved=200, priority=1), Queue(deserved=200)
+    left = {"gpu": Holding(greedy, 2, 102), "memory": Holding(greedy, 2, 0)}
+    right = {"gpu": Holding(modest, 2, 1), "memory": Holding(modest, 2, 1)}
+    assert goes_first(left, right)
+    assert not goes_first({**left, "memory": Holding(greedy, 2, 3)}, right)
+
+
+AMOUNTS, QUOTAS = st.sampled_from([0.0, 1.0, 2.0, 4.0]), st.sampled_from([0.0, 1.0, 4.0, math.inf])
+HELD = st.tuples(QUOTAS, QUOTAS, st.integers(0, 1), AMOUNTS, AMOUNTS, AMOUNTS)
+
+
+@given(HELD, HELD)
+@example((math.inf, math.inf, 0, 0.0, 0.0, 0.0), (4.0, 4.0, 0, 0.0, 0.0, 0.0))  # more than any finite share
+def test_one_resource_is_ordered_by_its_key(left, right):
+    one, two = (
+        Holding(Queue(deserved=d, allowed=m, priority=p, created=i), share, held, job, 2.0)
+        for i, (d, m, p, share, held, job) in enumerate((left, right))
+    )
+    assert goes_first({"node": one}, {"node": two}) == (order_of(one) < order_of(two))
+    assert goes_first({"node": two}, {"node": one}) != goes_first({"node": one}, {"node": two})
 
 
 def test_the_past_counts_as_in_the_design():

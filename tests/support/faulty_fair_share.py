@@ -20,6 +20,7 @@ class AnnouncedUsage(Kueue):
             ledger.used = {name: kept * amount for name, amount in ledger.used.items()}
 
 
+@register("usage-as-run")
 class RunUsage(AnnouncedUsage):
     """Charges nodes for the rounds they run, without a penalty at entry: no fault."""
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import faulty_fair_share  # noqa: F401 - registers rules with a fault
 from marketsched.agents.job import Job
 from marketsched.agents.loop import Fate
 from marketsched.agents.setup import MarketSetup
@@ -18,7 +19,7 @@ from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
 from marketsched.truthfulness.conduct.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
-from marketsched.truthfulness.conduct.conducts import BELIEFS, arriving_ghost, identities
+from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES, arriving_ghost, identities
 
 SIZES = {"capacity": 2, "horizon": 16, "max_concurrency": 2, "max_duration": 3, "max_value": 20.0, "max_delay": 12}
 
@@ -112,9 +113,9 @@ def test_all_jobs_of_an_owner_at_other_values():
     assert shaded == {"values times 0.5": pytest.approx(6.0), "values times 0.8": pytest.approx(2.4)}
 
 
-def hidden(name, value, duration, nodes=1):
-    truth = StatementOfWork(1, nodes, value, [(1, duration, 1.0, None)])
-    return Job(name, name, truth, 1, duration, None)
+def hidden(name, value, duration, nodes=1, arrival=1, owner=None):
+    truth = StatementOfWork(1, nodes, value, [(arrival, duration, 1.0, None)])
+    return Job(name, owner or name, truth, arrival, duration, None)
 
 
 @pytest.mark.parametrize("kill", [False, True])
@@ -146,6 +147,22 @@ def test_a_fresh_account_has_used_nothing():
     assert set(
         of(gains(jobs, ["A"], ["ann"], mechanism="first-come", families=["account", "accounts"]), "account")
     ) == {"one of its own"}
+
+
+@pytest.mark.parametrize(("mechanism", "gain"), [("leaking-penalty", 5.0), ("usage-as-run", 0.0)])
+def test_the_longest_wall_time_pays_where_it_is_refunded(mechanism, gain):
+    """Ann has run X; in round 2 Bob's job comes first, unless she got back more for X than it was charged."""
+    jobs = [hidden("X", DeadlineValue(4.0, 2), 1, nodes=2, owner="ann")]
+    jobs += [hidden(name, DeadlineValue(5.0, 3), 1, 2, 2, who) for name, who in (("B", "bob"), ("A", "ann"))]
+    rows = gains(jobs, past_of=["ann"], mechanism=mechanism, families=["estimates"])
+    assert of(rows, "estimates")["the longest wall time"] == gain
+
+
+def test_families_by_what_a_mechanism_promises():
+    found = audit_conduct(MARKET, ["first-come", "easy-backfill"], owners=1, past_owners=1).summary
+    played = found.groupby("mechanism")["family"].unique().map(set)
+    assert played["first-come"] <= set(FAMILIES) and "past" in played["first-come"]
+    assert played["easy-backfill"] - set(FAMILIES) == set(BELIEFS) - {"parts"}  # its jobs have one node
 
 
 def test_what_is_played_leaves_the_market_of_the_truth_alone():

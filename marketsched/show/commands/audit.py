@@ -191,8 +191,8 @@ def conduct(
     families: Annotated[
         str | None,
         typer.Option(
-            help="Which, of delay,split,ghost,past and of what schedulers without prices believe: "
-            "estimate,value,account,accounts,estimates,parts. (default: the first four)",
+            help="Which, of delay,split,ghost,past,estimate,value,account,accounts,estimates,parts. (default: the "
+            "first four; of mechanisms that promise no truthfulness all)",
             show_default=False,
         ),
     ] = None,
@@ -209,7 +209,6 @@ def conduct(
     """Measure what delays, identities, ghosts and an owner's past gain: conduct that breaks no promise."""
     with one_line_errors():
         from marketsched.truthfulness.conduct.conduct_audit import audit_conduct  # not for --help
-        from marketsched.truthfulness.conduct.conducts import FAMILIES  # not for --help
 
         base = _read(scenario, changes, columns, strict)
         folder = target_folder(out, f"{file_name(base.name)}-conduct", force)
@@ -220,7 +219,7 @@ def conduct(
                 owners=owners,
                 past_owners=past_owners,
                 runs=runs,
-                families=FAMILIES if families is None else [name.strip() for name in families.split(",")],
+                families=None if families is None else [name.strip() for name in families.split(",")],
                 seed=seed,
                 data=data,
                 progress=lambda what, share: tell(share, 1.0, what),

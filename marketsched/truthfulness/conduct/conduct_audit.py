@@ -13,6 +13,7 @@ from marketsched.config.named_mechanisms import OWN, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Natural, Seed, legal
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
@@ -34,7 +35,7 @@ def audit_conduct(
     owners: Count = 100,
     past_owners: Natural = 10,
     runs: Count = 1,
-    families: Sequence[str] = FAMILIES,
+    families: Sequence[str] | None = None,
     seed: Seed = 0,
     data: str | PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -54,9 +55,10 @@ def audit_conduct(
         times the rest of a market. Those of the first run are looked at in all.
     runs : int
         Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
-    families : sequence of str
-        Families to play: any of ``delay, split, ghost, past``, and of reports to schedulers without prices:
-        ``estimate, value, account, accounts, estimates, parts`` (see `marketsched.truthfulness.conduct.conducts`).
+    families : sequence of str, optional
+        Families to play: any of ``delay, split, ghost, past``, and of reports that a mechanism without a promise of
+        truthfulness takes as given: ``estimate, value, account, accounts, estimates, parts`` (see
+        `marketsched.truthfulness.conduct.conducts`). None: the first four, and of such a mechanism all ten.
     seed : int
         The first one.
     data : path, optional
@@ -88,7 +90,7 @@ def audit_conduct(
         raise InvalidParameterError(place="workload", value=base.workload.kind, legal=legal)
     entrants = named_mechanisms(base, mechanisms)
     known = (*FAMILIES, *BELIEFS)
-    for name in families:
+    for name in families or ():
         if name not in known:
             raise InvalidParameterError(place="families", value=name, legal=f"some of {', '.join(known)}")
     first = checked_seed(seed, runs)
@@ -111,7 +113,8 @@ def audit_conduct(
                 if progress is not None:
                     progress(label, (done + now / last) * step)
 
-            rows = play_conducts(setup, jobs, past, families=families, progress=told).rows
+            played = _default(setup.mechanism) if families is None else families
+            rows = play_conducts(setup, jobs, past, families=played, progress=told).rows
             found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
     if gains.empty:
@@ -130,6 +133,12 @@ def audit_conduct(
         "complete": True,
     }
     return Result("conduct", {"gains": gains}, conduct_table(gains, labels), meta, {"scenario.yaml": base.to_yaml()})
+
+
+def _default(mechanism: Mechanism) -> Sequence[str]:
+    """Return the families that are played where none is named."""
+    promises = {mechanism.truthful, mechanism.truthful_hidden}
+    return (*FAMILIES, *BELIEFS) if promises == {"none"} else FAMILIES
 
 
 def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:

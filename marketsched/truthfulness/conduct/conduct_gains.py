@@ -12,14 +12,14 @@ with everything else the same:
 * *past*: all jobs of an owner are reported at so many times their value. Where the truth is best for each job
   alone, what this gains is what reports of the past do to later prices.
 
-What a scheduler without prices believes is played on request:
+What a mechanism that promises no truthfulness takes as given is `BELIEFS`:
 
 * *estimate*: durations are announced so many times as long, or as the run will be;
 * *value*: one job is reported at so many times its value;
 * *account*: one job comes from an account of its own;
 * *accounts*: each job of an owner does;
-* *estimates*: the durations of all jobs of an owner are announced so many times as long, which shows what one
-  announcement does to later jobs;
+* *estimates*: the durations of all jobs of an owner are announced so many times as long, or the longest of each as all
+  that is allowed, which shows what one announcement does to later jobs;
 * *parts*: each job of an owner is two of half of its nodes and value, from the account it has, which shows what the
   number of jobs does.
 
@@ -44,7 +44,13 @@ from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
 from marketsched.truthfulness.certificates.menus import menu_of
-from marketsched.truthfulness.conduct.conducts import ESTIMATES, FAMILIES, identities, statements_of
+from marketsched.truthfulness.conduct.conducts import (
+    ESTIMATES,
+    FAMILIES,
+    identities,
+    longest_wall_time,
+    statements_of,
+)
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round, worth
 
@@ -270,6 +276,9 @@ class _Measured(TrueOwners):
             longer = ScaleDuration(factor)
             reports = {each.name: longer.report(each.truth, self._public) for each in mine}
             tries.append(("estimates", f"times {factor:g}", reports, {}))
+        if "estimates" in self._families:
+            reports = {each.name: longest_wall_time(each.truth, self._public) for each in mine}
+            tries.append(("estimates", "the longest wall time", reports, {}))
         if "accounts" in self._families:
             tries.append(("accounts", "one for each job", {}, {each.name: f"{job.owner}/{each.name}" for each in mine}))
         for family, words, reports, accounts in tries:

@@ -1,6 +1,6 @@
 """Conducts by family: all that an owner may do besides one true report at birth from its own account.
 
-No theorem covers the families `FAMILIES`; `BELIEFS` are misreports of what a scheduler without prices
+No theorem covers the families `FAMILIES`; `BELIEFS` are misreports of what a mechanism that promises no truthfulness
 takes as given: how long a job will run, what it is worth, and whose it is.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from marketsched.agents.conduct import Conduct, Statement, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, ScaleDuration, ScaleValue
+from marketsched.agents.lies.base import restated
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Requirement
@@ -51,6 +52,28 @@ def identities(truth: StatementOfWork, parts: int) -> Conduct:
         name = f"/{k + 1}" if k else ""
         statements.append(Statement(truth.birth, report, width, name, identity=name))
     return Conduct(tuple(statements), ("identities", parts, truth))
+
+
+def longest_wall_time(truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+    """Return a report by which the longest run may take all the time that is allowed, half of the times.
+
+    A wall time is the longest duration announced, so this raises it, and leaves the shortest run as it is: what is
+    dropped once it can no longer end in time is not dropped earlier. Without a bound the longest run counts twice.
+
+    Examples
+    --------
+    >>> whole = StatementOfWork(1, 3, DeadlineValue(6.0, 4), [(1, 1, 0.5, None), (1, 2, 0.5, None)])
+    >>> found = longest_wall_time(whole, PublicInformation(3, 20, 9, max_duration=9))
+    >>> [(each.duration, each.probability) for each in found.requirements]
+    [(1, 0.5), (2, 0.25), (9, 0.25)]
+    """
+    longest = int(truth.law.durations.max())
+    allowed = 2 * longest if public.max_duration is None else public.max_duration
+    points = []
+    for each in truth.requirements:
+        shares = ((each.duration, 0.5), (allowed, 0.5)) if each.duration == longest else ((each.duration, 1.0),)
+        points += [Requirement(each.arrival, d, share * each.probability, each.signal) for d, share in shares]
+    return restated(truth, points=points)
 
 
 def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, highest: float) -> Conduct:
