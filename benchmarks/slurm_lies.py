@@ -1,6 +1,7 @@
 """What a user gains under a real Slurm with fair share: the same jobs with and without the lie, on a fast clock.
 
     python benchmarks/slurm_lies.py --out lies.csv [--rules fair-tree classic] [--lies account split] [--repetitions 10]
+        [--reserving head]
 
 Ann has used the machine; then Bob and Eve queue up, and so does she, with one job. Each lie of
 `marketsched.slurm.lies` changes that job alone. The jobs are drawn from seeds that are the hash of a public string.
@@ -26,6 +27,7 @@ import pandas as pd
 
 from marketsched.mechanisms.schedulers.fair_share import RULES
 from marketsched.results.paired_statistics import spread
+from marketsched.slurm.beside import RESERVING
 from marketsched.slurm.fair_share import FairShareCluster, Situation
 from marketsched.slurm.lies import FRESH, LIES, LOOKED, QUICK, done, told
 from marketsched.slurm.port import simple_job
@@ -34,7 +36,7 @@ PUBLIC = "marketsched slurm lies 1"
 NODES, QUEUE_AT = 4, 5
 TRUTH = "truth"
 WEIGHT_QOS = 5000.0
-COLUMNS = ("rule", "weight_qos", "lie", "repetition", "rate", "starts")
+COLUMNS = ("reserving", "rule", "weight_qos", "lie", "repetition", "rate", "starts")
 
 
 def drawn(repetition: int) -> Situation:
@@ -48,10 +50,12 @@ def drawn(repetition: int) -> Situation:
     return Situation((*jobs, simple_job(LOOKED, "ann", QUEUE_AT, 2, 1, 2)))
 
 
-def cluster_of(rule: str, weight_qos: float) -> FairShareCluster:
+def cluster_of(reserving: str, rule: str, weight_qos: float) -> FairShareCluster:
     """Return the cluster: an account for each user, and a fresh one."""
     accounts = dict.fromkeys(("ann", "bob", "eve", FRESH), 1)
-    return FairShareCluster(NODES, accounts, rule=rule, weight_qos=weight_qos, qos={QUICK: (1.0, 1.0)})
+    return FairShareCluster(
+        NODES, accounts, rule=rule, weight_qos=weight_qos, qos={QUICK: (1.0, 1.0)}, reserving=reserving
+    )
 
 
 def situation_of(lie: str, repetition: int) -> Situation:
@@ -62,18 +66,19 @@ def situation_of(lie: str, repetition: int) -> Situation:
     return situation
 
 
-def row(rule: str, weight_qos: float, lie: str, repetition: int, rate: float) -> list[object]:
+def row(reserving: str, rule: str, weight_qos: float, lie: str, repetition: int, rate: float) -> list[object]:
     """Play one lie, or the truth, on slurmctld."""
-    played = cluster_of(rule, weight_qos).play_on_slurm(situation_of(lie, repetition), rate=rate)
-    return [rule, weight_qos, lie, repetition, played.rate, json.dumps(played.starts)]
+    played = cluster_of(reserving, rule, weight_qos).play_on_slurm(situation_of(lie, repetition), rate=rate)
+    return [reserving, rule, weight_qos, lie, repetition, played.rate, json.dumps(played.starts)]
 
 
 def both(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with the round in which Ann's work was done on both, and how many jobs started in the same one."""
     found = []
-    for each in rows.itertuples():
-        situation = situation_of(each.lie, each.repetition)
-        slurm, port = json.loads(each.starts), cluster_of(each.rule, each.weight_qos).starts_on_port(situation)
+    for each in rows.to_dict("records"):
+        situation = situation_of(each["lie"], each["repetition"])
+        cluster = cluster_of(each["reserving"], each["rule"], each["weight_qos"])
+        slurm, port = json.loads(each["starts"]), cluster.starts_on_port(situation)
         equal = sum(port[name] == start for name, start in slurm.items())
         found.append((done(situation, slurm), done(situation, port), equal, len(situation.jobs)))
     return rows.assign(**dict(zip(("slurm", "port", "equal", "jobs"), zip(*found, strict=True), strict=True)))
@@ -81,16 +86,17 @@ def both(rows: pd.DataFrame) -> pd.DataFrame:
 
 def shown(rows: pd.DataFrame) -> str:
     """Return gains in rounds with Student's intervals over repetitions."""
-    lines, by = [], ["rule", "weight_qos", "repetition"]
+    lines, by = [], ["reserving", "rule", "weight_qos", "repetition"]
     truth = rows[rows["lie"] == TRUTH].set_index(by)
-    for (rule, weight, lie), each in rows[rows["lie"] != TRUTH].groupby(["rule", "weight_qos", "lie"]):
+    for (reserving, rule, weight, lie), each in rows[rows["lie"] != TRUTH].groupby([*by[:3], "lie"]):
         lying, text = each.set_index(by), []
         for where in ("slurm", "port"):
             gain = spread((truth[where] - lying[where]).dropna().to_numpy(float))
             text.append(f"{where} {gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})")
         same = f"{each['equal'].sum()} of {each['jobs'].sum()} jobs start in the same round on both"
         lines.append(
-            f"{rule:10} QOS {weight:4.0f} {lie:11} rounds earlier: {', '.join(text)}; {len(each)} repetitions; {same}"
+            f"reserving {reserving:4} {rule:9} QOS {weight:4.0f} {lie:11} rounds earlier: {', '.join(text)}; "
+            f"{len(each)} repetitions; {same}"
         )
     same = f"{truth['equal'].sum()} of {truth['jobs'].sum()} jobs start in the same round on both"
     return "\n".join([*lines, f"{TRUTH}: {len(truth)} plays; {same}"])
@@ -102,14 +108,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rules", nargs="+", default=list(RULES), choices=list(RULES))
     parser.add_argument("--lies", nargs="+", default=list(LIES), choices=list(LIES))
+    parser.add_argument("--reserving", default="head", choices=list(RESERVING), help="for whom Slurm reserves nodes")
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--rate", type=float, default=200.0, help="how fast Slurm's clock runs")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no further play after so many")
     arguments = parser.parse_args()
-    known: set[tuple[str, str, str, str]] = set()
+    known: set[tuple[str, ...]] = set()
     if arguments.out.exists():
         rows = csv.DictReader(arguments.out.open())
-        known = {(each["rule"], each["weight_qos"], each["lie"], each["repetition"]) for each in rows}
+        known = {tuple(each[name] for name in COLUMNS[:5]) for each in rows}
     plays = [
         (rule, weight, lie, repetition)
         for repetition in range(arguments.repetitions)
@@ -123,8 +130,8 @@ def main() -> None:
         if not file.tell():
             writer.writerow(COLUMNS)
         for rule, weight, lie, repetition in plays:
-            if (rule, str(weight), lie, str(repetition)) not in known and time.monotonic() < end:
-                writer.writerow(row(rule, weight, lie, repetition, arguments.rate))
+            if (arguments.reserving, rule, str(weight), lie, str(repetition)) not in known and time.monotonic() < end:
+                writer.writerow(row(arguments.reserving, rule, weight, lie, repetition, arguments.rate))
                 file.flush()
     print(shown(both(pd.read_csv(arguments.out))))
 

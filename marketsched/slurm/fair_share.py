@@ -17,7 +17,7 @@ from marketsched.agents.job import Job
 from marketsched.mechanisms.legal import Amount, Count, Named, Positive, check_fields
 from marketsched.mechanisms.schedulers.fair_share import RULES, FairShare
 from marketsched.slurm.accounts import FAIR_SHARE, AccountingCluster
-from marketsched.slurm.beside import SCHEDULING
+from marketsched.slurm.beside import RESERVING, SCHEDULING
 from marketsched.slurm.commands import SlurmError
 from marketsched.slurm.gate import PLAIN, ROUND_S, Asked, TooSlow, play_in_slurm
 from marketsched.slurm.port import HORIZON, played, simple_job
@@ -68,6 +68,9 @@ class FairShareCluster:
         ``PriorityDecayHalfLife`` and ``PriorityMaxAge``, above 0, where a round takes ten minutes.
     qos : mapping, optional
         Priority and usage factor by name, besides ``normal``.
+    reserving : {"head", "all"}
+        For whom slurmctld reserves nodes: the first in the queue (``bf_job_part_count_reserve=1``), as the port does
+        in any case, or every job, Slurm's default.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class FairShareCluster:
     half_life_hours: Positive = 168.0
     max_age_hours: Positive = 168.0
     qos: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    reserving: Annotated[str, Named(tuple(RESERVING))] = "head"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -95,7 +99,7 @@ class FairShareCluster:
         """Return what slurm.conf says of it, by key."""
         found = {
             **FAIR_SHARE,
-            "SchedulerParameters": f"{SCHEDULING},bf_job_part_count_reserve=1",
+            "SchedulerParameters": f"{SCHEDULING},bf_job_part_count_reserve={RESERVING[self.reserving]}",
             "PriorityWeightAge": f"{self.weight_age:.0f}",
             "PriorityWeightFairshare": f"{self.weight_fair_share:.0f}",
             "PriorityWeightJobSize": f"{self.weight_size:.0f}",
