@@ -36,6 +36,7 @@ BEHIND_S = 60  # of Slurm's clock: further behind, rounds move
 LATE_S = 240  # a start so long after the beginning of its round could have been decided by seconds
 SETTLED = 3  # looks at the queue without a change, after which Slurm has decided
 LOOK_S = 0.05
+SLOWER = "a machine that keeps up with the clock: a lower rate"
 
 
 class TooSlow(SlurmError):
@@ -202,7 +203,7 @@ class _Gate:
         if usable < self.cluster.nodes:
             raise TooSlow(
                 f"{usable} of {self.cluster.nodes} nodes can run jobs",
-                legal="a machine that keeps up with the clock: a lower rate",
+                legal=SLOWER,
             )
 
     def _turn(self, state: str) -> None:
@@ -308,7 +309,7 @@ class _Gate:
             if each.over:
                 raise TooSlow(
                     f"job {self.numbers[each.id].name} was over ({each.state}) before its limit could be set",
-                    legal="a machine that keeps up with the clock: a lower rate",
+                    legal=SLOWER,
                 )
             self._set_limit(each.id, limit)
 
@@ -319,6 +320,10 @@ class _Gate:
             try:
                 return self.slurm.update(JobId=number, TimeLimit=minutes)
             except SlurmError as error:
+                if "already finished" in str(error):
+                    raise TooSlow(
+                        f"job {self.numbers[number].name} was over before its limit could be set", legal=SLOWER
+                    ) from error
                 if "try again" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(LOOK_S)
