@@ -13,7 +13,7 @@ user and the best user of a sibling account of the same LF share one, too.
 :math:`U_E = U_A + (U_E^{parent} - U_A) s / \sum s`; at the first level the share :math:`U_A` of all usage itself.
 
 Sources: Slurm's pages *Fair Tree Fairshare Algorithm* and *Classic Fairshare Algorithm*; `fair_tree.c` and
-`priority_multifactor.c` at the tags slurm-22-05-8-1 and slurm-26-05-3-1.
+`priority_multifactor.c` at the tags slurm-22-05-8-1 and slurm-26-05-3-1; Slurm's own tests 24.1, 24.3 and 24.4.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite, Named, Positive, legal
 
-PARENT = "parent"  # of a user: it has the shares of its account
+PARENT = "parent"  # it has the shares of the account above it
 _SHARES = Named((PARENT,), Finite("[0, inf)"))
 
 
@@ -61,7 +61,8 @@ class ShareTree:
     shares : mapping of str to float
         Shares, >= 0, by place in the tree. An account ends with ``/``: ``"physics/"``, ``"physics/optics/"``; a user
         stands in its account, or at the top: ``"physics/ann"``, ``"bob"``. ``"parent"`` in place of a number gives a
-        user its account's shares. A user has one place.
+        user its account's shares; what is in an account with ``"parent"`` is on the level of that account. A user has
+        one place.
     newcomers : str
         The account of users that `shares` does not name, as in ``"guests/"``; empty: the top. Each has one share.
 
@@ -106,10 +107,8 @@ class ShareTree:
         if parent is None:
             legal_ = f"accounts that stand in shares themselves ({above!r} does not)"
             raise InvalidParameterError(place="shares", value=place, legal=legal_)
-        if place.endswith("/"):
-            if share == PARENT:
-                raise InvalidParameterError(place=f"shares: {place}", value=share, legal="a number for an account")
-            self._accounts[place] = self._add(name, parent, share, [])
+        if place.endswith("/"):  # one with its parent's shares is none of its own: its children are its parent's
+            self._accounts[place] = parent if share == PARENT else self._add(name, parent, share, [])
         elif name in self._users:
             raise InvalidParameterError(place="shares", value=place, legal=f"one place for the user {name!r}")
         else:
@@ -145,7 +144,7 @@ class ShareTree:
 
     def scale(self, factor: float) -> None:
         """Multiply all usage."""
-        for node in (*self._accounts.values(), *self._users.values()):
+        for node in {*self._accounts.values(), *self._users.values()}:
             node.usage *= factor
 
     def usage(self, user: Hashable) -> float:

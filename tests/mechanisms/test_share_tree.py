@@ -1,4 +1,8 @@
-"""Slurm's fair-share factors: the examples of its pages, references written independently, and a real slurmctld."""
+"""Slurm's fair-share factors: its own tests, the examples of its pages, references, and a real slurmctld.
+
+Not covered of its own tests: rows of accounts, which have no factor here, and 24.2, 24.5, 24.6 and 24.7, about options
+of ``sprio`` and ``sshare``.
+"""
 
 import re
 from itertools import pairwise
@@ -64,6 +68,59 @@ def test_the_three_rules_of_ties():
     assert parents.classic() == {"a": 0.5, "b": 2 ** -(1 / 6 + (1 - 1 / 6))}
 
 
+# testsuite/expect/test24.1, 24.3 and 24.4 at the tag slurm-22-05-8-1: rows of users, by shares, usage and factor
+CLASSIC = {"A/": 40, "A/B/": 30, "A/C/": 10, "D/": 60, "D/E/": 25, "D/F/": 35, "G/": 0}
+OF_24_1 = {
+    "A/B/User1": (1, 20, 0.408479), "A/C/User2": (1, 25, 0.022097), "A/C/User3": (1, 0, 0.125000),
+    "D/E/User4": (1, 25, 0.500000), "D/F/User5": (1, 0, 0.749154), "G/User6": (0, 30, 0.0),
+}  # fmt: skip
+OF_24_3 = {
+    "A/B/User1": (1, 20, 0.527550), "A/C/User2": (1, 25, 0.065672), "A/C/User3": (1, 0, 0.226431),
+    "D/E/User4": (1, 25, 0.609507), "D/F/User5": (1, 0, 0.813594), "G/User6": (0, 30, 0.0),
+    "H/UHRA1": ("parent", 20, 0.336475), "H/UHRA2": (40, 20, 0.176777), "H/UHRA3": (50, 25, 0.185749),
+    "H/HTA/UHTAStd1": ("parent", 10, 0.336475), "H/HTA/UHTAStd2": (30, 10, 0.211966),
+    "H/HTA/UHTAStd3": (50, 25, 0.185749),
+}  # fmt: skip
+TREE_24_4 = {
+    "aA/": 40, "aA/aAA/": 30, "aA/aAB/": 10, "aB/": 60, "aB/aBA/": 25, "aB/aBB/": 35, "aC/": 0, "aD/": 50,
+    "aD/aDA/": "parent", "aE/": 10, "aF/": 20, "aG/": 8, "aG/aGA/": 10,
+}  # fmt: skip
+OF_24_4 = {
+    "u1": (10, 0, 21), "u2": (10, 10, 14), "aA/aAA/uAA1": (1, 20, 13), "aA/aAB/uAB1": (1, 25, 11),
+    "aA/aAB/uAB2": (1, 0, 12), "aB/aBA/uBA1": (1, 25, 15), "aB/aBB/uBB1": (1, 0, 16), "aC/uC1": (0, 30, 1),
+    "aD/uD1": ("parent", 20, 10), "aD/uD2": (40, 20, 5), "aD/uD3": (50, 25, 7), "aD/aDA/uDA1": ("parent", 10, 10),
+    "aD/aDA/uDA2": (30, 10, 8), "aD/aDA/uDA3": (50, 25, 7), "aE/aE1": (10, 0, 21), "aE/aE2": (10, 0, 21),
+    "aF/uF1": (10, 0, 21), "aF/uF2": (20, 0, 21), "aG/uG1": (10, 10, 4), "aG/aGA/uGA1": (20, 4, 4),
+    "aG/aGA/uGA2": (20, 6, 2),
+}  # fmt: skip
+
+
+def own_test(accounts, users):
+    """Return the tree of one of Slurm's own tests, and what it expects of each user."""
+    names = {place: place.rpartition("/")[2] for place in users}
+    tree = tree_of(
+        accounts | {place: shares for place, (shares, _, _) in users.items()},
+        {names[place]: used for place, (_, used, _) in users.items()},
+    )
+    return tree, {names[place]: expected for place, (_, _, expected) in users.items()}
+
+
+@pytest.mark.parametrize(
+    ("accounts", "users"),
+    [(CLASSIC, OF_24_1), (CLASSIC | {"H/": 50, "H/HTA/": "parent"}, OF_24_3)],
+    ids=["test24.1", "test24.3"],
+)
+def test_classic_factors_of_its_own_tests(accounts, users):
+    tree, expected = own_test(accounts, users)
+    assert tree.classic() == pytest.approx(expected, abs=6e-7)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_fair_tree_of_its_own_test24_4(merged):
+    tree, ranks = own_test(TREE_24_4, OF_24_4)
+    assert tree.fair_tree(merged=merged) == {name: rank / 21 for name, rank in ranks.items()}
+
+
 @st.composite
 def trees(draw):
     """Draw a tree of two levels of accounts with users, and usages."""
@@ -115,7 +172,6 @@ def test_bad_trees():
     cases = {
         "accounts that stand in shares themselves": ({"lab/ann": 1}, ""),
         "one place for the user 'ann'": ({"a/": 1, "ann": 1, "a/ann": 1}, ""),
-        "a number for an account": ({"a/": "parent"}, ""),
         "'parent' or a finite number >= 0": ({"ann": -1}, ""),
         "a place in the tree": ({"/": 1}, ""),
         "one of '', 'a/'": ({"a/": 1}, "b/"),
