@@ -278,7 +278,7 @@ class _Gate:
         if behind > BEHIND_S:
             minutes = int(behind // 60)
             for each in running:
-                self.slurm.update(JobId=each.id, TimeLimit=f"+{minutes}")
+                self._set_limit(each.id, f"+{minutes}")
             self.begins += 60 * minutes
             self.moved += 60 * minutes
 
@@ -313,8 +313,8 @@ class _Gate:
                 )
             self._set_limit(each.id, limit)
 
-    def _set_limit(self, number: int, minutes: int) -> None:
-        """Set a time limit; where the accounts' database numbers the job just now, again."""
+    def _set_limit(self, number: int, minutes: int | str) -> None:
+        """Set or change a time limit; where the accounts' database numbers the job just now, again."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -322,7 +322,7 @@ class _Gate:
             except SlurmError as error:
                 if "already finished" in str(error):
                     raise TooSlow(
-                        f"job {self.numbers[number].name} was over before its limit could be set", legal=SLOWER
+                        f"job {self.numbers[number].name} was over before its limit was changed", legal=SLOWER
                     ) from error
                 if "try again" not in str(error) or time.monotonic() > deadline:
                     raise
