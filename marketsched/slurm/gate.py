@@ -115,8 +115,8 @@ def play_in_slurm(
     cluster : OneHostCluster
         With as many nodes as the market, and nothing else to do.
     counting : "nodes" or "licenses"
-        The counterpart of a node of the market: a node of the cluster, which has a name; or a license ``node``, which is
-        counted, each job being on one node.
+        The counterpart of a node of the market: a node of the cluster, which has a name; or a license ``node``, of
+        which each job has a number, on one node of the cluster.
     accounts : bool
         Jobs are charged to the account that has their owner's name (`marketsched.slurm.accounts`).
     asked : mapping of str to Asked, optional
