@@ -31,7 +31,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MechanismFault
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
-from marketsched.mechanisms.resources.bookings import real_run
+from marketsched.mechanisms.resources.bookings import Booking, real_run
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -110,6 +110,8 @@ class MarketLoop:
         Statements in the market, by name, in order of submission.
     load : int
         Nodes busy in the round that was cleared last.
+    placed_now : dict of Booking
+        On a cluster, what jobs that started in the round cleared last have, by name.
 
     Raises
     ------
@@ -122,6 +124,7 @@ class MarketLoop:
         self.now = 1
         self.load = 0
         self.entries: dict[Any, Entry] = {}
+        self.placed_now: dict[Any, Booking] = {}
         self._submitted = 0
         self._takes_owner = takes_owner(self.mechanism)
         self._held = 0  # nodes of running jobs
@@ -215,6 +218,7 @@ class MarketLoop:
     def advance(self) -> list[Event]:
         """Clear the round; return the mechanism's events in its order."""
         events = []
+        self.placed_now.clear()
         with timed("advance", self.now):
             for event in self.mechanism.advance():
                 self._hear(event)
@@ -329,6 +333,7 @@ class MarketLoop:
         booking, duration = self.mechanism.booking(entry.name), entry.fate.duration
         if booking is None or duration is None:
             return None
+        self.placed_now[entry.name] = booking
         shapes, cluster = entry.truth.shapes, self.mechanism.cluster
         reference = shapes[0].on[shapes[0].kinds[0]]
         if duration not in reference or cluster is None:

@@ -253,7 +253,7 @@ class ClusterBidPrice(KeptMenus):
         """Book the favourite entry of one arrival; return what it lost since the cluster is not empty, credits."""
         now, options, prefix = self.round, known.options, self._prices.prefix
         if self._menus is not None and self._kept(x.job):
-            self._menus[x.job] = ClusterMenu(now, prefix, *self._calendars.state(now, self._reach))
+            self._menus[x.job] = ClusterMenu(now, prefix, *self._calendars.state(now, self._reach), self._phi)
         wanted = entries(known, prefix, self.horizon - now + 1, self._phi)
         if not wanted.surplus.size:
             return 0.0

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.known import Known
 
 
@@ -43,13 +44,15 @@ class ClusterMenu:
     prefix: NDArray[np.float64]  # (n_pools, n_resources, n + 1), prices of rounds now, now + 1, ... added up
     free: NDArray[np.int32]  # (n_nodes, n_resources, m), parts free in rounds now, now + 1, ...
     devices: NDArray[np.int32]  # (n_devices, m), the same of devices
+    phi: float = 0.0  # share of the price of booked rounds that is paid for those not used
 
     def __eq__(self, other: object) -> bool:
         """Compare bit for bit."""
         if not isinstance(other, ClusterMenu):
             return NotImplemented
         pairs = ((self.prefix, other.prefix), (self.free, other.free), (self.devices, other.devices))
-        return self.now == other.now and all(np.array_equal(x, y) for x, y in pairs)
+        same = (self.now, self.phi) == (other.now, other.phi)
+        return same and all(np.array_equal(x, y) for x, y in pairs)
 
     def cost(self, width: int, start: int, used: int) -> float:
         """Return what ``used`` rounds on ``width`` nodes from round ``start`` on cost, credits.
@@ -59,6 +62,13 @@ class ClusterMenu:
         total = np.array([width], dtype=np.int64)
         begin = min(start - self.now, self.prefix.shape[2] - 1)
         return float(quoted(self.prefix, 0, total, begin, used)[-1])
+
+    def owed(self, booking: Booking, used: int) -> float:
+        """Return what a booking costs whose job ran for so many rounds, credits."""
+        wanted = booking.wanted
+        total = wanted.tasks * np.asarray(wanted.demand)
+        costs = quoted(self.prefix, wanted.pool, total, booking.start - self.now, booking.length)
+        return float(costs[used] + self.phi * (costs[-1] - costs[used]))
 
 
 def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: float) -> Entries:

@@ -91,6 +91,7 @@ class ClusterFirstCome(ClusterBidPrice):
     standing: ClassVar[Standing] = Standing(
         "proved", "truth is best for each job, whatever others do; no job is moved or evicted", "prices, 0 by default"
     )
+    certified_as: ClassVar[str] = ClusterBidPrice.certified_as
 
     @legal
     def __init__(
@@ -135,6 +136,7 @@ class ClusterExponential(ClusterFirstCome):
         "truth is best for each job, whatever others do; a ratio to the optimum if demands are small",
         "the range of values per round and share of the cluster",
     )
+    certified_as: ClassVar[str] = ClusterBidPrice.certified_as
 
     @legal
     def __init__(

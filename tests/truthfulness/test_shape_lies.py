@@ -1,5 +1,7 @@
 """Lies about shapes: each is a report with its own law, none pays under menus at arrival, and faults are found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from cluster_markets import HORIZON, RULES, SIZES, ChargesFragments, HearsTheRou
 from marketsched.agents.conduct import plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, ScaleDemand, misreport_from
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
@@ -15,6 +18,9 @@ from marketsched.mechanisms.resources.posted import ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.truthfulness import certify_owners
 from marketsched.truthfulness.audit import audit
+from marketsched.truthfulness.certificates.arrival_certificate import certify_served, check_revealed
+from marketsched.truthfulness.certificates.menus import lies_of, play_menus
+from marketsched.truthfulness.certificates.unchanged import changed_members, require_certified_class
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.searches.screening import Screening
@@ -163,9 +169,80 @@ def test_prices_that_hear_the_round_are_found():
     pytest.fail("no lie about shapes was found to gain")
 
 
-def test_an_audit_of_a_cluster_finds_nothing_and_says_why_nothing_is_certified():
-    (found,) = audit(SCENARIO, ["bid-price"], owners=2, plays=100).mechanisms
+def test_an_audit_of_a_cluster_finds_nothing_and_certifies_it():
+    (found,) = audit(SCENARIO, ["bid-price"], owners=4, plays=100).mechanisms
     assert found.at_hand is not None and len(found.at_hand.gains) > 10 and not found.at_hand.failures
     assert found.at_hand.best_ex_post is None and not found.truth_fails
-    assert any("identical nodes" in error for error in found.errors)
-    refused(lambda: certify_owners(SCENARIO, 2), place="workload", legal="identical nodes", error=InvalidParameterError)
+    assert found.certificates["regret_upper"].max() <= 1e-9
+    assert not any("no certificates" in error for error in found.errors)
+
+
+@pytest.mark.parametrize("name", ["cluster-bid-price", "cluster-first-come", "cluster-exponential"])
+def test_owners_on_a_cluster_are_certified_by_all_prices_and_calendars(name):
+    table = certify_owners(with_mechanism(name), 12, menu_lies=20)
+    assert len(table) > 6 and table["regret_upper"].max() <= 1e-9 and (table["truthful_utility"] > 0).any()
+    words = table["rests_on"].iloc[0]
+    assert "the same, bit for bit, under 20 lies" in words and "payments equal their menus" in words
+
+
+def with_mechanism(name):
+    return {**SCENARIO, "mechanism": {"name": name}}
+
+
+def test_what_a_job_did_not_get_is_in_its_certificate():
+    setup = Scenario.of(with_mechanism("cluster-first-come")).setup(np.random.default_rng(3))
+    jobs = {job.name: [] for job in setup.jobs[:8]}
+    by_name = {job.name: job for job in setup.jobs}
+    served, _ = play_menus(setup, jobs)
+    ran = [(by_name[name], each) for name, each in served.items() if each.completion is not None]
+    assert len(ran) > 3
+    for job, each in ran:
+        got = certify_served(each, job.truth, job.duration, setup)
+        assert got.regret_upper == 0.0 and got.truthful_utility > 0
+        missed = certify_served(replace(each, completion=None), job.truth, job.duration, setup)
+        assert missed.regret_upper == pytest.approx(got.truthful_utility)
+        charged = certify_served(replace(each, payment=each.payment + 0.5), job.truth, job.duration, setup)
+        assert charged.regret_upper == pytest.approx(0.5)
+        full = replace(each.menu, devices=0 * each.menu.devices, free=0 * each.menu.free)
+        assert certify_served(replace(each, menu=full), job.truth, job.duration, setup).regret_upper == 0.0
+
+
+@pytest.mark.parametrize("kind", [HearsTheRound, ChargesFragments])
+def test_a_mechanism_with_a_planted_fault_gets_no_certificate(kind):
+    cluster, _ = tiny_market(1)
+    mechanism = kind(cluster.nodes, HORIZON, **SIZES, cluster=cluster, **RULES)
+    changed = changed_members(mechanism, ClusterBidPrice)
+    assert changed
+    refused(lambda: require_certified_class(mechanism), changed[0], error=InvalidParameterError)
+
+
+class ChargesMore(ClusterBidPrice):
+    """A fault: a tenth of a credit on top of what was quoted."""
+
+    def charge(self, x):
+        return super().charge(x) + 0.1
+
+
+@pytest.mark.parametrize("kind", [ClusterBidPrice, HearsTheRound, ChargesMore])
+def test_menus_that_move_and_payments_unlike_them_are_seen(kind):
+    setup = Scenario.of(SCENARIO).setup(np.random.default_rng(5))
+    limits = setup.mechanism.limits
+    sizes = {name: getattr(limits, name) for name in ("max_concurrency", "max_duration", "max_value", "max_delay")}
+    rules = {**RULES, "lags": (1, 2)}
+    mechanism = kind(limits.capacity, limits.horizon, cluster=limits.cluster, **sizes, **rules)
+    lies = {job.name: lies_of(job.truth, setup.public, 12, np.random.default_rng(1)) for job in setup.jobs[:12]}
+    _, check = play_menus(replace(setup, mechanism=mechanism), lies)
+    assert check.lies > 100 and check.payments > 12
+    assert (check.moved is not None) == (kind is HearsTheRound)
+    assert (check.mischarged is not None) == (kind is ChargesMore)
+
+
+def test_hidden_durations_on_a_cluster_are_refused():
+    shapes = [Shape({"gpu": 1}, {"a100": (2, 3)})]
+    for revealed in (True, False):
+        said = StatementOfWork.of_shapes(1, DeadlineValue(9.0, 20), 1, shapes, (0.5, 0.5), revealed=revealed)
+        job = Job("j", "owner", said, 1, 2, 2 if revealed else None)
+        if revealed:
+            check_revealed({"j": job})
+        else:
+            refused(lambda j=job: check_revealed({"j": j}), legal="revealed durations", error=InvalidParameterError)

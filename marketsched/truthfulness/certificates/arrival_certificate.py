@@ -26,8 +26,10 @@ from marketsched.agents.lies import PublicInformation
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, negligible_gain
+from marketsched.truthfulness.certificates.cluster_menus import best_on_cluster
 from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
 from marketsched.truthfulness.certificates.parts import Parts
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
@@ -73,6 +75,7 @@ def certify_arrivals(
         If a report moves a menu, a job pays what its menu does not say, durations are hidden, no menu was seen, or
         the mechanism changes what the theorem is about.
     """
+    check_revealed(chosen)
     lies = _lies(setup, chosen, menu_lies, rng)
     last = max((job.arrival or 0 for job in chosen.values()), default=0)
 
@@ -103,7 +106,7 @@ def certify_arrivals(
             continue
         job = chosen[name]
         got = certify_served(each, job.truth, job.duration, setup)
-        words = best_entry_of(each.menu, job.truth, job.duration, setup.public)[1]
+        words = best_for(each.menu, job.truth, job.duration, setup)[1]
         missed = words if got.regret_upper > negligible_gain(job.truth) else ""
         found.append({**certificate_row(job, got), "witness": missed, "rests_on": check.words})
         if note is not None:
@@ -111,6 +114,16 @@ def certify_arrivals(
     if not found:
         raise InvalidParameterError(f"no menu was seen of {len(chosen)} jobs: expected one at the arrival of each")
     return pd.DataFrame(found)
+
+
+def check_revealed(chosen: Mapping[str, Job]) -> None:
+    """Raise InvalidParameterError if the platform does not see the duration of a job with shapes at its arrival."""
+    hidden = [name for name, job in chosen.items() if job.truth.shapes and not job.truth.revealed]
+    if hidden:
+        raise InvalidParameterError(
+            f"durations are hidden, of {hidden[0]} first: the best entry is then best on average alone, and one play "
+            "shows no average; expected revealed durations"
+        )
 
 
 def certify_served(served: Served, truth: StatementOfWork, duration: int, setup: Any) -> Certificate:
@@ -124,7 +137,7 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
         Its report.
     duration : int
         Rounds that the platform saw at arrival.
-    setup : object with ``public``
+    setup : object with ``public``, and on a cluster ``mechanism``
         The market: its sizes, and the limits that are announced.
 
     Returns
@@ -144,9 +157,9 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
     public = setup.public
     value = 0.0
     if served.completion is not None and served.completion < truth.birth + public.max_delay:
-        value = float(truth.value(served.completion))
+        value = served.worth * float(truth.value(served.completion))
     utility = value - served.payment
-    best, _ = best_entry_of(served.menu, truth, duration, public)
+    best, _ = best_for(served.menu, truth, duration, setup)
     regret = max(0.0, best - utility)
     return Certificate(
         regret_upper=regret,
@@ -160,6 +173,13 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
         highest_value=truth.value.highest,
         samples=None,
     )
+
+
+def best_for(menu: Any, truth: StatementOfWork, duration: int, setup: Any) -> tuple[float, str]:
+    """Return the largest true surplus among the entries of a menu, on identical nodes or a cluster, and it in words."""
+    if isinstance(menu, ClusterMenu):
+        return best_on_cluster(menu, truth, duration, setup.mechanism.cluster, setup.mechanism.limits)
+    return best_entry_of(menu, truth, duration, setup.public)
 
 
 def best_entry_of(menu: Any, truth: StatementOfWork, duration: int, public: PublicInformation) -> tuple[float, str]:

@@ -24,6 +24,7 @@ from marketsched.mechanisms.bid_price.entries import ArrivalMenu
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.mechanism import Event, EventKind, Menu
+from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
@@ -152,7 +153,7 @@ def lies_of(truth: StatementOfWork, public: PublicInformation, count: int, rng: 
             break
         try:
             report = members[place].report(truth, public)
-            check_report("a lie", report, truth.birth, public.widest, longest, highest)
+            check_report("a lie", report, truth.birth, public.widest, longest, highest, public.cluster)
         except (InvalidReportError, EventError):
             continue
         if not any(report == other for other in seen):
@@ -174,6 +175,7 @@ class Served:
     menu: Any  # as `menu_at_arrival` returns it; None: it was not served
     completion: int | None
     payment: float  # credits
+    worth: float = 1.0  # of the result, compared with the value curve
 
 
 def play_menus(
@@ -235,6 +237,7 @@ class _Everybody(TrueOwners):
         self.served: dict[str, Served] = {}
         self.moved: MenuMoved | None = None
         self._payments, self._mischarged = 0, cast(Mischarged | None, None)
+        self._bookings: dict[Any, Any] = {}  # on a cluster, of jobs that are looked at
 
     @property
     def over(self) -> bool:  # type: ignore[override]
@@ -243,7 +246,8 @@ class _Everybody(TrueOwners):
 
     def check(self) -> MenuCheck:
         """Return what was asked."""
-        rates = bool(self.served) and not any(hasattr(each.menu, "prices") for each in self.served.values())
+        menus = [each.menu for each in self.served.values()]
+        rates = bool(menus) and not any(hasattr(menu, "prices") or isinstance(menu, ClusterMenu) for menu in menus)
         asked = [count for _, count in self._asked if count]
         return MenuCheck(len(asked), sum(asked), rates, self.moved, self._payments, self._mischarged)
 
@@ -259,11 +263,13 @@ class _Everybody(TrueOwners):
         for name in [name for name in self._open if self.by_name[name].arrival == market.now - 1]:
             self._compare(name, market)
         for event in events:
+            if event.job in self._open and event.kind is EventKind.START:
+                self._bookings[event.job] = market.placed_now.get(event.job)
             if event.job in self._open and event.kind.leaves:
-                menu = menu_of(market, event.job)
-                self.served[event.job] = Served(menu, event.completion, event.payment)
+                menu, booking = menu_of(market, event.job), self._bookings.pop(event.job, None)
+                self.served[event.job] = Served(menu, event.completion, event.payment, event.worth)
                 job = self.by_name[event.job]
-                self._compare_payment(job, "reports the truth", job.truth, menu, event)
+                self._compare_payment(job, "reports the truth", job.truth, menu, event, booking)
                 self._open.discard(event.job)
         if market.now > self._setup.horizon:
             for name in self._open:
@@ -289,16 +295,19 @@ class _Everybody(TrueOwners):
             if others.last is None:
                 play(copy, others, self._setup.horizon)
             if others.last is not None:
-                self._compare_payment(job, words, report, menu, others.last)
+                self._compare_payment(job, words, report, menu, others.last, others.booking)
             found.append(menu)
         return found
 
-    def _compare_payment(self, job: Job, words: str, report: StatementOfWork, menu: Any, event: Event) -> None:
+    def _compare_payment(
+        self, job: Job, words: str, report: StatementOfWork, menu: Any, event: Event, booking: Any
+    ) -> None:
         """Compare what a job paid with the menu that it was shown under this report."""
         if event.kind is not EventKind.COMPLETE or event.completion is None or menu is None:
             return
-        start = event.completion - job.duration
-        announced = announced_price(menu, report.concurrency, start, job.duration, event.payment)
+        start = event.completion - job.duration if booking is None else booking.start
+        used = event.completion - start
+        announced = announced_price(menu, report.concurrency, start, used, event.payment, booking)
         self._payments += 1
         same = abs(announced - event.payment) <= ROUNDING * max(1.0, abs(announced))
         if not same and self._mischarged is None:
@@ -320,6 +329,7 @@ class _UntilItLeft(TrueOwners):
         super().__init__(setup, born, entered)
         self._name = name
         self.last: Event | None = None  # with which it left
+        self.booking: Any = None  # on a cluster, what it had
 
     @property
     def over(self) -> bool:  # type: ignore[override]
@@ -330,6 +340,8 @@ class _UntilItLeft(TrueOwners):
         """Note how the job leaves."""
         super().hear(events, market)
         for event in events:
+            if event.job == self._name and event.kind is EventKind.START:
+                self.booking = market.placed_now.get(event.job)
             if event.job == self._name and event.kind.leaves:
                 self.last = event
 

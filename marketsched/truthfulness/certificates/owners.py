@@ -96,9 +96,6 @@ def certify_owners(
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     draws = np.random.default_rng([OWN_STREAM, seed])
     setup = scenario.setup(rng, data=data, workload=workload)
-    if any(job.truth.shapes for job in setup.jobs):
-        legal = "jobs of identical nodes; the search tries lies about shapes"
-        raise InvalidParameterError(place="workload", value=scenario.workload.kind, legal=legal)
     at_arrival = setup.mechanism.posts_menus_at_arrival
     if not at_arrival:
         require_menu(setup.mechanism)

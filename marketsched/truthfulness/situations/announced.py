@@ -24,7 +24,7 @@ class Mischarged:
         return f"{self.job} {self.report}, starts in round {self.start} and pays {self.paid:g}; its menu {said}"
 
 
-def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -> float:
+def announced_price(menu: Any, width: int, start: int, used: int, paid: float, booking: Any = None) -> float:
     """Return the price of a run by a menu, credits; +inf if it is not on offer.
 
     Parameters
@@ -35,7 +35,11 @@ def announced_price(menu: Any, width: int, start: int, used: int, paid: float) -
         Nodes declared, first round, rounds used.
     paid : float
         For a menu with several ``rates`` that of the job's choice: the nearest one counts.
+    booking : Booking, optional
+        On a cluster, what the job has.
     """
+    if booking is not None:
+        return float(menu.owed(booking, used)) if start >= menu.now else np.inf
     if isinstance(menu, tuple):
         return float(np.asarray(menu[width - 1].price(start, used)))
     if hasattr(menu, "prices"):
