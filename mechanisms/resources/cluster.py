@@ -209,17 +209,17 @@ class Cluster:
         """How many there are in all."""
         return sum(group.nodes for group in self.groups)
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of nodes, in the order of the groups."""
         return tuple(dict.fromkeys(group.kind for group in self.groups))
 
-    @property
+    @cached_property
     def pool_names(self) -> tuple[str, ...]:
         """The names of the pools."""
         return tuple(name for name, _ in self._members)
 
-    @property
+    @cached_property
     def pool_kinds(self) -> tuple[str, ...]:
         """The kind of the nodes of each pool."""
         return tuple(self.groups[members[0]].kind for _, members in self._members)

@@ -150,6 +150,8 @@ class ClusterPrices:
         self._step, self._steps = step, steps
         self._size = cluster.layout.pool_size.astype(np.float64)
         self._all = self._size.sum(axis=0)
+        there = self._all > 0  # parts of one resource for a part of another, as the cluster has them
+        self._share = np.where(there, self._all[:, None] / np.where(there, self._all, 1.0), 0.0)
         self._grain = FINEST * cluster.resources[0].parts if self._size.size == 1 else 0.0
         self.first = 1
         self.prices = self._iterate = np.zeros((*self._size.shape, 0))
@@ -198,10 +200,10 @@ class ClusterPrices:
 
         In parts of each resource, and not of the cluster: so that a single one is not rounded.
         """
-        some, density = (total > 0) & (self._all > 0), np.zeros(self._all.size)
-        for k in np.flatnonzero(self._all > 0):
-            largest = float((total[some] * (self._all[k] / self._all[some])).max())
-            density[k] = value / (largest * duration)
+        largest = (total * self._share).max(axis=1)
+        density: NDArray[np.float64] = np.divide(
+            value, largest * duration, out=np.zeros(self._all.size), where=self._all > 0
+        )
         return density
 
     def _mean_density(self, tasks: OptionColumns) -> NDArray[np.float64]:
