@@ -49,6 +49,7 @@ from marketsched.mechanisms.bid_price.foreseen import foreseen
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
+from marketsched.mechanisms.bid_price.returning import Returning
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
@@ -90,6 +91,9 @@ class BidPrice(KeptMenus):
         The same in hours, in place of ``lags``: as many whole rounds of the market's own, at least one.
     round_seconds : float, optional
         Length of a round, for ``lag_hours``; None: not known, five minutes.
+    recurring : bool
+        From history: whether owners who come at even intervals are expected at their next ones (`returning`); the lags
+        say what the others bring.
     buckets : int
         Number of groups of owners; the prices of a group come from the reports of the other groups. Each group has its
         own descent in every round with arrivals.
@@ -162,6 +166,7 @@ class BidPrice(KeptMenus):
         lags: Annotated[Sequence[int] | None, Maybe(ListOf(Whole(1)))] = None,
         lag_hours: Annotated[Sequence[float] | None, Maybe(ListOf(Finite("(0, inf)")))] = None,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
+        recurring: bool = False,
         buckets: Annotated[int, Whole(1, MOST_BUCKETS)] = 1,
         bucket_seed: Seed = 0,
         scenarios: Count = 4,
@@ -201,6 +206,7 @@ class BidPrice(KeptMenus):
                 source, Slack(slack, slack_gain, slack_ramp), capacity=self.capacity, horizon=self.horizon,
                 ahead=ahead, step=step, steps=source.steps if steps is None else steps,
                 tail=max_delay + max_duration if tail else 0,
+                returning=Returning() if recurring and source.samples_the_past else None,
             )
             for _ in range(buckets)
         ]  # fmt: skip
@@ -390,7 +396,7 @@ class BidPrice(KeptMenus):
                 if isinstance(x.agreed, Queued):
                     curve.learn_queued(x, sealed)
                 else:
-                    curve.learn(self.round, x.mean, x.sow.concurrency, x.worth)
+                    curve.learn(x.owner, self.round, x.mean, x.sow.concurrency, x.worth)
         self._n_seen += len(arrived)
 
     def _note_departures(self, waiting: Sequence[WaitingJob], starts: dict[JobId, int | None]) -> None:
@@ -405,5 +411,5 @@ class BidPrice(KeptMenus):
         for each in sorted(arrivals, key=lambda each: each.arrival):
             known = foreseen(each.sow, each.arrival, each.signal, history.limits, self._signals)
             for _, curve in self._listeners(each.owner):
-                curve.learn(each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
+                curve.learn(each.owner, each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
         self._n_seen += len(arrivals)

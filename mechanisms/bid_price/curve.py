@@ -8,7 +8,7 @@ through scenarios, nor the step, nor the slack (docs/mathematics.md, Bid prices)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -18,6 +18,7 @@ from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.bid_price.dual import dual_prices
 from marketsched.mechanisms.bid_price.entries import best_entry
 from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting
+from marketsched.mechanisms.bid_price.returning import REACH, Returning
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.mechanism import JobId
@@ -42,6 +43,8 @@ class Curve:
         Of the descent, in each round.
     tail : int
         This many rounds after the window have the mean price of its last 24; later ones are free.
+    returning : Returning, optional
+        The owners of its arrivals; regular ones are expected when they come next.
 
     Attributes
     ----------
@@ -66,11 +69,13 @@ class Curve:
         step: float,
         steps: int,
         tail: int,
+        returning: Returning | None = None,
     ) -> None:
         self.slack, self.past = slack, TaskStore()
         self.first, self.prices, self.prefix = 1, np.zeros(0), np.zeros(1)
         self._forecast, self._capacity, self._horizon = forecast, capacity, horizon
         self._ahead, self._step, self._steps, self._tail = ahead, step, steps, tail
+        self._returning = returning
         self._iterate = np.zeros(0)  # where the next descent begins
         self._density, self._n_densities = 0.0, 0  # value per node-round of an immediate start, added up
         self._rows: dict[JobId, int] = {}  # of jobs that wait
@@ -112,6 +117,8 @@ class Curve:
         prices = np.zeros(n)
         expected = self._forecast.expected(now, last, self.past)
         if expected is not None:
+            if self._returning is not None:
+                expected = self._returning.instead(expected, now, last)
             if self._forecast.samples_the_past:
                 expected = expected._replace(weights=expected.weights * scale)
             if waiting:
@@ -133,9 +140,11 @@ class Curve:
         _, surplus, best = best_entry(free, self.prefix, now, x.sow.concurrency, x.limit, worth)
         return best - surplus
 
-    def learn(self, arrival: int, mean: float, width: int, worth: NDArray[np.float64]) -> int:
+    def learn(self, owner: Hashable, arrival: int, mean: float, width: int, worth: NDArray[np.float64]) -> int:
         """Take an arrival into the past, and return its row: from the next round on it may teach."""
         row = self.past.n
+        if self._returning is not None:
+            self._returning.note(owner, row, arrival)
         self.past.add(arrival, max(1, round(mean)), width, worth)
         self._weigh(mean, width, worth)
         return row
@@ -147,7 +156,7 @@ class Curve:
             self._rows[x.job] = self.past.n
             self.past.add(x.arrival, max(1, round(x.mean)), x.sow.concurrency, x.worth, closed=True)
         else:
-            self._rows[x.job] = self.learn(x.arrival, x.mean, x.sow.concurrency, x.worth)
+            self._rows[x.job] = self.learn(x.owner, x.arrival, x.mean, x.sow.concurrency, x.worth)
 
     def left_queue(self, x: WaitingJob, waited: int) -> None:
         """Note that a job has left the queue: what was sealed teaches from now on."""
@@ -160,7 +169,11 @@ class Curve:
 
     def _forget(self, now: int) -> None:
         """Let go of what is too long ago to come again, and of no job that waits or stands in for one."""
-        oldest = int(np.searchsorted(self.past.arrivals, now - self._forecast.reach))
+        reach = self._forecast.reach
+        if self._returning is not None:
+            reach = max(reach, REACH)
+            self._returning.forget(now - reach)
+        oldest = int(np.searchsorted(self.past.arrivals, now - reach))
         self.past.forget_values(min([oldest, *self._rows.values(), *(row for _, row in self._left)]))
         self._crowded = max(CROWDED, 2 * self.past.kept_values)
 

@@ -23,6 +23,9 @@ REMEMBERED = 300  # departures that the rates are made of
 UNKNOWN_ROUNDS = 4.0  # usual rounds before any job has left
 PRIOR = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95)  # odds before any job has left, by x
 PRIOR_WEIGHT = 6.0  # departures that the prior counts for
+FADES = 0.98  # of what is known of odds, at each departure
+LATE_ODDS = 0.6  # of a regular job whose expected wait is too long, once `LATE_AFTER` jobs have left
+LATE_AFTER = 50  # departures: a job that is let in by mistake can undo much while little else is known
 
 
 class Learnt:
@@ -31,8 +34,9 @@ class Learnt:
     Parameters
     ----------
     late_odds : float
-        Odds, before any job has left, of a regular offer whose expected wait is too long. An offer that
-        seems hopeless is not taken, so that nothing is learnt of it.
+        Odds of a regular offer whose expected wait is too long, before one that took it has left: ``PRIOR[0]`` at
+        first, and these from the departure `LATE_AFTER` on. An offer that seems hopeless is not taken, so that
+        nothing is learnt of it.
 
     Attributes
     ----------
@@ -42,9 +46,9 @@ class Learnt:
         By band of widths.
     """
 
-    def __init__(self, late_odds: float = PRIOR[0]) -> None:
-        regular = (late_odds, *PRIOR[1:])
-        shares = np.array([2 * prior for prior in (PRIOR, regular)])  # alike for w = 0 and for w > 0
+    def __init__(self, late_odds: float = LATE_ODDS) -> None:
+        shares = np.array([2 * PRIOR, 2 * PRIOR])  # alike for w = 0 and for w > 0
+        self._late_odds = late_odds
         self.odds = PRIOR_WEIGHT * np.stack([shares, np.ones_like(shares)], axis=2)
         self.usual_rounds = np.full(5, UNKNOWN_ROUNDS)
         self._announced = np.zeros((5, 2))  # by band: rounds and jobs
@@ -76,8 +80,17 @@ class Learnt:
         present.n, n_gone = _departed_kernel(
             present.jobs, present.turn, present.n, now, *columns, self.departures, gone
         )
+        if self.departures < LATE_AFTER <= self.departures + n_gone:
+            self._let_late_ones_try()
         self.departures += n_gone
         return gone[:n_gone]
+
+    def _let_late_ones_try(self) -> None:
+        """Put ``late_odds`` in place of the prior of regular jobs whose wait is too long; what was seen stays."""
+        late = self.odds[1, ::6]  # for w = 0 and for w > 0
+        most = 1.0 / (1.0 - FADES)
+        prior_left = PRIOR_WEIGHT * (most - late[:, 1]) / (most - PRIOR_WEIGHT)
+        late[:, 0] += prior_left * (self._late_odds - PRIOR[0])
 
 
 @njit(cache=True)
@@ -98,8 +111,8 @@ def _departed_kernel(  # type: ignore[no-untyped-def]
             continue
         done = state[j] == 1
         share = odds[offer[j], cell[j]]
-        share[0] = 0.98 * share[0] + (1.0 if done and in_time[j] else 0.0)
-        share[1] = 0.98 * share[1] + 1.0
+        share[0] = FADES * share[0] + (1.0 if done and in_time[j] else 0.0)
+        share[1] = FADES * share[1] + 1.0
         usual = announced[band[j]]
         usual[0] = 0.97 * usual[0] + mean[j]
         usual[1] = 0.97 * usual[1] + 1.0

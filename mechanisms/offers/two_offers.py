@@ -37,7 +37,7 @@ from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import Report, Stairs, announced_values, cell_of, last_worth, stairs_of
-from marketsched.mechanisms.offers.departures import PRIOR, Learnt
+from marketsched.mechanisms.offers.departures import LATE_ODDS, Learnt
 from marketsched.mechanisms.offers.menu import TwoOffersMenu
 from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of
 from marketsched.mechanisms.offers.rates import Rates
@@ -74,8 +74,8 @@ class TwoOffers(BidPrice):
     spare_order : "arrival" or "passing"
         Whether an earlier spare job takes nodes of later ones' runs, or waits until nodes are idle.
     late_odds : float
-        Odds at the beginning that a regular job is in time although its expected wait is too long. What seems hopeless
-        is not tried, and stays as it is: .6 lets jobs try it (docs/schedulers.md has what that changes).
+        Odds that a regular job is in time although its expected wait is too long, before one has tried; from the 50th
+        job that leaves on, and .05 until then. What seems hopeless is not tried: with .05 it would stay so.
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     forecast, laws, history, lags, lag_hours, round_seconds, buckets, bucket_seed, scenarios, ahead, steps, step, slack
@@ -114,7 +114,7 @@ class TwoOffers(BidPrice):
         requeue: bool = True,
         spare: bool = True,
         spare_order: Literal["arrival", "passing"] = "arrival",
-        late_odds: Share = PRIOR[0],
+        late_odds: Share = LATE_ODDS,
         **calendar: Any,
     ) -> None:
         if "hidden_order" in calendar:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from draws import many
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork, get_mechanism
+from marketsched.mechanisms.offers import departures
 from marketsched.mechanisms.offers.rates import _threshold_kernel
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
 from offers_markets import LAWS, Chosen, curve_of, left_in, played, random_jobs, sizes_of
@@ -236,16 +237,34 @@ def test_two_regular_jobs_that_wait_may_cost_more():
     assert stepped(market, 5, reports)[1:] == [(5, "requeue", "A"), (5, "start", "B"), (5, "start", "C")]
 
 
-@pytest.mark.parametrize("hopeful", [False, True])
-def test_a_regular_offer_that_seems_too_late_is_tried_where_its_odds_are_hopeful(hopeful):
+@pytest.mark.parametrize(("after", "hopeful"), [(1, True), (2, False)])
+def test_a_regular_offer_that_seems_too_late_is_tried_once_enough_jobs_have_left(monkeypatch, after, hopeful):
     """A is expected to run for four rounds and takes one; as a spare job B stands behind C, and is too late."""
-    rules = {"late_odds": 0.6} if hopeful else {}
-    market = Chosen(2, 30, **LIMITS, chosen={"A": 1, "C": 0}, **rules)
-    reports = {1: {"A": job(1, 1, 50.0, 20, 4), "C": job(1, 2, 50.0, 20, 6), "B": job(1, 2, 50.0, 3, 1)}}
-    events = stepped(market, 2, reports, [(1, "A"), *([(2, "B")] if hopeful else [])])
+    monkeypatch.setattr(departures, "LATE_AFTER", after)
+    market = Chosen(2, 30, **LIMITS, chosen={"first": 1, "A": 1, "C": 0})
+    late = {"A": job(3, 1, 50.0, 22, 4), "C": job(3, 2, 50.0, 22, 6), "B": job(3, 2, 50.0, 5, 1)}
+    reports = {1: {"first": job(1, 1, 50.0, 20, 4)}, 3: late}
+    ends = [(1, "first"), (3, "A"), *([(4, "B")] if hopeful else [])]
+    events = stepped(market, 4, reports, ends)[2:]
     assert (market.values["B"][SPARE] < market.values["B"][REGULAR]) == hopeful
-    then = [(2, "start", "B"), (2, "complete", "B")] if hopeful else [(2, "start", "C")]
-    assert events == [(1, "start", "A"), (1, "complete", "A"), *then]
+    then = [(4, "start", "B"), (4, "complete", "B")] if hopeful else [(4, "start", "C")]
+    assert events == [(3, "start", "A"), (3, "complete", "A"), *then]
+
+
+def test_what_was_seen_of_late_jobs_stays_when_their_odds_begin_again():
+    """As if the odds had begun there: the prior fades as ever, and what was seen is added."""
+    seen, prior = [1, 0, 0, 1, 1, 1, 0, 1, 0], departures.PRIOR_WEIGHT
+    learnt = departures.Learnt(0.6)
+    happened, left = prior * 0.6, prior
+    for x in seen:
+        learnt.odds[REGULAR, 6] = 0.98 * learnt.odds[REGULAR, 6] + (x, 1.0)
+        happened, left = 0.98 * happened + x, 0.98 * left + 1.0
+    before = learnt.odds.copy()
+    learnt._let_late_ones_try()
+    assert learnt.odds[REGULAR, 6] == pytest.approx([happened, left], rel=1e-12)
+    assert learnt.odds[REGULAR, 0] == pytest.approx([0.6 * prior, prior])
+    before[REGULAR, ::6] = learnt.odds[REGULAR, ::6]
+    assert np.array_equal(before, learnt.odds)
 
 
 def test_what_is_lost_leaves_where_there_is_no_requeue():
