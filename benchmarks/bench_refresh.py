@@ -26,7 +26,7 @@ MODES: tuple[float | str, ...] = (0.0, 0.1, "round", "submission")
 def _scenario(refresh: float | str) -> Scenario:
     """Return the market; about 37 nodes would be enough for it."""
     oracle = {"kind": "monte-carlo", "samples": 32, "refresh": refresh, "probe_every": 5}
-    mechanism: dict[str, Any] = {"name": "reduction", "epsilon": -0.3, "threshold": 0.05, "oracle": oracle}
+    mechanism: dict[str, Any] = {"name": "posted-price", "epsilon": -0.3, "threshold": 0.05, "oracle": oracle}
     mechanism["pricing"] = {"kind": "exponential", "floor": 0.02, "ceiling": 20}
     workload = {"kind": "synthetic-pipelines", "recurring_jobs": 130, "birth_rounds": 144, "capacity": 20}
     workload["durations"] = "hidden"

@@ -24,7 +24,7 @@ from .mechanism import Event as Event
 from .mechanism import EventKind as EventKind
 from .mechanism import LaunchPlan as LaunchPlan
 from .mechanism import Mechanism as Mechanism
-from .mechanism import Menu as Menu
+from .menu import Menu as Menu
 from .offers.two_offers import TwoOffers as TwoOffers
 from .posted.exponential import ExponentialPricing as ExponentialPricing
 from .posted.exponential import PostedPricing as PostedPricing

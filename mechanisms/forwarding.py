@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.mechanism import (
-    Event,
-    JobId,
-    LaunchPlan,
-    Mechanism,
-    Menu,
-    Offer,
-    WelfareCertificate,
-    takes_owner,
-)
+from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism, Offer, takes_owner
+from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.sow import StatementOfWork
 
 if TYPE_CHECKING:

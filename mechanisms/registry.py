@@ -52,8 +52,6 @@ KINDS = {  # kind: what its names stand for
 }
 _MODULES = ("experiments", "scenarios")  # kinds whose names stand for modules
 
-_ALIASES = {("mechanism", "reduction"): "posted-price"}
-
 # Names only: rooms above this one load on demand.
 _MARKET: dict[str, dict[str, Any]] = {
     "mechanism": {
@@ -169,7 +167,7 @@ def register(kind: str, name: str | None = None) -> Callable[[F], F]:
     def add(made: F) -> F:
         if not callable(made):
             raise InvalidParameterError(f"{kind} {called!r}: {made!r} cannot be called: expected a class or function")
-        present = table.get(canonical(kind, called))
+        present = table.get(called)
         if present is not None and _identity(present) != _identity(made):
             raise InvalidParameterError(f"{kind} {called!r} is already in the table: expected another name")
         table[called] = made
@@ -189,18 +187,17 @@ def get(kind: str, name: str) -> Any:
         If there is no such kind, or the plug-in of that name cannot be loaded.
     """
     table = _table(kind)
-    own = canonical(kind, name)
-    entry = table.get(own) if isinstance(own, str) else None
-    if entry is None and isinstance(own, str) and own in _plugins(kind):
-        entry = _loaded_plugin(kind, own)
-        table.setdefault(own, entry)
+    entry = table.get(name) if isinstance(name, str) else None
+    if entry is None and isinstance(name, str) and name in _plugins(kind):
+        entry = _loaded_plugin(kind, name)
+        table.setdefault(name, entry)
     if entry is None:
         raise UnknownNameError(f"{kind} {name!r} is unknown: expected one of {', '.join(names(kind))}")
     return _load(entry) if isinstance(entry, str) else entry
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Return the names of a kind, the package's first, aliases left out; nothing is loaded."""
+    """Return the names of a kind, the package's first; nothing is loaded."""
     return tuple(dict.fromkeys([*_table(kind), *_plugins(kind)]))
 
 
@@ -209,18 +206,13 @@ def plugin_names() -> tuple[tuple[str, str], ...]:
     return tuple((kind, name) for kind in KINDS for name in _plugins(kind))
 
 
-def canonical(kind: str, name: str) -> str:
-    """Return the name of an alias, and any other name as it is."""
-    return _ALIASES.get((kind, name), name) if isinstance(name, str) else name
-
-
 def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     """Build the mechanism called ``name``.
 
     Parameters
     ----------
     name : str
-        One of `mechanism_names`; ``reduction`` is an old name of ``posted-price``.
+        One of `mechanism_names`.
     **parameters
         What it takes, and nothing else; see `marketsched.mechanisms.named` for those of the package. ``rng`` is
         offered to all: a mechanism that draws nothing goes without.

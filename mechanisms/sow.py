@@ -46,19 +46,18 @@ class StatementOfWork:
     value : ValueCurve
         Value in credits of each completion time.
     requirements : sequence of Requirement or of (arrival, duration, probability[, signal])
-        The joint law; total mass at most 1. With shapes its durations are those of the first shape on the kind
-        that it names first.
+        The joint law; total mass at most 1. With shapes its durations are those of the first shape on its first kind.
     shapes : sequence of Shape
-        On a cluster: the ways in which the job can run, any one of which does its work. ``concurrency`` is then the
-        tasks of the first. Empty: a job of a market of identical nodes.
+        On a cluster: the ways in which the job can run; ``concurrency`` is then the tasks of the first. Empty: a job
+        of identical nodes.
     restarts : bool
-        Whether a run that is taken back may start again. False: the job is offered nodes that are never taken back.
+        Whether an evicted run may start again. False: the job is offered only nodes that are never taken back.
 
     Raises
     ------
     InvalidReportError
-        If a field is malformed, the law is empty, an arrival lies before ``birth``, the
-        probabilities are negative, not finite, or add up to more than 1 + 1e-9, or law and first shape disagree.
+        If a field is malformed, the law is empty, an arrival lies before ``birth``, probabilities are negative, not
+        finite, or add up to more than 1 + 1e-9, or law and first shape disagree.
 
     Examples
     --------
@@ -251,10 +250,8 @@ class StatementOfWork:
         >>> first.moved(11, DeadlineValue(8.0, 16)).requirements[1]
         Requirement(arrival=13, duration=2, probability=0.5, signal=2)
         """
-        birth, first = (
-            _ONE_OR_MORE.check("birth", birth, InvalidReportError),
-            self if self._moved_from is None else self._moved_from,
-        )
+        birth = _ONE_OR_MORE.check("birth", birth, InvalidReportError)
+        first = self if self._moved_from is None else self._moved_from
         last = int(self._shared_law.arrivals[-1]) + birth - first.birth
         if last > LAST_REPORTED:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")

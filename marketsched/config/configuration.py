@@ -16,7 +16,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameErro
 from marketsched.mechanisms.legal import Amount, BelowOne, Count, Finite, Maybe, Named, Positive, PositiveShare, Seed
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
-from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
+from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
 
 if TYPE_CHECKING:
@@ -132,12 +132,12 @@ class Rules(Strict):
 
 
 def _registered_mechanism(name: str) -> str:
-    """Return the name of a mechanism, an alias resolved; raise ``ValueError(what is legal)`` if there is none."""
+    """Return the name of a mechanism; raise ``ValueError`` with the legal names if there is none."""
     try:
         get("mechanism", name)
     except UnknownNameError:
         raise ValueError(f"one of {', '.join(mechanism_names())}") from None
-    return canonical("mechanism", name)
+    return name
 
 
 MechanismName = Annotated[str, AfterValidator(_registered_mechanism)]

@@ -16,7 +16,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Count, Positive
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.named import PriceKinds
-from marketsched.mechanisms.registry import canonical, get, get_mechanism, mechanism_names
+from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signals import signals_of
 from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_anything
 
@@ -149,7 +149,7 @@ class MechanismChoice(Rules):
         own = self.model_dump(mode="python")
         data = {key: copy.deepcopy(value) for key, value in own.items() if value is not None}
         data |= self.rule_parameters() | {"name": name}
-        if canonical("mechanism", name) != self.name:
+        if name != self.name:
             data.pop("parameters")
             taken = _rules_of(name)
             data = {key: value for key, value in data.items() if key not in Rules.model_fields or key in taken}
@@ -177,7 +177,7 @@ def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
 
     Sizes stay, and the rules that it knows; prices if it knows their kind. ``parameters`` belong to the old name.
     """
-    if canonical("mechanism", section.get("name", "posted-price")) == canonical("mechanism", name):  # type: ignore[arg-type]
+    if section.get("name", "posted-price") == name:
         return {**section, "name": name}
     taken, kinds, pricing = _rules_of(name), _kinds_of(name), section.get("pricing")
     kept = {key: value for key, value in section.items() if key != "parameters"}
@@ -188,7 +188,7 @@ def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
 
 def _rules_of(name: object) -> Mapping[str, Any]:
     """Return the parameters of a mechanism by name, or every rule if it takes whatever it is given."""
-    if not isinstance(name, str) or canonical("mechanism", name) not in mechanism_names():
+    if not isinstance(name, str) or name not in mechanism_names():
         return Rules.model_fields
     maker = get("mechanism", name)
     return Rules.model_fields if takes_anything(maker) else parameters_of(maker)

@@ -9,7 +9,6 @@ from typing import Any
 from marketsched.config.configuration import ExponentialPrices, MonteCarlo
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.mechanisms.posted.guarantees import guarantees, price_ends, relaxed_ratio, smallest_supply
-from marketsched.mechanisms.registry import canonical
 
 SIZES = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay")
 POSTED = ("exponential", "posted-price")  # names that stand for Algorithm 2
@@ -44,7 +43,7 @@ def promised_ratio(choice: MechanismChoice, sizes: object, *, certain: bool) -> 
     Bundle prices (``stochastic``) get no constant here: what (27) bounds is a mean over laws, which
     says nothing about one instance.
     """
-    if canonical("mechanism", choice.name) not in POSTED or not isinstance(choice.pricing, ExponentialPrices):
+    if choice.name not in POSTED or not isinstance(choice.pricing, ExponentialPrices):
         return Promise(None, False, "no theorem bounds the ratio of this mechanism on single instances")
     own = {name: getattr(choice, name) for name in SIZES}
     market = {name: getattr(sizes, name) if size is None else size for name, size in own.items()}

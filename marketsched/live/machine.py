@@ -24,7 +24,7 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Inv
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.mechanism import Mechanism, Offer
-from marketsched.play.replaying import Decision, Replayer
+from marketsched.play.replayer import Decision, Replayer
 
 LARGEST_SUM = 2**63 - 1  # millionths, of any account
 Event = Mapping[str, Any]

@@ -1,4 +1,4 @@
-from .audited import Audit as Audit
+from .audit_result import Audit as Audit
 from .certificates.arrival_certificate import certify_served as certify_served
 from .certificates.certificate import Certificate as Certificate
 from .certificates.certificate import CertificateError as CertificateError

@@ -15,7 +15,8 @@ from marketsched.truthfulness.searches.joint_reports import JointGain, joint_gai
 from marketsched.truthfulness.searches.plays_ahead import AtHand, PlaysAhead
 from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies, promoted
 from marketsched.truthfulness.searches.reading import Reading
-from marketsched.truthfulness.searches.screening import Screened, Screening, first_of
+from marketsched.truthfulness.searches.screened import Screened, first_of
+from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 SCREEN, OWN_LAW, READING = 0.45, 0.6, 1.0  # up to which share of the budget each phase goes on

@@ -33,7 +33,8 @@ from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Where, workers_for
 from marketsched.play.versions import versions
 from marketsched.truthfulness.at_hand import joint_at_hand, plays_ahead, pooled_over_worlds, screened_at_hand
-from marketsched.truthfulness.audited import Audit, MechanismAudit, Searched
+from marketsched.truthfulness.audit_result import Audit
+from marketsched.truthfulness.audited import MechanismAudit, Searched
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.certifying import Certified, certificates
@@ -44,7 +45,7 @@ from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Pr
 from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.plays_ahead import Helpers, ready
 from marketsched.truthfulness.searches.pooling import Pooled
-from marketsched.truthfulness.searches.screening import Screened
+from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.tiny_first import in_tiny_domains
 
 TINY_SECONDS = 20.0  # of the processor, after which no further tiny domain is begun

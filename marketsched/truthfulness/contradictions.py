@@ -15,7 +15,7 @@ import pandas as pd
 from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.audited import Searched
 from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE
-from marketsched.truthfulness.searches.screening import Screened
+from marketsched.truthfulness.searches.screened import Screened
 
 
 def contradiction(table: pd.DataFrame, searched: Sequence[Searched], screened: Screened | None) -> str:

@@ -20,7 +20,7 @@ from marketsched.truthfulness.plan import Plan, Purse
 from marketsched.truthfulness.searches.families import Family, default_families
 from marketsched.truthfulness.searches.own_lies import FixedReport
 from marketsched.truthfulness.searches.scoring import play_on, score
-from marketsched.truthfulness.searches.screening import Screened, first_of
+from marketsched.truthfulness.searches.screened import Screened, first_of
 from marketsched.truthfulness.searches.searching import search
 from marketsched.truthfulness.searches.shrinking import shrink
 from marketsched.truthfulness.situations.situation import Situation, situations_of

@@ -66,12 +66,10 @@ MOST_BUCKETS = 64
 class BidPrice(KeptMenus):
     """Sell node time at arrival, at prices estimated from past arrivals or from public laws.
 
-    A job that has arrived may start in any round from which its nodes are free; a start costs the sum of the prices of
-    its rounds. The job gets the start with the highest surplus (value less price) by its own report, or none, and pays
-    the announced price when it completes. A price estimates the value of a node to later jobs. Prices are computed anew
-    in each round with arrivals, from arrivals of earlier rounds or from public laws, and a report does not change its
-    own prices. If durations are hidden, jobs wait in a queue, each at one rate that is announced at its arrival
-    (docs/mathematics.md, Bid prices).
+    A price estimates the value of a node to later jobs. A start costs the sum of the prices of its rounds. An arrived
+    job gets the start with the highest surplus (value less price) by its own report, or none, and pays the announced
+    price when it completes. A report does not change its own prices. If durations are hidden, jobs wait in a queue,
+    each at one rate that is announced at its arrival (docs/mathematics.md, Bid prices).
 
     Parameters
     ----------
@@ -85,8 +83,7 @@ class BidPrice(KeptMenus):
         From history: arrivals before round 1, so that lags can reach back from the first round on. In a scenario the
         folder of a finished run, or a workload (docs/scenarios.md).
     lags : sequence of int, optional
-        From history: how many rounds ago the arrivals of each scenario came; by default 48, 72, 96 and 120, which is
-        4 to 10 hours of five-minute rounds.
+        From history: how many rounds ago the arrivals of each scenario came; by default 48, 72, 96 and 120.
     lag_hours : sequence of float, optional
         The same in hours, in place of ``lags``: as many whole rounds of the market's own, at least one.
     round_seconds : float, optional
@@ -95,16 +92,13 @@ class BidPrice(KeptMenus):
         From history: whether owners who come at even intervals are expected at their next ones (`returning`); the lags
         say what the others bring.
     buckets : int
-        Number of groups of owners; the prices of a group come from the reports of the other groups. Each group has its
-        own descent in every round with arrivals.
+        Number of groups of owners; the prices of a group come from the reports of the other groups.
     bucket_seed : int
-        Public; with the owner's name it determines the owner's bucket.
+        Public; determines owners' buckets.
     scenarios : int
         From laws: number of draws.
-    ahead : int
-        H: prices are made for the current round and H more.
-    tail : bool
-        Whether rounds behind the window cost the mean of its last 24; False: they are free.
+    ahead, tail : int, bool
+        H: prices are made for the current round and H more. Later ones cost the mean of the last 24, or nothing.
     steps : int, optional
         Subgradient steps in a round; by default 20 from history, 10 from laws.
     step : float
@@ -113,13 +107,10 @@ class BidPrice(KeptMenus):
         See `Slack`.
     hidden_order : "strict" or "sealed"
         Of jobs whose durations are hidden: see `queue`.
-    stop_at_deadline : bool
-        Whether a run of hidden duration is stopped once no completion could be worth anything by its report.
-    stop_at_loss : bool
-        Whether it is stopped when that is best for its owner, and then pays for the rounds it used, as in `FirstCome`.
+    stop_at_deadline, stop_at_loss : bool
+        When runs of hidden durations are stopped, as in `FirstCome`.
     signals : {"durations", "labels"}
-        Meaning of a whole number that the platform observes at arrival: the duration, or a label (the duration is
-        then hidden). A scenario derives it from its jobs; it does not depend on reports.
+        Meaning of a whole number observed at arrival: the duration, or a label (the duration is then hidden).
     keep_menus : bool
         Keep the menu of each job when it is served, for `menu_at_arrival`.
     rng : Generator, int or None

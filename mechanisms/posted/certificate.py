@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.mechanism import WelfareCertificate
+from marketsched.mechanisms.menu import WelfareCertificate
 from marketsched.mechanisms.posted.launch_plan import Choice
 from marketsched.mechanisms.sow import StatementOfWork
 

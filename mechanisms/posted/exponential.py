@@ -24,7 +24,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.legal import Finite
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import WelfareCertificate
+from marketsched.mechanisms.menu import WelfareCertificate
 from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
 

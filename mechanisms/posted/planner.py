@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Menu, OfferedRun, WelfareCertificate
+from marketsched.mechanisms.mechanism import OfferedRun
+from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import WelfareCertificate
+from marketsched.mechanisms.menu import WelfareCertificate
 from marketsched.mechanisms.posted.certificate import WelfareLedger
 
 

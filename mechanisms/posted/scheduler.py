@@ -29,16 +29,8 @@ from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import (
-    Event,
-    EventKind,
-    JobId,
-    LaunchPlan,
-    Menu,
-    Offer,
-    Truthful,
-    WelfareCertificate,
-)
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer, Truthful
+from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.launch_plan import Choice

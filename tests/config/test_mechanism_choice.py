@@ -93,21 +93,21 @@ def test_another_mechanism_keeps_what_it_understands():
 @pytest.mark.parametrize(
     ("prices", "kept"),
     [
-        ([0.5], ["first-come", "reduction"]),
-        ([0.5, 0.5], ["first-come", "reduction"]),
-        ([0.5, 1.0], ["reduction"]),
+        ([0.5], ["first-come", "posted-price"]),
+        ([0.5, 0.5], ["first-come", "posted-price"]),
+        ([0.5, 1.0], ["posted-price"]),
     ],
 )
 def test_posted_prices_go_where_they_are_taken(prices, kept):
     scenario = Scenario.from_dict(tiny(mechanism={"pricing": {"kind": "posted", "prices": prices}}))
-    names = ("exponential", "first-come", "reduction", "stochastic")
+    names = ("exponential", "first-come", "posted-price", "stochastic")
     assert [n for n in names if scenario.with_mechanism(n).mechanism.pricing.kind == "posted"] == kept
 
 
 def test_parameters_stay_with_the_name_they_are_for():
     scenario = Scenario.from_dict(tiny(mechanism={"name": "first-come", "parameters": {"price": 0.5}}))
     assert scenario.with_mechanism("first-come").mechanism.parameters == {"price": 0.5}
-    assert scenario.with_mechanism("reduction").mechanism.parameters == {}
+    assert scenario.with_mechanism("posted-price").mechanism.parameters == {}
     assert run(scenario.with_mechanism("first-come", {"parameters.price": 1.0})).outcome["revenue"] > 0
 
 
@@ -124,8 +124,8 @@ def test_changes_win():
     )
     assert scenario.with_mechanism("exponential", {"pricing.floor": 0.25}).mechanism.pricing.ceiling == 8.0
     given = {"pricing": {"kind": "posted", "prices": [1.0]}}
-    assert scenario.with_mechanism("reduction", given).mechanism.pricing.prices == (1.0,)
-    assert scenario.with_mechanism("reduction") is scenario
+    assert scenario.with_mechanism("posted-price", given).mechanism.pricing.prices == (1.0,)
+    assert scenario.with_mechanism("posted-price") is scenario
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_every_scenario_of_jobs_has_a_legal_first_form(name):
 
 
 BAD = {
-    "mechanism": ("", "no such", "reduction "[:-2]),
+    "mechanism": ("", "no such", "posted-price "[:-2]),
     "capacity": ("0", "-3", "2.5", "many", "1e3", "nan", "9" * 400, "1000001"),
     "load": ("", "0", "-10", "nan", "inf", "1e9", "x", "100%"),
     "liars": ("", "-1", "101", "nan", "half"),

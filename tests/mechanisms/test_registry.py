@@ -115,11 +115,11 @@ def play(market, rows):
 
 def test_names():
     assert {"first-come", "posted-price"} <= set(mechanism_names())
-    assert isinstance(get_mechanism("reduction", **SIZES), PostedPriceMechanism)  # the old name
+    assert isinstance(get_mechanism("posted-price", **SIZES), PostedPriceMechanism)
     assert list(mechanism_names()) == sorted(mechanism_names())
 
 
-@pytest.mark.parametrize("name", ["reductoin", "", None, ["reduction"]])
+@pytest.mark.parametrize("name", ["reductoin", "", None, ["posted-price"]])
 def test_unknown_name_lists_the_known_ones(name):
     with pytest.raises(UnknownNameError, match="expected one of armada, bid-price, cluster-bid-price, "):
         get_mechanism(name)
@@ -149,7 +149,7 @@ def test_names_of_one_pricing_refuse_the_others():
     with pytest.raises(
         InvalidParameterError, match="laws are given: expected them with pricing kind 'stochastic' only"
     ):
-        get_mechanism("reduction", **COMMON, laws=[])
+        get_mechanism("posted-price", **COMMON, laws=[])
 
 
 def test_users_add_their_own():
@@ -161,8 +161,8 @@ def test_users_add_their_own():
     register("test: open house")(open_house)  # the same one again, as from a notebook cell run twice
     with pytest.raises(InvalidParameterError, match="'test: open house' is already in the table"):
         register("test: open house")(FirstCome)
-    with pytest.raises(InvalidParameterError, match="'reduction' is already in the table"):
-        register("reduction")(FirstCome)
+    with pytest.raises(InvalidParameterError, match="'posted-price' is already in the table"):
+        register("posted-price")(FirstCome)
     refused(lambda: register(""), place="name", seen="", error=InvalidParameterError)
     refused(lambda: register("test: nothing")(3), "cannot be called", error=InvalidParameterError)
     assert "test: nothing" not in mechanism_names()
@@ -200,11 +200,11 @@ def test_looking_at_the_table_imports_no_compiler():
         ),
     ],
 )
-def test_reduction_from_plain_data_is_the_mechanism_itself(pricing, built, oracle, estimator):
+def test_posted_price_from_plain_data_is_the_mechanism_itself(pricing, built, oracle, estimator):
     limits = {key: value for key, value in SIZES.items() if key not in ("capacity", "horizon")}
     direct = PostedPriceMechanism(2, HORIZON, built(), estimator(), **limits, epsilon=0.1, rng=np.random.default_rng(7))
-    plain = get_mechanism("reduction", **{**COMMON, "pricing": pricing, "oracle": oracle}, seed=7)
-    given_objects = get_mechanism("reduction", **{**COMMON, "pricing": built(), "oracle": estimator()}, rng=7)
+    plain = get_mechanism("posted-price", **{**COMMON, "pricing": pricing, "oracle": oracle}, seed=7)
+    given_objects = get_mechanism("posted-price", **{**COMMON, "pricing": built(), "oracle": estimator()}, rng=7)
     rows = random_jobs(0)
     assert play(plain, rows) == play(direct, rows) == play(given_objects, rows)
 
@@ -227,7 +227,7 @@ def test_reduction_from_plain_data_is_the_mechanism_itself(pricing, built, oracl
 )
 def test_faults_in_the_plain_data_are_named(wrong, message):
     with pytest.raises(InvalidParameterError, match=message):
-        get_mechanism("reduction", **{**COMMON, **wrong})
+        get_mechanism("posted-price", **{**COMMON, **wrong})
 
 
 def test_a_mechanism_takes_its_own_rules_and_no_others():

@@ -24,7 +24,7 @@ from marketsched.mechanisms import (
 from marketsched.play.replaying import replay
 
 CONFIG = {
-    "mechanism": "reduction",
+    "mechanism": "posted-price",
     "capacity": 2,
     "max_concurrency": 2,
     "max_duration": 3,

@@ -34,7 +34,7 @@ MARKET = {
     "mechanism": {"pricing": {"kind": "posted", "prices": [0.5]}},
 }
 CONFIG = {
-    "mechanism": "reduction",
+    "mechanism": "posted-price",
     "capacity": 3,
     "max_concurrency": 2,
     "max_duration": 3,

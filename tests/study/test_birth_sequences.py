@@ -28,7 +28,7 @@ from marketsched.study.hard.sequence_changes import MOST_RANDOM, Changes
 
 LIMITS = InstanceLimits()
 OVERBOOKED = {
-    "name": "reduction",
+    "name": "posted-price",
     "epsilon": -0.6,
     "threshold": 1.0,
     "pricing": {"kind": "posted", "prices": [0.01]},
@@ -155,7 +155,7 @@ def test_what_is_promised_for_certain_jobs(changes, capacity, holds, said):
 
 def test_what_is_promised_for_uncertain_jobs():
     sizes = InstanceLimits(max_concurrency=2, max_duration=4, max_value=10.0, max_delay=20, capacity=1904)  # W5
-    rules = {"name": "reduction", "epsilon": 0.2, "threshold": "auto"}
+    rules = {"name": "posted-price", "epsilon": 0.2, "threshold": "auto"}
     found = promised_ratio(MechanismChoice.model_validate(rules), sizes, certain=False)
     assert found.holds, found.conditions
     assert found.alpha == pytest.approx(4 * math.log(320) / (1 - 0.48))
@@ -163,6 +163,6 @@ def test_what_is_promised_for_uncertain_jobs():
     assert (small.alpha, small.holds) == (found.alpha, False)
     kept = {**rules, "oracle": {"kind": "monte-carlo", "samples": 100}}
     assert "kept sample paths" in promised_ratio(MechanismChoice.model_validate(kept), sizes, certain=False).conditions
-    none = promised_ratio(MechanismChoice.model_validate({"name": "reduction"}), sizes, certain=False)
+    none = promised_ratio(MechanismChoice.model_validate({"name": "posted-price"}), sizes, certain=False)
     assert (none.alpha, none.holds) == (None, False)
     assert promised_ratio(MechanismChoice(name="first-come"), sizes, certain=True).alpha is None

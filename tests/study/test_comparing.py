@@ -245,7 +245,7 @@ def test_w4_is_five_fourths_and_first_come_is_best():
 
 
 def test_runs_are_paired_and_can_be_repeated():
-    names = ["reduction", "first-come", "reduction:eviction=running"]
+    names = ["posted-price", "first-come", "posted-price:eviction=running"]
     found = compare(MAYBE, names, runs=6, seed=4)
     assert found.runs["seed"].tolist() == [s for s in range(4, 10) for _ in names]
     by_seed = found.runs.groupby("seed")
@@ -258,17 +258,17 @@ def test_runs_are_paired_and_can_be_repeated():
     pd.testing.assert_frame_equal(found.runs[figures], again.runs[figures])
     columns = [name for name in found.summary if name != "seconds"]
     pd.testing.assert_frame_equal(found.summary[columns], again.summary[columns])
-    one = compare(MAYBE, ["reduction"], runs=1, seed=7)
-    row = found.runs[(found.runs["seed"] == 7) & (found.runs["mechanism"] == "reduction")]
+    one = compare(MAYBE, ["posted-price"], runs=1, seed=7)
+    row = found.runs[(found.runs["seed"] == 7) & (found.runs["mechanism"] == "posted-price")]
     assert one.runs["welfare"].tolist() == row["welfare"].tolist()
 
 
 def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
-    exact = compare(MAYBE, ["reduction"], runs=4)
-    bounds = compare(MAYBE, ["reduction"], runs=4, optimum_seconds=0)
+    exact = compare(MAYBE, ["posted-price"], runs=4)
+    bounds = compare(MAYBE, ["posted-price"], runs=4, optimum_seconds=0)
     assert set(bounds.runs["opt_kind"]) == {"dual"}
     monkeypatch.setattr(hindsight, "MOST_EXACT", 0)
-    programs = compare(MAYBE, ["reduction"], runs=4)
+    programs = compare(MAYBE, ["posted-price"], runs=4)
     assert set(programs.runs["opt_kind"]) <= {"lp", "dual"}
     for other in (bounds, programs):
         assert (other.runs["opt_low"] <= exact.runs["opt_low"] + 1e-9).all()
@@ -283,7 +283,7 @@ def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
         if done == 5:
             raise KeyboardInterrupt
 
-    names = ["reduction", "first-come"]
+    names = ["posted-price", "first-come"]
     with pytest.raises(KeyboardInterrupt):
         compare(MAYBE, names, runs=4, progress=stop)
     found = compare(MAYBE, names, runs=4, progress=stop, keep_interrupted=True)
@@ -304,7 +304,7 @@ def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
 def test_tokens():
     base = Scenario.from_dict(MAYBE)
     found = named_mechanisms(
-        base, ["scenario", "exponential:epsilon=0.25", "first-come:price=0.5", "reduction:eviction=running"]
+        base, ["scenario", "exponential:epsilon=0.25", "first-come:price=0.5", "posted-price:eviction=running"]
     )
     first, exponential, first_come, running = (each.scenario.mechanism for each in found)
     assert first == base.mechanism
@@ -317,11 +317,11 @@ def test_tokens():
     ("tokens", "error", "message"),
     [
         ([], InvalidParameterError, "expected at least one name"),
-        ("reduction", InvalidParameterError, "expected at least one name"),
-        (["reduction", "reduction"], InvalidParameterError, "'reduction' is named twice"),
-        (["reduction:epsilon"], InvalidParameterError, "'epsilon': expected name:key=value"),
-        (["reduction:capacity=9"], InvalidParameterError, "changes capacity: expected the same market for all"),
-        (["reduction:epsilon=2"], InvalidParameterError, r"mechanism 'reduction:epsilon=2': .*epsilon = 2"),
+        ("posted-price", InvalidParameterError, "expected at least one name"),
+        (["posted-price", "posted-price"], InvalidParameterError, "'posted-price' is named twice"),
+        (["posted-price:epsilon"], InvalidParameterError, "'epsilon': expected name:key=value"),
+        (["posted-price:capacity=9"], InvalidParameterError, "changes capacity: expected the same market for all"),
+        (["posted-price:epsilon=2"], InvalidParameterError, r"mechanism 'posted-price:epsilon=2': .*epsilon = 2"),
         (["lottery"], (InvalidParameterError, UnknownNameError), "lottery"),
     ],
 )
@@ -357,11 +357,11 @@ def test_bundles_for_known_laws_carry_their_guarantee():
 
 @pytest.mark.parametrize("width", [80, 110])
 def test_the_view_fits(width):
-    found = compare(MAYBE, ["reduction", "first-come", "reduction:eviction=running"], runs=9)
+    found = compare(MAYBE, ["posted-price", "first-come", "posted-price:eviction=running"], runs=9)
     text, more = printed(found.view(), width), printed(Group(*found.view().details), width)
     assert max(map(len, [*text.splitlines(), *more.splitlines()])) <= width
     assert "of best" in text and "E[welfare]" in more and "proven" not in text
-    for label in ("first-come", "reduction"):
+    for label in ("first-come", "posted-price"):
         assert label in text
     assert any("ratios of means" in remark for remark in parts_of_view(found.view(), details=True)[2])
 
@@ -374,7 +374,7 @@ def test_a_ratio_in_words():
 
 
 def test_the_figure_says_what_the_table_says():
-    found = compare(MAYBE, ["reduction", "first-come", "first-come:price=5"], runs=9)
+    found = compare(MAYBE, ["posted-price", "first-come", "first-come:price=5"], runs=9)
     left, right = found.plot().axes
     assert [label.get_text() for label in left.get_yticklabels()] == found.summary["mechanism"].tolist()
     texts = [text.get_text() for text in left.texts]
@@ -392,7 +392,7 @@ def market_file(tmp_path, monkeypatch):
 
 
 def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
-    call = ["compare", str(market_file), "--mechanisms", "reduction, first-come", "--runs", "3", "--out", "out"]
+    call = ["compare", str(market_file), "--mechanisms", "posted-price, first-come", "--runs", "3", "--out", "out"]
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, done.stderr
     assert "written to out" in done.stdout
@@ -409,16 +409,16 @@ def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
     assert {path.name for path in folder.iterdir()} == names
     runs = pd.read_parquet(folder / "runs.parquet")
     assert runs[["seed", "mechanism"]].values.tolist() == [
-        [s, m] for s in range(3) for m in ("reduction", "first-come")
+        [s, m] for s in range(3) for m in ("posted-price", "first-come")
     ]
     meta = json.loads((folder / "meta.json").read_text())
-    assert (meta["seed"], meta["runs"], meta["mechanisms"]) == (0, 3, ["reduction", "first-come"])
+    assert (meta["seed"], meta["runs"], meta["mechanisms"]) == (0, 3, ["posted-price", "first-come"])
     refused = CliRunner().invoke(app, call)
     assert refused.exit_code == 2
     assert "holds an earlier run" in refused.stderr
     as_json = CliRunner().invoke(app, [*call, "--force", "--json"])
     told = json.loads(as_json.stdout)
-    assert [row["mechanism"] for row in told["mechanisms"]] == ["reduction", "first-come"]
+    assert [row["mechanism"] for row in told["mechanisms"]] == ["posted-price", "first-come"]
 
 
 @pytest.mark.parametrize(

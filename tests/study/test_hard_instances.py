@@ -21,7 +21,7 @@ from refusals import refused
 LIMITS = InstanceLimits()
 TIGHT = InstanceLimits(capacity=3, horizon=8, max_delay=6)
 OVERBOOKED = {
-    "name": "reduction",
+    "name": "posted-price",
     "epsilon": -0.6,
     "threshold": 1.0,
     "pricing": {"kind": "posted", "prices": [0.01]},
@@ -192,7 +192,7 @@ def test_cheap_long_jobs_before_dear_ones_are_found(seed):
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["first-come", {"name": "reduction", "pricing": {"kind": "posted", "prices": [0.0]}}]
+    "mechanism", ["first-come", {"name": "posted-price", "pricing": {"kind": "posted", "prices": [0.0]}}]
 )
 def test_where_everything_fits_for_nothing_there_is_nothing_to_find(mechanism):
     found = search_hard_instance(InstanceLimits(capacity=200), mechanism, steps=100, restarts=2, max_jobs=30, rng=0)
@@ -222,7 +222,7 @@ def test_the_theorem_holds_at_length():
 
 def test_an_instance_that_earns_nothing_is_not_hard():
     assert TrialMeans(bound=5.0, welfare=0.0).score == 0.0
-    dear = {"name": "reduction", "pricing": {"kind": "posted", "prices": [100.0]}}
+    dear = {"name": "posted-price", "pricing": {"kind": "posted", "prices": [100.0]}}
     with pytest.raises(InvalidParameterError, match="earned nothing from any of 20 instances"):
         search_hard_instance(None, dear, steps=20, restarts=2, rng=0)
 

@@ -52,12 +52,12 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_of_a_seed_have_the_same_days_and_the_price_of_the_reduction_is_posted():
-    found = small(("reduction:price=2", "reduction:price=9"), learner="best-response", runs=2, days=4)
+def test_runs_of_a_seed_have_the_same_days_and_the_price_is_posted():
+    found = small(("posted-price:price=2", "posted-price:price=9"), learner="best-response", runs=2, days=4)
     assert found.meta["learner"] == "best-responding"
     revenue = found.runs.set_index(["mechanism", "seed"])["revenue_share"]
-    assert revenue.loc["reduction:price=9"].tolist() != revenue.loc["reduction:price=2"].tolist()
-    again = small(("reduction:price=9", "reduction:price=2"), learner="best-response", runs=2, days=4)
+    assert revenue.loc["posted-price:price=9"].tolist() != revenue.loc["posted-price:price=2"].tolist()
+    again = small(("posted-price:price=9", "posted-price:price=2"), learner="best-response", runs=2, days=4)
     other = again.runs.set_index(["mechanism", "seed"])["revenue_share"]
     assert revenue.sort_index().tolist() == other.sort_index().tolist()
 
@@ -73,7 +73,7 @@ def test_runs_of_a_seed_have_the_same_days_and_the_price_of_the_reduction_is_pos
         ({"mechanisms": ["vcg", "vcg"]}, InvalidParameterError, "named twice"),
         ({"mechanisms": []}, InvalidParameterError, "at least one name"),
         ({"mechanisms": ["stochastic"]}, InvalidParameterError, "needs the laws"),
-        ({"mechanisms": ["reduction:2"]}, InvalidParameterError, "as in posted-price:price=2"),
+        ({"mechanisms": ["posted-price:2"]}, InvalidParameterError, "as in posted-price:price=2"),
         ({"mechanisms": ["vcg:capacity=9"]}, InvalidParameterError, "the same market for all"),
         ({"mechanisms": ["vcg:color=9"]}, InvalidParameterError, "color"),
         ({"learner": "clever"}, UnknownNameError, "learner 'clever' is unknown: expected one of adahedge"),

@@ -19,7 +19,7 @@ from marketsched.study.learning.runs import learn
 from refusals import refused
 from small_mechanisms import HighestBid
 
-MECHANISMS = ["exponential", "reduction", "pay-as-bid", "vcg", "spot", "first-come"]
+MECHANISMS = ["exponential", "posted-price", "pay-as-bid", "vcg", "spot", "first-come"]
 
 
 # -- days and replays ---------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def test_a_day_is_what_a_market_makes_of_it(mechanism):
 def test_a_counterfactual_is_the_day_played_with_that_report(mechanism):
     """Also where replays leave out who submits later: under LIFO nothing changes."""
     market = contested_market(mechanism, n_owners=5, menu=misreport_menu((0.3, 0.7)))
-    assert market.nobody_later == (mechanism in ("exponential", "reduction"))
+    assert market.nobody_later == (mechanism in ("exponential", "posted-price"))
     for day in market.schedule(3, np.random.default_rng(8)):
         chosen = {market.owners[1]: ScaleValue(0.6), market.owners[3]: ScaleValue(0.2)}
         played = market.play(day, market.reports(day, chosen), turns=True)
@@ -358,7 +358,7 @@ def test_play_converges_to_truth_where_it_pays_and_to_shading_where_that_does():
         default_markets(n_owners=4, capacity=2), episodes=160, seeds=range(10), bound_every=8, confidence=0.99
     )
     figures = result.summary.set_index(["mechanism", "figure"])
-    for truthful in ("exponential", "reduction, posted price 2"):
+    for truthful in ("exponential", "posted-price, price 2"):
         assert figures.loc[(truthful, "gain_of_truth"), "low"] > -0.05
         assert figures.loc[(truthful, "factor"), "low"] > 0.85
     assert figures.loc[("pay-as-bid", "factor"), "high"] < 0.5

@@ -140,7 +140,7 @@ def test_odd_ends_of_a_run_are_recorded(here):
     def odd(end, **parameters):
         if end >= 0:
             raise ends[end]
-        return get_mechanism("reduction", **parameters)
+        return get_mechanism("posted-price", **parameters)
 
     try:
         places = {

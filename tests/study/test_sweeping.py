@@ -261,7 +261,7 @@ def test_a_failed_run_is_recorded_and_stops_nothing(here, monkeypatch):
     def faulty(**parameters):
         if broken and parameters["epsilon"]:
             raise RuntimeError("it is\nbroken")
-        return get_mechanism("reduction", **parameters)
+        return get_mechanism("posted-price", **parameters)
 
     try:
         spec = {**SPEC, "overrides": [{"mechanism.name": "faulty-at-first"}]}

@@ -31,7 +31,8 @@ from marketsched.mechanisms import DeadlineValue, StatementOfWork, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies
-from marketsched.truthfulness.searches.screening import SCREENED, Screening
+from marketsched.truthfulness.searches.screened import SCREENED
+from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 TIMES = (0.5, 1.0, 2.0)  # the printed size

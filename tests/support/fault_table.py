@@ -20,7 +20,7 @@ import pandas as pd
 from marketsched.truthfulness import check_mechanism, check_truthful
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.audited import MechanismAudit
-from marketsched.truthfulness.searches.screening import Gain
+from marketsched.truthfulness.searches.screened import Gain
 from planted_faults import all_faults, market, registered
 
 COLUMNS = ("fault", "status", "audit", "check_truthful", "check_mechanism", "seconds")

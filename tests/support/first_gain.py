@@ -21,7 +21,8 @@ from unittest.mock import patch
 import pandas as pd
 
 from marketsched.truthfulness.audit import audit
-from marketsched.truthfulness.searches.screening import Gain, Screening
+from marketsched.truthfulness.searches.screened import Gain
+from marketsched.truthfulness.searches.screening import Screening
 from planted_faults import registered
 
 SCENARIOS = ("synthetic-pipelines", "stochastic-mix", "saturated", "google-recurring")

@@ -52,7 +52,7 @@ HERE = Path(__file__).parent
 
 def rest(parameters):
     parameters = {name: value for name, value in parameters.items() if name != "sort"}
-    return get_mechanism("reduction", **parameters)
+    return get_mechanism("posted-price", **parameters)
 
 @register("odd")
 def odd(sort="none", **parameters):

@@ -79,20 +79,20 @@ G1 = {  # gap G1: durations hidden, and declaring two nodes spares the price of 
 
 
 def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
-    found = audit(MARKET, ["reduction", "exponential", "pay-as-bid"], owners=3, plays=2000)
+    found = audit(MARKET, ["posted-price", "exponential", "pay-as-bid"], owners=3, plays=2000)
     table = found.summary.set_index("mechanism")
-    assert table.loc[["reduction"], "regret_upper"].max() <= 1e-9
-    assert table.loc[["reduction"], "regret_lower"].tolist() == [0.0]
+    assert table.loc[["posted-price"], "regret_upper"].max() <= 1e-9
+    assert table.loc[["posted-price"], "regret_lower"].tolist() == [0.0]
     assert np.isnan(table.loc["exponential", "regret_lower"])  # its prices need more than one node: it is not built
     assert "expected C' > max_concurrency" in table.loc["exponential", "errors"]
-    assert table["audited"].to_dict() == {"reduction": True, "exponential": False, "pay-as-bid": True}
+    assert table["audited"].to_dict() == {"posted-price": True, "exponential": False, "pay-as-bid": True}
     assert table.loc["pay-as-bid", "regret_lower"] == pytest.approx(4.0)  # worth 8, and 4 is the lowest bid that wins
     assert table.loc["pay-as-bid", ["worst_job", "lie"]].tolist() == ["job 0", "reports 0.5 of its value"]
     assert np.isnan(table.loc["pay-as-bid", "regret_upper"])
     assert "expected a PostedPriceMechanism" in table.loc["pay-as-bid", "errors"]
     assert found.profitable
     (figure_axes, *_) = found.result().plot().axes
-    assert figure_axes.get_title(loc="left") == "reduction"
+    assert figure_axes.get_title(loc="left") == "posted-price"
     json.dumps(found.result().to_dict(), allow_nan=False)
 
 
@@ -132,10 +132,10 @@ def test_one_that_raises_is_named_and_the_audit_goes_on():
         limits = {"max_concurrency": max_concurrency, "max_duration": max_duration}
         return Raises(capacity, horizon, **limits, max_value=max_value, max_delay=max_delay)
 
-    found = audit(MARKET, ["raises-in-tests", "reduction"], owners=2, plays=300, budget=60.0)
+    found = audit(MARKET, ["raises-in-tests", "posted-price"], owners=2, plays=300, budget=60.0)
     errors = found.summary.set_index("mechanism")["errors"]
     assert "no luck" in errors["raises-in-tests"]
-    assert errors["reduction"] == ""
+    assert errors["posted-price"] == ""
     with pytest.raises(
         InvalidParameterError, match=r"mechanism.name = 'no such mechanism': expected one of .*armada, bid-price, "
     ):
@@ -147,14 +147,14 @@ def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
         if what == "pay-as-bid: lies of job 1":
             raise KeyboardInterrupt
 
-    mechanisms = ["reduction", "pay-as-bid", "spot"]
+    mechanisms = ["posted-price", "pay-as-bid", "spot"]
     with pytest.raises(KeyboardInterrupt):
         audit(MARKET, mechanisms, owners=3, budget=None, plays=400, progress=stop)
     found = audit(MARKET, mechanisms, owners=3, budget=None, plays=400, progress=stop, keep_interrupted=True)
     assert not found.complete
     table = found.summary.set_index("mechanism")
-    assert table.index.tolist() == ["reduction", "pay-as-bid"]
-    assert table.loc["reduction", "errors"] == ""
+    assert table.index.tolist() == ["posted-price", "pay-as-bid"]
+    assert table.loc["posted-price", "errors"] == ""
     assert "interrupted" in table.loc["pay-as-bid", "errors"]
     assert table.loc["pay-as-bid", "searched_owners"] == 1
     found.result().save(tmp_path / "part")

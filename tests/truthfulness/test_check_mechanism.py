@@ -68,7 +68,7 @@ def test_markets_are_varied():
         never += sum(job.arrival is None for job in market.jobs.values())
         played = play(
             lambda **sizes: get_mechanism(
-                "reduction", **sizes, pricing={"kind": "posted", "prices": [0]}, threshold=1.0
+                "posted-price", **sizes, pricing={"kind": "posted", "prices": [0]}, threshold=1.0
             ),
             market,
         )
@@ -150,7 +150,7 @@ def test_a_report_can_be_gone_through_and_knows_its_names():
 
 
 def test_the_mechanism_without_these_faults_passes():
-    clean = check_mechanism(lambda **sizes: get_mechanism("reduction", **sizes, **RULES), n_markets=many(40))
+    clean = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes, **RULES), n_markets=many(40))
     clean.raise_if_failed()
 
 
@@ -278,7 +278,7 @@ def test_what_is_not_claimed():
     refused(lambda: check_mechanism(factory, n_markets=0), place="n_markets", seen=0, error=InvalidParameterError)
 
 
-@pytest.mark.parametrize(("name", "check"), mechanism_checks(built("reduction"), n_markets=2), ids=list(CHECKS))
+@pytest.mark.parametrize(("name", "check"), mechanism_checks(built("posted-price"), n_markets=2), ids=list(CHECKS))
 def test_checks_can_parametrise_a_test(name, check):
     check()
     assert name in CHECKS

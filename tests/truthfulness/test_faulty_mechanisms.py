@@ -66,7 +66,7 @@ def test_without_the_fault_it_does_not_pay(fault):
     witness = witness_market(fault)
 
     def clean(**parameters):
-        return get_mechanism("reduction", **parameters)
+        return get_mechanism("posted-price", **parameters)
 
     truth, lie = (expected_utility(clean, witness, report) for report in (witness.truth, witness.lie))
     assert lie <= truth + 1e-9

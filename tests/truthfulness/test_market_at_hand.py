@@ -17,7 +17,8 @@ from marketsched.show.cli import app
 from marketsched.truthfulness import replay_gain
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
-from marketsched.truthfulness.searches.screening import SCREENED, Screening, drawn_owners, over_law
+from marketsched.truthfulness.searches.screened import SCREENED
+from marketsched.truthfulness.searches.screening import Screening, drawn_owners, over_law
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 SIZES = {"capacity": 3, "horizon": 20, "max_delay": 15}

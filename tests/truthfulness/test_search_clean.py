@@ -12,7 +12,7 @@ from small_mechanisms import UNIFORM, auction, small_market
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_reduction_is_not_accused_over_many_markets():
+def test_posted_prices_are_not_accused_over_many_markets():
     """Worlds are gone through, durations revealed, the oracle exact: nothing may pay at all."""
     for seed in range(many(200)):
         found = search(small_market(seed), budget_seconds=None, max_plays=1200, seed=seed)

@@ -36,7 +36,7 @@ FACTORIES = {
     "posted-price, fresh paths": built(
         "posted-price", **{**PATHS, "oracle": {**PATHS["oracle"], "refresh": "submission"}}
     ),
-    "reduction": built("reduction"),
+    "posted-price, exact": built("posted-price"),
     "strict": lambda rng: StrictMechanism(5, 16, max_duration=4),
 }
 
@@ -100,7 +100,7 @@ def test_short_plays_end_as_whole_ones(name, alone):
         assert played > 60 and not wrong
         from_arrival += sum(each.market is not None for each in short._arrivals.kept.values())
         settled += short.settles
-    plans = name.startswith(("posted-price", "reduction", "strict"))
+    plans = name.startswith(("posted-price", "strict"))
     assert (from_arrival > 0) is not plans  # which read reports at submission, and state it
     assert (settled > 0) is name.startswith(("first-come", "bid-price"))
 

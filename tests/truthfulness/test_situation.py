@@ -27,9 +27,9 @@ from strict_mechanism import StrictMechanism
 
 LIMITS = {"max_concurrency": 3, "max_duration": 4, "max_value": 12.0, "max_delay": 9}
 FACTORIES = {
-    "exact": lambda rng: get_mechanism("reduction", capacity=5, horizon=16, rng=rng, **LIMITS),
+    "exact": lambda rng: get_mechanism("posted-price", capacity=5, horizon=16, rng=rng, **LIMITS),
     "monte-carlo": lambda rng: get_mechanism(
-        "reduction",
+        "posted-price",
         capacity=5,
         horizon=16,
         rng=rng,
@@ -38,7 +38,7 @@ FACTORIES = {
         **LIMITS,
     ),
     "running": lambda rng: get_mechanism(
-        "reduction", capacity=5, horizon=16, rng=rng, eviction="running", epsilon=-1.0, **LIMITS
+        "posted-price", capacity=5, horizon=16, rng=rng, eviction="running", epsilon=-1.0, **LIMITS
     ),
     "first-come": lambda rng: get_mechanism("first-come", capacity=5, horizon=16, price=0.3, **LIMITS),
     "strict": lambda rng: StrictMechanism(5, 16, max_duration=4),

@@ -137,7 +137,7 @@ def _parameters(token: str, name: str, pairs: list[str]) -> dict[str, Any]:
                 f"mechanism {token!r}: {pair!r}: expected name:key=value, as in posted-price:price=2"
             )
         value = parse_yaml(text, f"mechanism {token!r}")
-        if key == "price" and name in ("posted-price", "reduction"):
+        if key == "price" and name == "posted-price":
             key, value = "pricing", {"kind": "posted", "prices": [value] * (BIRTHS + PATIENCE)}
         if key in ("n_owners", "capacity", "days", "menu", "horizon", "max_delay"):
             raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")

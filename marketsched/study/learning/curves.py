@@ -169,7 +169,7 @@ def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:
     posted = {"kind": "posted", "prices": [2.0] * contested_market(**parameters).horizon}
     return {
         "exponential": contested_market("exponential", **parameters),
-        "reduction, posted price 2": contested_market("reduction", pricing=posted, **parameters),
+        "posted-price, price 2": contested_market("posted-price", pricing=posted, **parameters),
         "pay-as-bid": contested_market("pay-as-bid", **parameters),
     }
 

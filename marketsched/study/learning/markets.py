@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 HIGHEST, LOWEST = 10.0, 1.0  # credits, of a job's value
 BIRTHS, PATIENCE, LONGEST = 2, 3, 3  # rounds
-LIFO = ("exponential", "posted-price", "reduction", "stochastic")  # a later job never changes an earlier one
+LIFO = ("exponential", "posted-price", "stochastic")  # a later job never changes an earlier one
 
 
 @legal

@@ -23,7 +23,8 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.limits import check_report
-from marketsched.mechanisms.mechanism import Event, EventKind, Menu
+from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.menu import Menu
 from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.families import default_families

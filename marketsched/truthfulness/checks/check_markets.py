@@ -16,7 +16,8 @@ from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import MarketLoop, TruthfulOwners
 from marketsched.agents.loop import play as play_rounds
 from marketsched.mechanisms.forwarding import as_mechanism
-from marketsched.mechanisms.mechanism import Event, Mechanism, Menu
+from marketsched.mechanisms.mechanism import Event, Mechanism
+from marketsched.mechanisms.menu import Menu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
 from marketsched.truthfulness.certificates.menus import menu_of

@@ -18,7 +18,8 @@ from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
 from marketsched.results.views import exact_amount, shown_whole
-from marketsched.truthfulness.searches.screening import Gain, over_law, settled
+from marketsched.truthfulness.searches.screened import Gain
+from marketsched.truthfulness.searches.screening import over_law, settled
 from marketsched.truthfulness.searches.witness_file import MARK
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 

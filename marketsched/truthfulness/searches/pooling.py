@@ -27,7 +27,8 @@ from marketsched.truthfulness.searches.betting import exceeds, lower_end
 from marketsched.truthfulness.searches.evaluation import Budget, BudgetSpent, Candidate, prepared
 from marketsched.truthfulness.searches.findings import FEW, seems_positive
 from marketsched.truthfulness.searches.plays_ahead import Held, PlaysAhead
-from marketsched.truthfulness.searches.screening import SCREENED, Screened, drawn_owners
+from marketsched.truthfulness.searches.screened import SCREENED, Screened
+from marketsched.truthfulness.searches.screening import drawn_owners
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 POOLED = 3  # lies

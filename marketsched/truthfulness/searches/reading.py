@@ -28,7 +28,8 @@ from marketsched.truthfulness.searches.evaluation import ROUNDING, BudgetSpent
 from marketsched.truthfulness.searches.mining import mined_numbers
 from marketsched.truthfulness.searches.own_lies import FixedReport
 from marketsched.truthfulness.searches.plays_ahead import Asked, Held
-from marketsched.truthfulness.searches.screening import Gain, Screening
+from marketsched.truthfulness.searches.screened import Gain
+from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import OwnerAtHand
 
 BESIDE = (0.0, 1e-6, -1e-6, 1e-3, -1e-3)  # of a threshold, or of 1: how far beside it values are tried

@@ -11,147 +11,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from marketsched.agents.conduct import Conduct
-from marketsched.agents.lies import (
-    InflateConcurrency,
-    Misreport,
-    ScaleDuration,
-    ScaleValue,
-    ShiftDeadline,
-)
+from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
 from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
+from marketsched.truthfulness.searches.screened import SCREENED, Gain, Screened
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
 
-SCREENED: tuple[Misreport, ...] = (
-    ScaleValue(0.5),
-    ScaleValue(0.9),
-    ScaleValue(1.5),
-    ShiftDeadline(2),
-    ScaleDuration(1.5),
-    ScaleDuration(0.5),
-    ShiftDeadline(-1),
-    InflateConcurrency(1),
-    InflateConcurrency(-1),  # never completes: it pays for those only who are served at a loss
-)
 MOST_OWNERS = 400
 FEWEST_OWNERS = 4
 SHAPE_LIES = 2  # of each family, for jobs of a cluster
 LIES_EACH = 4  # that the plays of a screen are to reach for every owner, where they are few
 MOST_POINTS = 60  # of an own law that is gone through
-CHANCE = 0.9  # for which `Screened.detectable_share` holds
 ENOUGH = 5  # owners with a gain over the own law, after which no other is gone through
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """The gain of one lie in the market at hand, credits.
-
-    ``own_law`` is the mean over the owner's own law, all else as it is; None: not gone through. ``drew``: the
-    mechanism has drawn from its stream meanwhile, so that both figures are those of one stream of its draws.
-    """
-
-    owner: OwnerAtHand = field(repr=False)
-    misreport: Misreport
-    conduct: Conduct = field(repr=False)
-    gain: float
-    drew: bool
-    own_law: float | None = None
-
-    @property
-    def counted(self) -> float:
-        """What breaks the mechanism's promise, credits: the gain ex post, or the one over the own law; 0: neither.
-
-        A gain over the own law counts where the mechanism drew nothing: else it is that of one stream of its draws.
-        """
-        if self.owner.promise == "ex post":
-            return max(self.gain, 0.0)
-        exact = self.owner.promise != "up to regret" and not self.drew and self.own_law is not None
-        return max(self.own_law or 0.0, 0.0) if exact else 0.0
-
-    @property
-    def words(self) -> str:
-        """The lie in words."""
-        return self.misreport.words(self.owner.truth)
-
-    @property
-    def size(self) -> float:
-        """Distance of the lie from the truth."""
-        return self.misreport.distance(self.owner.truth, self.owner.public)
-
-
-@dataclass
-class Screened:
-    """The plays in the market at hand.
-
-    ``gains`` has every lie that was compared. ``refused`` counts reports that the mechanism refused, ``failed`` those
-    under which it failed, with the first reason of each kind in ``failures``.
-    """
-
-    market: MarketAtHand
-    owners: list[OwnerAtHand] = field(default_factory=list)
-    gains: list[Gain] = field(default_factory=list)
-    refused: int = 0
-    failed: int = 0
-    plays: int = 0
-    failures: list[Failure] = field(default_factory=list)
-    truth_fails: dict[str, str] = field(default_factory=dict)  # by job
-    checked: list[Gain] = field(default_factory=list)  # gone through over the own law
-    payments: int = 0  # under lies, that were compared with the menu which the truth faces
-    mischarged: Mischarged | None = None  # the first payment that is none of that menu's
-    cut: str = ""  # what the budget cut off
-
-    @property
-    def paying(self) -> list[Gain]:
-        """Lies that gained, most first; of equal ones the smaller lie first."""
-        return sorted((g for g in self.gains if g.gain > 0), key=lambda g: (-g.gain, g.size))
-
-    @property
-    def best_ex_post(self) -> Gain | None:
-        """The lie that gained most; None: none did."""
-        return next(iter(self.paying), None)
-
-    @property
-    def best_counted(self) -> Gain | None:
-        """The lie that breaks the promise by most; None: none does."""
-        found = [g for g in (*self.checked, *self.gains) if g.counted > 0]
-        return max(found, key=lambda g: (g.counted, -g.size), default=None)
-
-    @property
-    def best_own_law(self) -> Gain | None:
-        """The lie with the largest gain over the own law, by a mechanism that drew nothing; None: none gains."""
-        found = [g for g in self.checked if g.own_law is not None and g.own_law > 0 and not g.drew]
-        return max(found, key=lambda g: (g.own_law or 0.0, -g.size), default=None)
-
-    @property
-    def gainers(self) -> int:
-        """How many owners gained ex post by some lie."""
-        return len({g.owner.name for g in self.gains if g.gain > 0})
-
-    @property
-    def detectable_share(self) -> float:
-        """The smallest share of gaining owners that the draw would have hit with probability `CHANCE`.
-
-        By a fixed lie that was played for all owners, by however little: gains are exact. NaN: no lie was.
-        """
-        played = [n for _, n, _, _ in self.by_lie()]
-        return 1 - (1 - CHANCE) ** (1 / max(played)) if played else float("nan")
-
-    def by_lie(self) -> list[tuple[str, int, int, float]]:
-        """Return per fixed lie: its name, how many owners were played, how many gained, and the mean gain, credits."""
-        gains: dict[str, list[float]] = {}
-        for g in self.gains:
-            if g.misreport in SCREENED:
-                gains.setdefault(repr(g.misreport), []).append(g.gain)
-        return [(name, len(x), sum(v > 0 for v in x), float(np.mean(x))) for name, x in gains.items()]
 
 
 class Screening:
@@ -416,11 +296,3 @@ def drawn_owners(market: MarketAtHand, most: int, seed: int) -> list[str]:
             if pool and len(chosen) < most:
                 chosen.append(pool.pop(0))
     return chosen
-
-
-def first_of(gains: Sequence[Gain]) -> list[Gain]:
-    """Return the best gain of each owner, best first."""
-    best: dict[str, Gain] = {}
-    for g in sorted(gains, key=lambda g: -g.gain):
-        best.setdefault(g.owner.name, g)
-    return list(best.values())

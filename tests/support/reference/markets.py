@@ -99,7 +99,7 @@ def make_config(source: Source, kind: Kind, mood: str) -> dict[str, Any]:
             )
     forecasts = [0.0, 0.05, 0.25, 0.5] if mood == "long" else [0.0, 0.05, 0.5, 1.0, "auto" if epsilon >= 0 else 0.25]
     return {
-        "mechanism": "reduction",
+        "mechanism": "posted-price",
         "capacity": capacity,
         "max_concurrency": c_max,
         "max_duration": d_max,

@@ -18,7 +18,7 @@ from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate
 from marketsched.mechanisms.bid_price.forecast import Expected
 from marketsched.mechanisms.bid_price.tasks import TaskStore
-from marketsched.mechanisms.mechanism import Menu
+from marketsched.mechanisms.menu import Menu
 from marketsched.mechanisms.registry import get_mechanism, register
 from marketsched.show.cli import app
 from marketsched.truthfulness import check_mechanism

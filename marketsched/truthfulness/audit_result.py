@@ -1,0 +1,171 @@
+"""The result of an audit of several mechanisms: statuses, and the tables that are saved and printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from marketsched.config.scenario import Scenario
+from marketsched.results.output import file_name
+from marketsched.results.result import Result
+from marketsched.truthfulness.audited import MechanismAudit
+from marketsched.truthfulness.searches.gain_file import gain_sentence, gain_text
+from marketsched.truthfulness.searches.witness_file import witness_text
+from marketsched.truthfulness.sentences import joint_words, pooled_words, sentence
+
+# Columns of the table of confirmed lies.
+CONFIRMED = [
+    "mechanism",
+    "job",
+    "lie",
+    "size",
+    "gain_low",
+    "gain_high",
+    "exact",
+    "sentence",
+    "smallest",
+    "smallest_gain",
+]
+# Columns of the table of lies that gained in the market at hand; ``breaks``: the mechanism promises that none does.
+EXACT = ["mechanism", "job", "lie", "size", "gain", "over_own_law", "breaks", "sentence"]
+# Columns of the table of fixed lies over owners and worlds; gains are shares of the highest value of a job.
+FIXED = ["mechanism", "lie", "worlds", "owners", "gained", "mean", "error", "low", "confirmed", "power"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Audit:
+    """The audit of all requested mechanisms.
+
+    Examples
+    --------
+    See `marketsched.audit`, which returns one.
+    """
+
+    scenario: Scenario
+    mechanisms: tuple[MechanismAudit, ...]
+    tolerance: float
+    complete: bool  # False: interrupted; what is there is finished
+    meta: dict[str, Any] = field(repr=False)
+    kept: tuple[Any, ...] = field(default=(), repr=False)  # what holds finished plays on the disk, as of `Result`
+
+    def __repr__(self) -> str:
+        """Return the scenario, and one part per mechanism."""
+        return f"Audit({self.scenario.name!r}, {list(self.mechanisms)!r})"
+
+    @property
+    def not_audited(self) -> list[str]:
+        """Labels of the mechanisms without results; ``errors`` of each has the reason."""
+        return [each.label for each in self.mechanisms if not each.audited and not each.truth_fails]
+
+    @property
+    def truth_fails(self) -> list[str]:
+        """Labels of the mechanisms that fail under the truth of every owner that was looked at."""
+        return [each.label for each in self.mechanisms if each.truth_fails]
+
+    @property
+    def profitable(self) -> bool:
+        """Whether a lie inside the model gains more than the tolerance, for sure."""
+        return any(each.pays(self.tolerance) for each in self.mechanisms)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether a lie seems to pay, but is not confirmed, under a mechanism without a known lie that pays."""
+        return any(each.seems() and not each.pays(self.tolerance) for each in self.mechanisms)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row per mechanism."""
+        return pd.DataFrame([_row(each) for each in self.mechanisms])
+
+    def result(self) -> Result:
+        """Return the tables that are saved, printed and drawn.
+
+        Beside one row per mechanism: ``tried`` (every lie, its size, and its gain on the worlds that the
+        search looked at), ``lies`` (of each owner the best that is confirmed on fresh worlds, in one sentence, and the
+        smallest that still pays; ``lie-LABEL-JOB.yaml`` and ``smallest-LABEL-JOB.yaml`` replay them), and
+        ``certificates-LABEL``, where there are any.
+        """
+        columns = ["mechanism", "job", "size", "gain"]
+        tables = {
+            "tried": pd.DataFrame([row for each in self.mechanisms for row in each.tried()], columns=columns),
+            "lies": pd.DataFrame([row for each in self.mechanisms for row in each.confirmed()], columns=CONFIRMED),
+            "fixed": pd.DataFrame([row for each in self.mechanisms for row in _fixed(each)], columns=FIXED),
+            "exact": pd.DataFrame([row for each in self.mechanisms for row in each.exact_gains()], columns=EXACT),
+        }
+        texts = {"scenario.yaml": self.scenario.to_yaml()}
+        for each in self.mechanisms:
+            label = file_name(each.label)
+            if len(each.certificates):
+                tables[f"certificates-{label}"] = each.certificates
+            if each.exact is not None and each.scenario is not None:
+                texts[f"exact-{label}-{file_name(each.exact.owner.name)}.yaml"] = gain_text(each.scenario, each.exact)
+            for one in each.searched:
+                if one.lie is not None:
+                    texts[f"lie-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.lie)
+                if one.smallest is not None:
+                    texts[f"smallest-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.smallest)
+        meta = {**self.meta, "complete": self.complete}
+        return Result("audit", tables, self.summary, meta, texts, kept=self.kept)
+
+
+def _fixed(each: MechanismAudit) -> list[tuple[Any, ...]]:
+    """Return the fixed lies over owners and worlds: see `FIXED`."""
+    return [
+        (each.label, repr(p.lie), len(p.means), p.owners, p.gained, p.mean, p.error, p.low, p.confirmed, p.power())
+        for p in each.pooled
+    ]
+
+
+def _row(each: MechanismAudit) -> dict[str, Any]:
+    job, words = each.worst
+    widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
+    outside, best, at_hand = each.outside, each.best, each.at_hand
+    named = best is not None and best.lie is not None and best.job == job and best.lie.words == words
+    named = named and each.headline is None
+    smallest = best.smallest if best is not None and named else None
+    told = sentence(job, best.lie, best.deviations.truthful) if best and best.lie and named else ""
+    power, weakest = each.power
+    luck = None if at_hand is None else at_hand.best_ex_post
+    return {
+        "mechanism": each.label,
+        "audited": each.audited,
+        "truth_fails": each.truth_fails,
+        "promise": each.promise,
+        "regret_lower": each.regret_lower,
+        "regret_upper": each.regret_upper,
+        "kind": each.kind,
+        "median_width": float(widths.median()) if widths is not None else np.nan,
+        "largest_width": float(widths.max()) if widths is not None else np.nan,
+        "certified_owners": len(each.certificates),
+        "rests_on": each.rests_on,
+        "certified_share": np.nan if each.certified_share is None else each.certified_share,
+        "screened_owners": 0 if at_hand is None else len(at_hand.owners),
+        "gained_ex_post": 0 if at_hand is None else at_hand.gainers,
+        "most_ex_post": 0.0 if luck is None else luck.gain,
+        "searched_owners": len(each.searched),
+        "worst_job": job,
+        "lie": words,
+        "exact": bool(best.lie.exact) if best is not None and best.lie is not None and named else bool(words),
+        "sentence": told if each.headline is None else gain_sentence(each.headline),
+        "smallest_lie": "" if smallest is None else smallest.words,
+        "smallest_gain": np.nan if smallest is None else smallest.gain_low,
+        "outside_model": outside[0].words if outside else "",
+        "outside_gain": outside[0].gain_low if outside else (0.0 if each.audited else np.nan),
+        "plays": each.plays,
+        "tiny_domains": each.tiny.words,
+        "tiny_breaks": each.tiny.breaks,
+        "joint": joint_words(each.joint),
+        "fixed_lie": "" if each.fixed is None else pooled_words(each.fixed),
+        "seems_to_pay": "; ".join(each.seems()[:2]),
+        "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,
+        "power": power,
+        "power_of": weakest,
+        "power_worlds": max((len(p.means) for p in each.pooled), default=0),
+        "refused": 0 if at_hand is None else at_hand.refused,
+        "failed": 0 if at_hand is None else at_hand.failed,
+        "cut": ", ".join(each.cut),
+        "errors": "; ".join(each.errors),
+    }
