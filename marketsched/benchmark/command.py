@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from marketsched import benchmark as scores
 from marketsched.show.commands.tools import (
     DataOption,
     ForceOption,
@@ -38,11 +39,9 @@ def benchmark(
     Writes one JSON file a contestant and the page table.md; the same versions write the same bytes.
     """
     with one_line_errors():
-        from marketsched.benchmark.scoring import benchmark as score  # not for --help
-
         folder = target_folder(out, "benchmark", force)
         with progress_bar() as tell:
-            found = score(
+            found = scores.benchmark(
                 asked_mechanisms(mechanism), logs=log or (), runs=runs, owners=owners, data=data, progress=tell
             )
         finish(found, folder, force, as_json)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from marketsched import finite as exact
 from marketsched.mechanisms import finite as single_item
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.show.commands.tools import JsonOption, one_line_errors
@@ -27,12 +28,10 @@ def finite(
     Mechanisms of one's own, as tables, are audited in Python: marketsched.audit_finite (docs/audit.md).
     """
     with one_line_errors():
-        from marketsched.finite.auditing import audit_finite  # scipy, which --help does without
-
         rules = dict(zip(RULES, (single_item.first_price, single_item.second_price), strict=True))
         if rule not in rules:
             raise InvalidParameterError(place="rule", value=rule, legal=f"one of {', '.join(RULES)}")
-        found = audit_finite(rules[rule]([range(values)] * owners, reserve), "uniform")
+        found = exact.audit_finite(rules[rule]([range(values)] * owners, reserve), "uniform")
         typer.echo(json.dumps(found.to_dict(), indent=2, default=str) if as_json else repr(found))
     if not found.is_dominant:
         raise typer.Exit(LIES_PAY)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from marketsched import slurm
 from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors, live_statement
 
 PartitionOption = Annotated[str, typer.Option(help="Slurm's partition that the market has for itself.")]
@@ -51,7 +52,6 @@ def bridge(
     with live_errors(), live_client(url, token_file) as client, live_client(url, token_file) as stream:
         from marketsched.live.slurm_actions import BridgeRules  # not for --help
         from marketsched.live.slurm_bridge import SlurmBridge, wake_on_events  # not for --help
-        from marketsched.slurm.commands import Slurm  # not for --help
 
         wake, stop = threading.Event(), threading.Event()
 
@@ -63,7 +63,7 @@ def bridge(
             signal.signal(number, end)
         rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience, pools)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
-        found = SlurmBridge(client, Slurm(), rules, say)
+        found = SlurmBridge(client, slurm.Slurm(), rules, say)
         found.check_market()
         if not any_proctrack:
             found.check_cluster()
@@ -97,9 +97,8 @@ def cluster(partition: PartitionOption = "market", pools: PoolsOption = "gres") 
     with live_errors():
         from marketsched.config.strict_yaml import dump_yaml  # not for --help
         from marketsched.live.slurm_nodes import cluster_of  # not for --help
-        from marketsched.slurm.commands import Slurm  # not for --help
 
-        found = cluster_of(Slurm().nodes(partition), pools, partition)
+        found = cluster_of(slurm.Slurm().nodes(partition), pools, partition)
         typer.echo(dump_yaml({"cluster": found}), nl=False)
 
 
@@ -122,12 +121,11 @@ def sbatch(
     """
     with live_errors(), live_client(url, token_file) as client:
         from marketsched.live.slurm_submitting import submit_ways, ways_of  # not for --help
-        from marketsched.slurm.commands import Slurm  # not for --help
 
         said, market = live_statement(work, client), client.market(rounds=0)
         ways = ways_of(said, shape, market)
         given = {"arrival": market["round"], **said}
         options = [f"--partition={partition}"]
-        job, numbers = submit_ways(given, ways, script, client, Slurm(), name=name, options=options)
+        job, numbers = submit_ways(given, ways, script, client, slurm.Slurm(), name=name, options=options)
         listed = ", ".join(f"{number} (shape {i})" for i, number in enumerate(numbers))
         typer.echo(f"{job}: Slurm's jobs {listed}")

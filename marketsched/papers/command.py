@@ -55,7 +55,7 @@ def reproduce(
     """
     with one_line_errors():
         # numba and pandas, which --help does without
-        from marketsched.papers import experiments, folder, reproducing
+        from marketsched.papers import experiments, folder, reproducing  # not for --help
 
         if list_all:
             _list(list(experiments.EXPERIMENTS.values()), as_json)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marketsched import config, play
+from marketsched import __version__, config, play
 from marketsched.mechanisms.errors import MarketschedError, MissingDataError
 from marketsched.mechanisms.registry import get, names, plugin_names
 from marketsched.results.output import whole_file
@@ -78,8 +78,6 @@ def root(
 ) -> None:
     """Truthful markets for cluster jobs whose arrival and duration are uncertain."""
     if version:
-        from marketsched import __version__
-
         typer.echo(f"marketsched {__version__}")
         raise typer.Exit()
     if context.invoked_subcommand is None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from marketsched import sites as side_by_side
 from marketsched.results.output import file_name
 from marketsched.show.commands.tools import (
     INTERRUPTED,
@@ -38,13 +39,12 @@ def sites(
 ) -> None:
     """Run several independent markets side by side. Finished sites are not run again."""
     with one_line_errors():
-        from marketsched.sites.description import ALL, Sites
-        from marketsched.sites.playing import run_sites
+        from marketsched.sites.description import ALL, Sites  # pydantic, which --help does without
 
         target = Path("runs") / f"{file_name(Sites.load(file)[0].name)}-sites" if out is None else out
         with progress_bar() as tell:
             try:
-                found = run_sites(
+                found = side_by_side.run_sites(
                     file,
                     target,
                     seed,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from marketsched import __version__
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
@@ -90,8 +91,6 @@ def report_page(folder: str | Path) -> str:
     from importlib.resources import files
 
     from jinja2 import Environment, StrictUndefined
-
-    from marketsched import __version__
 
     path = Path(folder)
     found = load(path)
