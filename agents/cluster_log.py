@@ -1,4 +1,4 @@
-"""What a market on a cluster uses, round by round: by pool and resource, at what price, and what lies in fragments."""
+"""The use of a cluster by a market, round by round: by pool and resource, at what price, and what lies in fragments."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ round by round for owners that follow `Owners`. The Mesa model, the search for l
 adversary, the checks of mechanisms, replay and the papers' markets all use it. It keeps no tables, and a market
 can be pickled in the middle of a run.
 
-Of what a mechanism returns, decisions and payments count; rounds and completion times are the loop's own. An event
+Of a mechanism's results, decisions and payments count; rounds and completion times are the loop's own. An event
 that is not legal raises `MechanismFault`.
 """
 

@@ -1,4 +1,4 @@
-"""What a market announces about itself: how large it is, and the largest report it takes.
+"""The announced limits of a market: how large it is, and the largest report it takes.
 
 Every mechanism, oracle and bound reads these six sizes in the same way, here: whether a report is
 legal, and until when it is worth anything.

@@ -1,4 +1,4 @@
-r"""Statements of work: what an owner reports about a job, :math:`(V_j, c_j, P_j)`.
+r"""Statements of work: the report of an owner about a job, :math:`(V_j, c_j, P_j)`.
 
 :math:`P_j(a, d, o)` is the joint law of arrival round, duration in rounds and the signal seen at
 arrival, with finite support; mass below 1 means that the job may never arrive ([BLLMSW22]_,

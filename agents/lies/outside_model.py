@@ -4,7 +4,7 @@
 * Submit jobs that never arrive: they pay nothing, and may move prices.
 * Run longer than declared: show a signal at arrival that is not the job's.
 
-Gains found here are reported as what they are, and never as a breach of truthfulness.
+Gains found here are listed separately, and never count as a breach of truthfulness.
 """
 
 from __future__ import annotations

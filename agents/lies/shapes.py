@@ -1,7 +1,7 @@
 """Lies about shapes: the kinds of nodes, demands, tasks and durations of the ways in which a job can run on a cluster.
 
 The law keeps its cases and their labels; its durations become those of the first reported shape on the kind that it
-names first. What a booking is worth to the owner is decided by its true shapes: it runs the one that is worth most of
+names first. The true shapes determine the value of a booking to the owner: it runs the one that is worth most of
 those that fit inside, or none (`marketsched.mechanisms.resources.bookings.real_run`).
 """
 

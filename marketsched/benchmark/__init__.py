@@ -1,4 +1,4 @@
-"""A benchmark that others can enter: what a mechanism delivers, and beside it what lying to it gains."""
+"""A benchmark that others can enter: the welfare of a mechanism, and the gain from lying to it."""
 
 import lazy_loader
 

@@ -3,7 +3,7 @@
 In each task, at its highest load, owners who are drawn play fixed conducts one at a time, everything else being true:
 other wall times, other values, a fresh account, several accounts (`marketsched.truthfulness.conduct`). On the first
 half of the seeds the conduct with the largest mean gain is chosen, of all tasks together; on the second half it alone
-is measured. So what is reported is one measurement on fresh seeds, however many lies were tried.
+is measured. So the reported gain is one measurement on fresh seeds, for any number of lies tried.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs of a Slurm cluster with what they asked for, on a cluster that is written out: the workload ``sacct-shapes``.
+"""Jobs of a Slurm cluster with their requests, on a cluster that is written out: the workload ``sacct-shapes``.
 
 What ``sacct`` tells: when a job came, how long it ran, and cores, memory and GPUs of each of its nodes, which are the
 tasks of its one shape. The kinds it accepts are that of its GPUs' type, else those named in its constraints or by its

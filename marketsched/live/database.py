@@ -1,4 +1,4 @@
-"""The connection of a market's database: who may write, what is locked, and how older tables become today's.
+"""The connection of a market's database: the writer, its locks, and the conversion of older tables.
 
 One service writes at a time: a lock on the SQLite file itself, or an advisory lock held by the very connection that
 writes; both end when their holder ends, for any reason. Where a file system keeps no locks the table ``market`` still

@@ -4,7 +4,7 @@ The rules are those of `replay`: every event is handed to the same `Replayer`. W
 belong to, what became of them, and the order in which the world may report: submissions and arrivals of a round come
 as they come, so an arrival is checked when it is reported and revealed to the mechanism when the round is cleared,
 after all submissions; a completion that is reported while round t + 1 is open means that the job ran its last round
-in t. What is checked here is checked before anything is changed.
+in t. All checks come before any change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of the journal, the chain of their digests, and what one transaction writes."""
+"""Rows of the journal, the chain of their digests, and the content of one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One market at work: requests go in one by one, and are answered once the journal holds what follows from them.
+"""One market at work: requests are processed one by one, and answered once the journal holds their consequences.
 
 A single thread owns the market and the database. It takes the requests that have come in, lets each of them change
 the market in memory, writes all that follows in one transaction, and only then answers. If that transaction

@@ -1,4 +1,4 @@
-"""What the bridge does to the market and to Slurm, one action at a time; each is safe to take twice."""
+"""The bridge's actions on the market and on Slurm, one at a time; each is safe to take twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one request does to a market: events are taken, rows are prepared, tokens are made; nothing is written yet."""
+"""The effect of one request on a market: events are taken, rows prepared, tokens made; nothing is written yet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The rows before a snapshot, checked again piece by piece while a service is idle.
 
-A restart from a snapshot proves what came after it. Rows before it are checked here, one by one, against the
+A restart from a snapshot checks only the rows after it. Rows before it are checked here, one by one, against the
 snapshot's chain of digests, so a damaged row is named soon after the start.
 """
 

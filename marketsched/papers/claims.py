@@ -1,7 +1,7 @@
 """A paper's claim about one figure, the measurement, and the verdict: one rule for every claim.
 
 A claim is a number, or only a side of a neutral value ("performs best", "increases", "at most").
-Of what was measured there is an interval over seeds. The verdict follows from the two:
+A measurement has an interval over seeds. The verdict follows from the two:
 
 =================  ==========================================================================
 number             *reproduced*: the interval contains it (as rounded as it is printed), and does

@@ -1,4 +1,4 @@
-"""What the mechanism paper proves, measured: truthfulness, ratios, Lemma 4.3, sampling, and its toy."""
+"""The statements of the mechanism paper, measured: truthfulness, ratios, Lemma 4.3, sampling, and its toy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best there could be over jobs as they really turned out, and what a run is measured against.
+"""Bounds on the best schedule of the actual outcomes, and other benchmarks of a run.
 
 * the best schedule in hindsight, enclosed between a schedule and a bound (`optimum_bracket`);
 * the dual bound (29): no schedule in hindsight is worth more;

@@ -1,4 +1,4 @@
-"""What a market on a cluster is measured against: the dual bound with pools, and first come at price 0.
+"""Benchmarks of a market on a cluster: the dual bound with pools, and first come at price 0.
 
 The bound knows the future and sums up the nodes of each pool; it leaves out that a task has to fit on one node.
 """

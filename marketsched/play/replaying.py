@@ -20,7 +20,7 @@ log goes on. Where the contract leaves a choice:
   off while that round is open; and ``"more": true`` of the ``end`` of the last round: completions of that round are
   reported after it, and jobs that are left stay until a second ``end``. Live markets write the last three.
 
-On a cluster a ``start`` says what is booked: ``shape`` (its number, from 0), ``kind``, ``length`` in rounds, and
+On a cluster a ``start`` has the booking: ``shape`` (its number, from 0), ``kind``, ``length`` in rounds, and
 ``nodes``: of each its tasks, and the parts of each of its devices that they take.
 """
 

@@ -1,4 +1,4 @@
-"""Versions of what a result may depend on."""
+"""Versions on which a result may depend."""
 
 from __future__ import annotations
 

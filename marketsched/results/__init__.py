@@ -1,4 +1,4 @@
-"""What a command leaves: tables, their provenance, folders, intervals."""
+"""The results of commands: tables, their provenance, folders, intervals."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""An audit: per mechanism what an owner could gain by lying, at least and at most, and every lie that was tried."""
+"""An audit: per mechanism lower and upper bounds on an owner's gain from lying, and every lie that was tried."""
 
 from __future__ import annotations
 

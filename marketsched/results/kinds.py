@@ -1,4 +1,4 @@
-"""What a kind of results looks like: its name in words, its table and remarks, its figures.
+"""The display of a kind of results: its name in words, its table and remarks, its figures.
 
 A kind works on tables, summary and meta of a result alone, so that a result that was read from its folder prints,
 draws and reports as the one that was just made. A kind is imported when one of its results is first shown; others are

@@ -1,4 +1,4 @@
-"""What owners learned: their reports as days go by, how near to equilibrium, and what it is worth."""
+"""Results of learning owners: their reports by day, the distance to equilibrium, and welfare."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The picture of a run, for a talk or a paper.
 
-One figure summarises a market: who used the cluster, and what was promised and requested; which jobs were
-removed on the way; and what a node cost, hours ahead and hour by hour.
+One figure summarises a market: the use of the cluster by owner, with promised and requested nodes; which jobs were
+removed on the way; and the price of a node, by hour and hours ahead.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ means over the runs, never the mean of the runs' ratios. Its interval is Fieller
 Student's interval of the mean of ``above - r below`` holds 0. Where these differences are skewed, as losses
 are that are mostly small and now and then large, Student's interval ends too early on the side of the long
 tail: that end is moved outwards, as far as Hall's transformation of t [Hall92]_ says; no end is moved inwards.
-No such interval knows of what was not seen: where every run loses a little and one in twenty loses nearly all, ten
+No such interval covers unseen losses: where every run loses a little and one in twenty loses nearly all, ten
 runs show as a rule the little alone, and agree. Where the worst case is known, as for the ratio of an optimum to what
 was earned, the interval therefore always covers what may have been missed, too: the largest probability of an event
 that none of the runs shows (Clopper and Pearson), times the most that it could change. Where it is not known, such as

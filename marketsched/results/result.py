@@ -1,4 +1,4 @@
-"""What every command leaves: tables, a summary, and their provenance, in one type.
+"""The result of every command: tables, a summary, and their provenance, in one type.
 
 A result is saved as a folder: every table as Parquet, the summary as JSON, further texts as they
 are, one figure or more, ``meta.json`` with its kind, and a file ``INCOMPLETE`` if it was interrupted.

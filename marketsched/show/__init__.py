@@ -1,1 +1,1 @@
-"""What a person sees: the command line, figures, reports, the dashboard."""
+"""User-facing output: the command line, figures, reports, the dashboard."""

@@ -1,4 +1,4 @@
-"""Slurm's own commands as functions: what is in the queue, and what an operator does to a job.
+"""Slurm's own commands as functions: the queue, and an operator's actions on a job.
 
 Everything goes through ``squeue --json``, ``sbatch``, ``scontrol``, ``scancel`` and ``sinfo`` of the installation that
 ``SLURM_CONF`` names (tried with 22.05.8); nothing is kept between two calls.

@@ -1,4 +1,4 @@
-"""What jobs of Slurm take of one node, and what nodes have: CPUs, memory, GPUs by type."""
+"""The requests of Slurm's jobs on one node, and the resources of nodes: CPUs, memory, GPUs by type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one user may ask of Slurm in place of the truth, job by job.
+"""Requests that a user may send to Slurm in place of the truth, job by job.
 
 Each lie changes one job, the one examined, and leaves all others as they are. It counts when the work is done:
 a job that is split is done with its last part, and one on half of its nodes takes twice as long.

@@ -1,4 +1,4 @@
-"""What an audit of Slurm looks like: one row a lie, with its gain on the port and on slurmctld."""
+"""The display of an audit of Slurm: one row a lie, with its gain on the port and on slurmctld."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Situations of a log: what one user meets who submits a job, small enough to be played through a real Slurm.
 
 The log is played by the port of fair share, each owner with an account of its own. A situation holds what is there when
-a job arrives: what every account has used, the jobs that run, those that wait, and those that come until it starts.
+a job arrives: the usage of every account, running and waiting jobs, and the jobs that arrive until it starts.
 Accounts get their usage in the first rounds, from a job each on one node whose QOS multiplies it (``UsageFactor``);
 accounts without a job in the situation are one, with their shares and their usage. What waits begins to age anew.
 """

@@ -1,4 +1,4 @@
-"""The truthfulness audit: what an owner can gain by misreporting, bounded from above and searched for from below."""
+"""The truthfulness audit: the gain of an owner from misreporting, bounded from above and searched from below."""
 
 import lazy_loader
 

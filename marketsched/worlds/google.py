@@ -6,7 +6,7 @@ every prediction looks only at the past.) Each of its runs that is announced ins
 becomes a statement by :mod:`marketsched.worlds.prediction`, and the recorded run is what really
 happens. Round 1 begins ``first_day`` days after the trace's time 0.
 
-What the jobs ask for and what they are worth is in part a model, not data: see
+Requests and values are in part a model, not data: see
 :mod:`marketsched.worlds.demand` and :mod:`marketsched.worlds.owners`.
 """
 

@@ -1,10 +1,10 @@
 r"""``openb``: pods of Alibaba's GPU cluster with what they ask for, on a cluster with its kinds of nodes.
 
-What is recorded: cores, memory, GPUs or the share of one, the models of GPU that a third of the pods with a GPU accept
+Recorded are cores, memory, GPUs or the share of one, the models of GPU that a third of the pods with a GPU accept
 (others: any), the class, the duration, and when pods came. The scheduled pods of the last 30 days are drawn with
 replacement; their times are folded into the market's rounds, which keeps the order within bursts; durations are cut.
 
-What no log records is *drawn*, and listed in the notes of every workload:
+All else is *drawn*, and listed in the notes of every workload:
 
 * values, ``rho x (1 a GPU + .03 a core + .004 a GiB) x hours`` on a node of speed 1, with ln rho normal of deviation
   .8, and twice that for the class LS;

@@ -1,4 +1,4 @@
-r"""Owners of the recurring jobs of a trace: what a run is worth to them, and by when. A model, not data.
+r"""Owners of the recurring jobs of a trace: the values and deadlines of their runs. A model, not data.
 
 A run is worth :math:`V = \max(1, \rho\, c\, E[d])`, with a value density
 :math:`\rho = \mathrm{clip}(w e^{z/2}, 1, 40)` credits per node-round drawn once per recurring job, *z*

@@ -1,4 +1,4 @@
-"""The slot loop: one harness for every allocation core, which hides from a policy what it must not know.
+"""The slot loop: one harness for every allocation core, which shows a policy only what it may observe.
 
 A *policy* decides slot by slot; an *environment* holds what happens. In every slot the loop asks
 

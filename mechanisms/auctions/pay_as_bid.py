@@ -1,4 +1,4 @@
-"""Pay-as-bid: the highest bids win, and pay what they bid. The negative control: shading pays."""
+"""Pay-as-bid: the highest bids win, and pay their bids. The negative control: shading pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Entries of a menu at arrival: starts at which the nodes are free, and what each costs.
+r"""Entries of a menu at arrival: starts at which the nodes are free, and their prices.
 
 A job that has arrived and needs c nodes for d rounds faces every start s from now on with c nodes
 free throughout s .. s + d - 1, at the price :math:`c \sum_{t=s}^{s+d-1} p_t`. It gets the entry of

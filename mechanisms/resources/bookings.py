@@ -1,4 +1,4 @@
-"""What a job books on a cluster, and how long its work takes there.
+"""The bookings of jobs on a cluster, and the durations of their work there.
 
 A booking is a pool, rounds, and so much of each of its nodes. Whatever a job reported, its work can use a booking
 exactly if the tasks of one of its true shapes can run inside it: in that pool, within what is held on each node, for

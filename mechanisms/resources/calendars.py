@@ -1,4 +1,4 @@
-r"""Calendars of nodes and devices, the exact test of what fits, and what a booking takes.
+r"""Calendars of nodes and devices, the exact test whether a booking fits, and the booking.
 
 For every node and round: the parts of each resource that are free, and of each device. Equal tasks are counted, not
 packed. Over the rounds of a booking let f_k be the least that is free of a divisible resource k on node x, and let a

@@ -1,7 +1,7 @@
-"""Shapes: the ways in which a job can run on a cluster, any one of which does its work.
+"""Shapes: the alternative ways in which a job can run on a cluster.
 
-A shape is so many equal tasks that run together, each on one node, all in one pool. "8 GPUs of type A for 2 h, or 16
-of type B for 3 h" is two shapes; a moldable job has one for each width; a job that can use several kinds of nodes
+A shape is a number of equal tasks that run together, each on one node, all in one pool. "8 GPUs of type A for 2 h,
+or 16 of type B for 3 h" is two shapes; a moldable job has one for each width; a job that can use several kinds of nodes
 equally has one shape that names them all, with a duration for each.
 """
 

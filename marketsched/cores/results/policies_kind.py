@@ -1,7 +1,7 @@
 """Results of policies in the same world: earnings, observations, and the best allocation.
 
 Three kinds: a run of every policy (``cluster``), a comparison over seeds (``policies``), and comparisons
-for several values of a key (``over``). What a core calls its goal and its best is in its labels.
+for several values of a key (``over``). The names of a core's goal and reference are in its labels.
 """
 
 from __future__ import annotations

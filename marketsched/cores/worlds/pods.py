@@ -1,6 +1,6 @@
 """Clusters and arrivals from recorded traces: machines as instances, types of pods as ports.
 
-A *type* of pod is what it asks for (CPU, memory, GPUs, quality of service): the openb trace names
+A *type* of pod is its request (CPU, memory, GPUs, quality of service): the openb trace names
 neither users nor jobs. Types are ranked by how many pods of theirs were created in the last
 :data:`RANKING_DAYS` days, before which the rows of the file thin out.
 """

@@ -1,4 +1,4 @@
-"""The commands `marketsched audit`: what an owner could gain by lying, and by conduct that no promise is about."""
+"""The commands `marketsched audit`: the gains of owners from lying, and from conduct outside the promises."""
 
 from __future__ import annotations
 

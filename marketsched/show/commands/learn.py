@@ -1,4 +1,4 @@
-"""The command `marketsched learn`: what owners learn to report under different mechanisms."""
+"""The command `marketsched learn`: the reports that owners learn under different mechanisms."""
 
 from __future__ import annotations
 

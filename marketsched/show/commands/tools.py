@@ -1,4 +1,4 @@
-"""What every command shares: options, exit statuses, and one clear line for each error."""
+"""Code shared by all commands: options, exit statuses, and one clear line for each error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An owner that looks for its best lie with the audit's own search, against what the others did last.
+"""An owner that searches its best lie with the audit's search, against the others' last reports.
 
-Every so many days it takes the others' last reports for true, as the audit does, searches for the
+Every few days it takes the others' last reports as given, as the audit does, searches for the
 misreport that pays most (:func:`marketsched.truthfulness.searches.searching.search`), and keeps it until the
 next search. Where all owners do so in turn that is iterated best response. Under a mechanism that is
 truthful a search confirms nothing, and the owner goes on telling the truth.

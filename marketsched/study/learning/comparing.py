@@ -1,4 +1,4 @@
-"""Mechanisms compared by what owners learn under each: the small contested market, day after day, seed by seed."""
+"""Mechanisms compared by their owners' learned reports: the small contested market, day by day, seed by seed."""
 
 from __future__ import annotations
 

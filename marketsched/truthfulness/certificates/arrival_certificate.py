@@ -1,4 +1,4 @@
-r"""Certificates of mechanisms that post a menu at arrival: the best entry there was, less what the truth got.
+r"""Certificates of mechanisms that post a menu at arrival: the surplus of the best entry minus that of the truth's.
 
 A job that has arrived with its duration revealed faces a menu of starts at prices. If no report of its
 own moves that menu, a report selects an entry and nothing else, so with c' nodes declared, c' >= c,

@@ -2,13 +2,13 @@ r"""A certificate: how much one owner could gain by any misreport to a menu mech
 
 At the moment of a submission a report selects a declared concurrency and a launch plan, and nothing
 else (`marketsched.truthfulness.certificates.alternatives`); so the best response over all misreports is a finite
-maximum, and no search is needed. What is not known are the failure probabilities. Enumerated, they give
+maximum, and no search is needed. Only the failure probabilities are unknown. Enumerated, they give
 the regret itself; from fresh paths, independent of every estimate of the mechanism, they give
 
 .. math:: \text{lower} \le \text{regret} \le \text{upper} \quad \text{with the stated confidence,}
 
 both ends together (`marketsched.truthfulness.certificates.regret`). The upper end covers every plan, also those no
-single report selects; the lower end is what one report, named in the certificate, is sure to gain.
+single report selects; the lower end is the certain gain of one report, which the certificate names.
 
 A certificate is about one owner at one history, and what it takes on trust is what Theorem T takes: the
 earlier owners' reports are true, births are observed (G2), and the menu does not depend on the report.

@@ -1,6 +1,6 @@
 """Does a report change its own menu, and does the payment equal the menu's? Several reports of one owner are played.
 
-A menu mechanism is truthful because a report only selects: what the owner faces must not depend on it. A
+A menu mechanism is truthful because a report only selects: the owner's menu must not depend on it. A
 search over gains sees a dependence only where it pays; here it shows as soon as one bit moves, through
 others' bookings as well. The rounds before the owner's turn cannot depend on its report: they are played
 once, and each report goes on from a copy of the market until its job has left. Menus are compared bit for bit, and

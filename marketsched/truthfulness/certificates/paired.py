@@ -1,4 +1,4 @@
-r"""How often launches fail, and two plans on the same paths: what a start gains over the truthful one, path by path.
+r"""How often launches fail, and two plans on the same paths: the gain of a start over the truthful one, path by path.
 
 On one path let :math:`F_a, F_t \in \{0, 1\}` say whether the alternative and the truthful launch of a
 point (a, d, o) fail, and let :math:`w_a, w_t` be value minus price of the two. The point's realised

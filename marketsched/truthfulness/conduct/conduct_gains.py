@@ -12,7 +12,7 @@ with everything else the same:
 * *past*: all jobs of an owner are reported at so many times their value. Where the truth is best for each job
   alone, what this gains is what reports of the past do to later prices.
 
-What a mechanism that promises no truthfulness takes as given is `BELIEFS`:
+Reports that a mechanism without a promise of truthfulness takes as given (`BELIEFS`):
 
 * *estimate*: durations are announced so many times as long, or as the run will be;
 * *value*: one job is reported at so many times its value;

@@ -1,8 +1,8 @@
-"""Numbers of a report that note what a rule compares them with.
+"""Numbers of a report that record the numbers a rule compares them with.
 
 A captured number is a float or an int that remembers which number of the report it comes from, and by which line
 ``a x + b`` it was made of it. When it is compared, the value of the report's number at which the comparison turns is
-noted; so are remainders. Rounding leads to the middle of what is rounded to the same number; ``int()`` has to return a
+noted; so are remainders. Rounding leads to the middle of the numbers that are rounded alike; ``int()`` has to return a
 plain number, so only the line is noted, and a search tries the numbers of the code on it. Where a rule puts a number
 into an array or takes it through other functions, the trail ends, and nothing is noted.
 """

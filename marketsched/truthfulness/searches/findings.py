@@ -1,4 +1,4 @@
-"""What a search for profitable lies returns."""
+"""The results of a search for profitable lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exact gain in the market at hand, as one file: the scenario, and what it takes to play the lie again.
+"""An exact gain in the market at hand, as one file: the scenario, and all data to play the lie again.
 
 The file is a scenario that ``marketsched run FILE --seed SEED`` plays with true reports; the owner, the lie, the seed
 and the gain are in comment lines that begin with ``#|``, which `replay_gain` reads.

@@ -1,4 +1,4 @@
-"""Owners with several jobs: what they gain by reports of all of them together, in the market at hand.
+"""Owners with several jobs: the gain from reports of all of them together, in the market at hand.
 
 No mechanism promises anything about an owner's jobs together: prices that one of its reports moves are those of its
 next job. Played are all jobs at one multiple of their values, the first job alone at other values (which tells what it

@@ -2,7 +2,7 @@
 
 A search requests plays one after the other, counts them, and decides by their results. It does so whether or not a
 play was made ahead: what workers have made is looked up where it would be played, and the rest is played then.
-So neither what is found nor what is counted depends on how many workers there are.
+So results and counts do not depend on the number of workers.
 
 Workers build the market themselves, from the scenario and the seed, and keep it with copies at the turns of its owners,
 until they are given another one.

@@ -1,4 +1,4 @@
-"""Fixed lies over many owners and worlds: what an owner gains who is alone in reporting so, on average.
+"""Fixed lies over many owners and worlds: the mean gain of a single owner with this report.
 
 In each world all fates are drawn anew from the jobs' true laws, and the mechanism's stream with them. A few owners are
 drawn, and each of a few lies is played for each of them, all others true. The unit is the world: the mean over its

@@ -8,7 +8,7 @@ worlds. Then the few winners are *scored* on fresh worlds,
 because the best of many looks better than it is: paired gains, an interval that holds at every
 stopping time (:mod:`marketsched.truthfulness.searches.betting`), and the confidence shared among the winners.
 
-What the search finds is a lower bound of the regret; what it does not find proves nothing.
+The gain found is a lower bound of the regret; a search without a finding proves nothing.
 """
 
 from __future__ import annotations

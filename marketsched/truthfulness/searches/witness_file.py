@@ -1,4 +1,4 @@
-"""A lie that pays, as one file: a scenario, and what it takes to play the lie again.
+"""A lie that pays, as one file: a scenario, and all data to play the lie again.
 
 The scenario lists the others and the owner, all with their true statements, and the mechanism with all its
 parameters: ``marketsched run FILE`` plays the truthful version. The lie, its owner, the seeds and the figures are in

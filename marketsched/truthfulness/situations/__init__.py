@@ -1,1 +1,1 @@
-"""One owner before a market: what a search plays, and how."""
+"""One owner before a market: the plays of a search."""

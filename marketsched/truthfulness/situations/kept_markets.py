@@ -1,4 +1,4 @@
-"""Copies of markets that later plays begin from, up to so many bytes."""
+"""Copies of markets that later plays begin from, up to a limit in bytes."""
 
 from __future__ import annotations
 

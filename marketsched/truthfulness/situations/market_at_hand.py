@@ -1,7 +1,7 @@
 """The market at hand: one world in which all chance is fixed, and one owner's report is changed.
 
 Others' reports, all arrivals and durations, and the mechanism's own stream are those of one run (`run` with the same
-scenario and seed plays it). What a lie gains here is exact: it needs no interval, and is a counterexample to truth as a
+scenario and seed plays it). Gains are exact here: it needs no interval, and is a counterexample to truth as a
 best reply whatever happens (*ex post*). Where only the owner's own arrival and duration are drawn anew from its true
 law, and all else stays, the mean over that law is exact as well: under a mechanism that
 is truthful in expectation over the own fate no lie gains then.

@@ -1,4 +1,4 @@
-"""The market of a log: a window of its runs, what their owners announce, and what they are worth."""
+"""The market of a log: a window of its runs, their announcements and their values."""
 
 from __future__ import annotations
 

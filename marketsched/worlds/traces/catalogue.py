@@ -1,4 +1,4 @@
-"""The table of known traces: what each file is, where it comes from, and what its columns are."""
+"""The table of known traces: the content, origin and columns of each file."""
 
 from __future__ import annotations
 

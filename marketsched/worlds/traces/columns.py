@@ -1,4 +1,4 @@
-"""Columns of a table in a file: what the fields of each may be."""
+"""Columns of a table in a file: the legal values of their fields."""
 
 from __future__ import annotations
 

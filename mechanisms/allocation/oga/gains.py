@@ -1,4 +1,4 @@
-r"""The four gains :math:`f_r^k` of (27) of the OgaSched paper, their slopes, and what they are called.
+r"""The four gains :math:`f_r^k` of (27) of the OgaSched paper, their slopes, and their names.
 
 ===============  ====================================  =======================================
 name             :math:`f(y)`                          :math:`f'(y)`
