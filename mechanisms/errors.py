@@ -245,7 +245,7 @@ class SweepError(MarketschedError, OSError):
 
 
 class _Brief(reprlib.Repr):
-    """A ``repr`` of bounded size and time, whatever it is asked to show."""
+    """A ``repr`` of bounded size and time for every object."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ class _OfShapes(Misreport):
     """Base of lies that change shapes one by one."""
 
     def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
-        """Return what is said in place of one shape; None: it is left out."""
+        """Return the reported shape in place of one shape; None: it is left out."""
         raise NotImplementedError
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:

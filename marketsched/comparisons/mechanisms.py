@@ -11,12 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from marketsched.agents.market_run import MarketRun
+from marketsched.agents.result import RunResult
+from marketsched.agents.setup import MarketSetup
 from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, paired_differences
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
@@ -26,11 +28,7 @@ from marketsched.play.hindsight import Bracket
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
 from marketsched.results.schedules import schedule_table
 from marketsched.results.waits import waits_table
-
-if TYPE_CHECKING:
-    from marketsched.agents.result import RunResult
-    from marketsched.agents.setup import MarketSetup
-    from marketsched.worlds.workload import Workload
+from marketsched.worlds.workload import Workload
 
 COUNTED = (
     "welfare",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, Field, StrictBool, model_validator
@@ -15,12 +15,10 @@ from marketsched.mechanisms.bid_price.past import AnyPast
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError, placed
 from marketsched.mechanisms.legal import Amount, BelowOne, Count, Finite, Maybe, Named, Positive, PositiveShare, Seed
 from marketsched.mechanisms.limits import SIZES
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.mechanism import Mechanism
 
 
 class ExponentialPrices(Strict):

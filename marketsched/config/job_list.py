@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
@@ -17,11 +17,8 @@ from marketsched.mechanisms.errors import InvalidReportError, placed
 from marketsched.mechanisms.law import Requirement, Signal
 from marketsched.mechanisms.legal import Count, Maybe, Positive, Whole
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.workload import Workload
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.statement_law import StatementLaw
-    from marketsched.worlds.workload import Workload
 
 
 def drawn_point(points: Sequence[Requirement], u: float, *, certain: bool = False) -> Requirement | None:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from marketsched.agents.call_limit import timed
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
-from marketsched.mechanisms.bid_price.past import AnyPast
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Count, Positive
 from marketsched.mechanisms.limits import SIZES
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signals import signals_of
 from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_anything
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.bid_price.past import PastLog
-    from marketsched.mechanisms.mechanism import Mechanism
-    from marketsched.mechanisms.statement_law import StatementLaw
-    from marketsched.worlds.workload import Workload
+from marketsched.mechanisms.statement_law import StatementLaw
+from marketsched.worlds.workload import Workload
 
 ON_CLUSTERS = "cluster-"  # what names of mechanisms that take shapes begin with
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -33,9 +33,7 @@ from marketsched.mechanisms.legal import Amount, Count, Share, Whole
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import MASS_TOLERANCE, StatementLaw
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
-
-if TYPE_CHECKING:
-    from marketsched.worlds.workload import Workload
+from marketsched.worlds.workload import Workload
 
 MOST_COPIES = 100_000
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from marketsched.agents.setup import MarketSetup
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.promised_ratio import Promise, promised_ratio
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import SIZES
-
-if TYPE_CHECKING:
-    from marketsched.agents.setup import MarketSetup
 
 OWN = "scenario"  # the token of the scenario's own mechanism
 

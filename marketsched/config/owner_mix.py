@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, create_model
 
+from marketsched.agents.job import Job
 from marketsched.agents.learning import Learning, ReportMenu
-from marketsched.agents.lies import KINDS, Misreport, Truthful
+from marketsched.agents.lies import KINDS, Misreport, Strategy, Truthful
 from marketsched.agents.lies.base import Number
 from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Share
 
 MOST = 10_000  # rounds or nodes in a file: each of thousands of jobs may keep a table as long
-
-if TYPE_CHECKING:
-    from marketsched.agents.job import Job
-    from marketsched.agents.learning import Learning
-    from marketsched.agents.lies import Strategy
 
 
 class _LieChoice(Strict):

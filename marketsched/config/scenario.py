@@ -12,7 +12,7 @@ import copy
 import inspect
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_validator
@@ -37,10 +37,7 @@ from marketsched.config.yesterday import yesterday
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Finite, legal
 from marketsched.mechanisms.registry import get, names
-
-if TYPE_CHECKING:
-    from marketsched.agents.setup import MarketSetup
-    from marketsched.worlds.workload import Workload
+from marketsched.worlds.workload import Workload
 
 
 def _expected(x: object) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import lru_cache
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import PlainValidator, create_model, model_validator
@@ -25,11 +25,8 @@ from marketsched.config.strict_yaml import Strict
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.registry import get, names
 from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_anything
+from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.workload import Workload, certain_laws
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.statement_law import StatementLaw
-    from marketsched.worlds.workload import Workload
 
 
 class Section(Strict):

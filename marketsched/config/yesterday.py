@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from marketsched.agents.lies import PublicInformation
+from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.sections import read_workload
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.bid_price.past import PastArrival, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import SIZES, MarketLimits
-
-if TYPE_CHECKING:
-    from marketsched.config.mechanism_choice import MechanismChoice
-    from marketsched.worlds.workload import Workload
+from marketsched.worlds.workload import Workload
 
 Source = str | PathLike[str] | None
 

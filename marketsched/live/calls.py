@@ -352,7 +352,7 @@ def revoke(who: Principal, owner: str) -> Work:
 
 
 def _acting_for(turn: Turn, who: Principal, owner: str | None) -> Account:
-    """Return the account that a job belongs to: who asks, or whom an operator names."""
+    """Return the account that a job belongs to: the caller's, or the one that an operator names."""
     if who.role == "owner":
         if owner not in (None, who.name):
             raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")

@@ -70,7 +70,7 @@ class Guard:
         return None
 
     def _unknown(self, request: Request) -> Response | None:
-        """Refuse who has no good token, or asks too often."""
+        """Refuse requests without a valid token, or above the rate limit."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         name = None
         if kind.lower() == "bearer" and 0 < len(token.strip()) <= LONGEST_HEADER:

@@ -142,7 +142,7 @@ class LiveService(KeptMarket):
                 stopping = self._serve(*first)
 
     def _patience(self) -> float | None:
-        """Return for how many seconds nothing is to be done but what is asked for; None: for ever."""
+        """Return for how many seconds only requests have to be processed; None: for ever."""
         if self._down:
             return RETRY_SECONDS
         overdue = None if not self.market.rounds_left else self.clock.overdue(self.market.round)

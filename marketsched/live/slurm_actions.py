@@ -70,7 +70,7 @@ class BridgeRules:
     announced : Path, optional
         Where the table for the plugin is kept; None: there is no plugin.
     pools : "gres", "partition" or "feature"
-        By what the nodes of a market of several kinds are told apart (see `slurm_nodes`).
+        How kinds of nodes are distinguished (see `slurm_nodes`).
     node_patience : float
         Seconds for which nodes have to be missing before anything is done about it: a controller that was started
         again waits for its nodes, too.

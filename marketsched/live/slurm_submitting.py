@@ -75,7 +75,7 @@ def way_of(text: str, market: Mapping[str, Any]) -> Way:
     Raises
     ------
     InvalidReportError
-        If an option is unknown, what the market sells is not said, or no kind of node is meant.
+        If an option is unknown, the market's kinds are not given, or no kind of node is meant.
 
     Examples
     --------

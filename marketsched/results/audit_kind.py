@@ -172,7 +172,7 @@ def _could_have_found(row: dict[str, Any]) -> str:
 
 
 def _owners_with_colours(tried: pd.DataFrame, paying: pd.DataFrame) -> list[str]:
-    """Return the owners that are told apart: those of confirmed lies, then those with the largest gains."""
+    """Return the owners that are distinguished: those of confirmed lies, then those with the largest gains."""
     most = tried.groupby("job", sort=False)["gain"].max().sort_values(ascending=False, kind="stable")
     return list(dict.fromkeys([*paying["job"], *most.index]))[: len(COLOURS)]
 

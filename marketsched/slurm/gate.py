@@ -257,7 +257,7 @@ class _Gate:
             self.numbers[number] = job
 
     def _options(self, job: Job) -> list[str]:
-        """Return what a submission asks for, as options of sbatch."""
+        """Return the requests of a submission, as options of sbatch."""
         nodes, asked, limit = job.truth.concurrency, self._asked(job), wall_time(job)
         sizes = {
             "nodes": [f"--nodes={nodes}"],

@@ -210,7 +210,7 @@ def _rounds_of(pods: pd.DataFrame, chosen: OpenbCluster) -> NDArray[np.int64]:
 
 
 def _gpus(pods: pd.DataFrame) -> NDArray[np.float64]:
-    """Return GPUs asked for; a share of one where it is one."""
+    """Return requested GPUs; a share of one where it is one."""
     number, share = pods["num_gpu"].to_numpy(), pods["gpu_milli"].to_numpy() / 1000
     return np.where(number == 1, share, number.astype(np.float64))
 
@@ -234,7 +234,7 @@ def _drawn(
 
 
 def _needs(pods: pd.DataFrame) -> list[dict[str, float]]:
-    """Return what each pod asks for, in units of the resources; what it does not need is left out."""
+    """Return the request of each pod, in units of the resources; what it does not need is left out."""
     columns = {"cpu": pods["cpu_milli"] / 1000, "memory": pods["memory_mib"] / 1024, "gpu": _gpus(pods)}
     rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
     return [{name: x for name, x in zip(columns, row, strict=True) if x} for row in rows]

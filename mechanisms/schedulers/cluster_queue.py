@@ -163,7 +163,7 @@ class ClusterQueue(ArrivalMarket):
         super()._leave(x)
 
     def _in_order(self, waiting: list[WaitingJob]) -> Iterator[WaitingJob]:
-        """Yield the jobs as they are asked; starts between two of them count."""
+        """Yield the jobs in their order; starts between two of them count."""
         if self.order == "fifo":
             yield from waiting
         elif self.order == "density":

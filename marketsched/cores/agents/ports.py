@@ -150,11 +150,11 @@ class _ToldEnvironment(ClusterEnvironment):
         self.arrived = np.zeros(believed.n_ports, dtype=np.int64)  # in the slot played last
 
     def observation(self, observes: str) -> tuple[Any, ...]:
-        """Return nothing, or the slot's counts as they are told."""
+        """Return nothing, or the slot's reported counts."""
         return tuple(counts * self._multiples for counts in super().observation(observes))
 
     def play(self, decision: Any) -> SlotOutcome:
-        """Play the slot; the feedback is what is told."""
+        """Play the slot; the feedback is that of the reports."""
         outcome = super().play(decision)
         self.arrived = outcome.feedback[0]
         return SlotOutcome(outcome.measures, (self.arrived * self._multiples,))

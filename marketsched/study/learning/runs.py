@@ -63,7 +63,7 @@ class LearningRun:
     owners, reports : tuple of str
         Owners, and names of the menu.
     episodes_planned : int
-        As asked for; fewer were played if the run was interrupted.
+        The requested number; fewer were played if the run was interrupted.
 
     Examples
     --------

@@ -100,7 +100,7 @@ def _rows(task: SweepTask) -> list[dict[str, Any]]:
 
 
 def _data_folder(task: SweepTask) -> str | None:
-    """Return the folder of traces: the one asked for, else that of this machine, else that of the sweep's."""
+    """Return the folder of traces: the requested one, else that of this machine, else that of the sweep's."""
     return task.data or os.environ.get("MARKETSCHED_DATA") or task.data_here
 
 

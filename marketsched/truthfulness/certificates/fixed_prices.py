@@ -39,7 +39,7 @@ def require_fixed_prices(view: Inspection, truth: StatementOfWork) -> None:
     Raises
     ------
     InvalidParameterError
-        If a price, or the longest duration on sale, changes with how many starts or durations are asked for.
+        If a price, or the longest duration on sale, changes with the number of requested starts or durations.
     """
     if _are_slot_prices(view.relaxed):
         return

@@ -246,7 +246,7 @@ class _Everybody(TrueOwners):
         return not self._open
 
     def check(self) -> MenuCheck:
-        """Return what was asked."""
+        """Return the result of the comparison."""
         menus = [each.menu for each in self.served.values()]
         rates = bool(menus) and not any(hasattr(menu, "prices") or isinstance(menu, ClusterMenu) for menu in menus)
         asked = [count for _, count in self._asked if count]

@@ -212,7 +212,7 @@ class Stage:
     def repeatable(self) -> bool:
         """False if two plays of one world end differently: the mechanism draws from a source of its own.
 
-        Looked at in a few worlds, under the truth, and only where equal worlds can be told.
+        Looked at in a few worlds, under the truth, and only where equal worlds can be recognised.
         """
         conduct, twin = plain(self.situation.truth, self.situation.truth.concurrency), Stage(self.situation)
         try:

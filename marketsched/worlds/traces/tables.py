@@ -144,7 +144,7 @@ def _parse(path: Path, text: bytes, n_lines: int, columns: tuple[Column, ...], d
 
 
 def _convert(text: bytes, columns: tuple[Column, ...]) -> pd.DataFrame | None:
-    """Return the table, or None if any field is not what its column asks for."""
+    """Return the table, or None if any field is illegal in its column."""
     read = {"int": "int64", "float": "float64", "str": "str", "time": "str"}
     try:
         table = pd.read_csv(

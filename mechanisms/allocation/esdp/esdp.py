@@ -109,7 +109,7 @@ class Esdp(EsdpPolicy):
     Raises
     ------
     InvalidParameterError
-        If a channel asks for more than there is.
+        If a channel requests more than the capacity.
     UnknownNameError
         If ``slack`` or ``exploration`` is a name that is not known.
     TooLargeError

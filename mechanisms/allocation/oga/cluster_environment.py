@@ -74,7 +74,7 @@ class _ArrivalStage:
         Raises
         ------
         DecisionError
-            If the slot was observed already: the loop asks once, so another caller has asked.
+            If the slot was observed already: the loop observes it once, so another caller has.
         """
         if self._observed:
             raise DecisionError(f"slot {self._slot} is observed twice: expected what the policy declared, once")
@@ -82,7 +82,7 @@ class _ArrivalStage:
         return (self._draw(),) if observes == "arrivals" else ()
 
     def _draw(self) -> NDArray[np.int64]:
-        """Return the slot's counts, the same ones until the slot is over; the loop has asked for it before."""
+        """Return the slot's counts, the same ones until the slot is over; the loop has observed it before."""
         if not self._observed:
             raise DecisionError(f"slot {self._slot} is played before it is observed: expected the loop's order")
         if self._drawn is None:
