@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,14 +22,10 @@ from marketsched.comparisons.contest import Found, Tell
 from marketsched.config.scenario import Scenario
 from marketsched.cores.playing import PlayedPolicy, jobs_table, play, policy_rows, slots_table
 from marketsched.cores.sections.labels import FigureColumn
-from marketsched.cores.worlds.world import Reference
+from marketsched.cores.worlds.world import CoreWorld, Reference
 from marketsched.mechanisms.allocation.regret import fitted_growth
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord
 from marketsched.results.paired_statistics import CONFIDENCE, Spread, ratio_of_means, spread
-
-if TYPE_CHECKING:
-    from marketsched.cores.worlds.world import CoreWorld
-
 
 _OF_MEANS = ("ratio_of_means", "ratio_of_means_low", "ratio_of_means_high")
 MOST_POINTS = 400  # of a curve over seeds; a run's own table has every slot

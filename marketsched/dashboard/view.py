@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from marketsched.agents.market import Market
-    from marketsched.agents.result import RunResult
+from marketsched.agents.market import Market
+from marketsched.agents.result import RunResult
 
 TRUTHFUL = "truthful"
 RECENT = 40  # jobs offered for an explanation

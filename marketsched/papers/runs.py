@@ -7,20 +7,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.comparisons.comparing import compare
+from marketsched.comparisons.comparing import Comparison, compare
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.papers.claims import CheckedClaim, Claim, ratio_row
 from marketsched.results.paired_statistics import spread
-
-if TYPE_CHECKING:
-    from marketsched.comparisons.comparing import Comparison
 
 Tell = Callable[[str], None]
 Array = NDArray[np.float64]

@@ -11,20 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from marketsched.agents.market_run import MarketRun
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.on_clusters import cluster_bounds, cluster_of, resource_load
 from marketsched.relaxed_lp import hindsight_optimum, realised_bound
 from marketsched.relaxed_lp.duality import STEPS, dual_bound
-
-if TYPE_CHECKING:
-    from marketsched.agents.market_run import MarketRun
-    from marketsched.agents.setup import MarketSetup
 
 OptimumKind = Literal["exact", "milp", "lp", "dual"]
 

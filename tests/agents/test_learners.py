@@ -180,9 +180,7 @@ def test_adahedge_settles_on_an_action_that_stands_out():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Hedge(0), "n_actions = 0"),
         (lambda: Hedge(2, low=1, high=1), "expected low < high"),
-        (lambda: Exp3(2, horizon=0), "horizon = 0"),
         (lambda: Hedge(2).learn(NOTHING, 0.5), r"shape \(\): expected \(2,\)"),
         (lambda: Exp3(2).learn(NOTHING, [0.5, 0.5]), r"shape \(2,\): expected \(\)"),
         (lambda: Exp3(2).learn(NOTHING, 1.5), r"utility 1.5: expected numbers in \[0, 1\], the range low and high"),

@@ -147,7 +147,6 @@ def test_no_charge_with_an_idle_machine_or_without_a_rival(decision, waiting):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: capacity_prices(one_instance([1.0], 1.0), np.array([1.0]), [1], -1.0),
         lambda: capacity_charges(one_instance([1.0], 1.0), np.array([1.0]), [[-1.0]]),
         lambda: displaced_utilities(Channels([[1], [1]], [1], [0, 1]), [1.0, 1.0], [True, True], [True, True]),
         lambda: displaced_utilities(Channels([[1]], [1], [0]), [np.nan], [True], [True]),

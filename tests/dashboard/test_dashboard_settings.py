@@ -9,9 +9,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, scenario_names
 from marketsched.dashboard.session import scaled_jobs
 from marketsched.dashboard.settings import LIES, amount_of, apply, first_form, read_form
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import mechanism_names
-from refusals import refused
 
 BASE = Scenario.load("synthetic-pipelines")
 FORM = first_form(BASE, seed=3)
@@ -113,8 +111,3 @@ def test_a_copy_never_takes_a_name_that_is_there(jobs):
 
     pair = [replace(jobs[0], name="A"), replace(jobs[1], name="A~2"), replace(jobs[2], name="A~2~")]
     assert len({job.name for job in scaled_jobs(pair, 2.0, np.random.default_rng(0))}) == 6
-
-
-@pytest.mark.parametrize("load", [0, -1.0, float("nan"), float("inf")])
-def test_a_load_that_is_none_is_refused(jobs, load):
-    refused(lambda: scaled_jobs(jobs, load, np.random.default_rng(0)), "load", error=InvalidParameterError)

@@ -78,10 +78,6 @@ def test_columns_that_are_no_numbers_or_too_large_are_named(changes, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ((1, 2**63, 0.5), "duration = 9223372036854775808: expected a whole number in"),
-        ((10**5000, 1, 0.5), "arrival = <a number of about 5001 digits>: expected"),
-        ((1, 1, 1j), "probability = 1j"),
-        ((1, 1, 10**400), "probability = <a number"),
         ((1, 1, 0.5, [1]), r"signal = \[1\]: expected a number, a label, or None"),
         ((1, 1, 0.5, np.array([1])), "signal = "),
         ((1, 1, 0.5, ([1],)), "signal = "),

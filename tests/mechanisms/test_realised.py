@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.realised import NEVER, RealisedJobs
-from refusals import refused
 
 curves = st.one_of(
     st.builds(DeadlineValue, st.integers(0, 5), st.integers(0, 14)),
@@ -97,11 +96,6 @@ def test_faults_name_the_job(row, message):
     good = (sow(1, 1, DeadlineValue(3.0, 9)), 1, 2)
     with pytest.raises(InvalidParameterError, match=message):
         RealisedJobs.build([good, (sow(birth, 1, DeadlineValue(3.0, 9)), arrival, duration)], horizon=9, max_delay=9)
-
-
-def test_faulty_sizes():
-    refused(lambda: RealisedJobs.build([], horizon=0, max_delay=5), "horizon = 0", error=InvalidParameterError)
-    refused(lambda: RealisedJobs.build([], horizon=5, max_delay=0), "max_delay = 0", error=InvalidParameterError)
 
 
 def test_a_day_of_recurring_jobs_takes_a_fraction_of_a_second():

@@ -277,8 +277,6 @@ WORTHLESS = StatementOfWork(1, 1, DeadlineValue(0.0, 5), [(1, 2, 1.0)])
             {},
             r"laws\[0\]: concurrency = 2: expected at most max_concurrency = 1",
         ),
-        ([SOW], {"price_end": "left"}, "price_end = 'left': expected 'low' or 'high'"),
-        ([SOW], {"starts_per_task": 0}, "starts_per_task = 0: expected a whole number >= 1"),
     ],
 )
 def test_bad_input(laws, changes, message):

@@ -180,8 +180,3 @@ def test_widening_needs_room():
     refused(lambda: w6().widened(2, 8), place="limit", seen=2, legal="a whole number >= 3", error=InvalidParameterError)
     refused(lambda: w6().widened(3, 5), "horizon = 5: expected a whole number >= 6", error=InvalidParameterError)
     assert w6().widened(3, 6).overlap().tolist() == [3, 3, 3, 3, 3, 3]
-
-
-@pytest.mark.parametrize("horizon", [0, 2.5, "9"])
-def test_bad_horizons_are_refused(horizon):
-    refused(lambda: w6().overlap(horizon), "horizon = ", error=InvalidParameterError)

@@ -296,7 +296,6 @@ def test_a_scenario_file_can_ask_for_learning_owners():
         (lambda: learn(bidding("first"), {"eve": "hedge"}), InvalidParameterError, "rules are given for 'eve'"),
         (lambda: learn(bidding("first"), ["hedge"]), InvalidParameterError, "1 rules for 2 owners"),
         (lambda: learn(bidding("first"), DelaySubmission(1), episodes=1), InvalidParameterError, "submits late"),
-        (lambda: bidding("first", days=0), InvalidParameterError, "days = 0"),
         (lambda: learning_curves(seeds=[1]), InvalidParameterError, "at least two"),
         (lambda: learning_curves(episodes=20, measure_every=10), InvalidParameterError, "expected at most 5"),
         (lambda: interval_of_mean([1.0]), InvalidParameterError, "at least two"),

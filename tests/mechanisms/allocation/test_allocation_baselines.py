@@ -17,7 +17,6 @@ from marketsched.mechanisms.allocation import (
     Spreading,
     published_instance,
 )
-from refusals import refused
 
 KINDS = (
     *((Fairness, {"share_over": word}) for word in ("arrived", "all")),
@@ -223,13 +222,6 @@ def test_a_type_that_no_instance_has_comes_last():
 
 
 # -- bad input ---------------------------------------------------------------------------------------------
-
-
-def test_unknown_words_are_refused():
-    cluster, _ = small_cluster(4, whole=True)
-    refused(lambda: Fairness(cluster, share_over="both"), place="share_over", seen="both", legal="'arrived' or 'all'")
-    for policy in (Drf, BinPacking, Spreading):
-        refused(lambda policy=policy: policy(cluster, demand="node"), place="demand", legal="'per-node' or 'total'")
 
 
 @pytest.mark.parametrize("arrivals, message", [([1], "shape"), ([1, -1], "arrivals"), ([0.5, 1], "arrivals")])

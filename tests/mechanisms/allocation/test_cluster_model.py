@@ -223,7 +223,6 @@ def test_malformed_clusters_are_refused_by_name(name, value, message):
         ("project", (np.full((2, 3, 2), np.inf),), "point.* = inf"),
         ("channel_rewards", ([1, 1], np.zeros(3)), "flat is float64 of shape"),
         ("channel_rewards", ([1, 1], [0.0] * 8), "flat is list"),
-        ("regret_bound", (0,), "horizon = 0"),
     ],
 )
 def test_malformed_arguments_are_refused_by_name(method, arguments, message):

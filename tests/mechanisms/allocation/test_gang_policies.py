@@ -274,7 +274,6 @@ def test_only_legal_amounts_are_played():
         (lambda gang: GangOga(gang, 5, step="adam"), "step = 'adam'"),
         (lambda gang: GangOga(gang, 5, step=-1.0), "step = -1.0"),
         (lambda gang: GangOga(gang, 5, step=lambda t: np.nan).update([1, 1, 1]), "step = nan"),
-        (lambda gang: GangOga(gang, 5, geometry="round"), "geometry = 'round'"),
         (lambda gang: GangOga(gang, 5, initial=np.ones((1, 1, 1))), "initial has shape"),
         (lambda gang: GangOga(gang, 5).update([1, -1, 0]), r"arrivals\[1\] = -1"),
         (lambda gang: GangEnvironment(gang, RecordedArrivals([[1, 2, 1]])), "can get 2 jobs"),

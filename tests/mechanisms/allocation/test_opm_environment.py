@@ -295,7 +295,6 @@ def test_bad_jobs_are_named(change, message):
         (lambda jobs: MachineEnvironment(jobs, [1.0], GammaAvailability(1), speeds=((0.7, 0.5), (0, 0.1))), "speeds"),
         (lambda jobs: RecordedAvailability(np.full((2, 2), 1.5)), "available"),
         (lambda jobs: RecordedAvailability(np.zeros((0, 2), dtype=bool)), "available"),
-        (lambda jobs: GammaAvailability(0), "n_machines"),
         (lambda jobs: GammaAvailability(1, up=(0.0, 1.0)), "up shape"),
         (
             lambda jobs: availability_from_periods([0], [5.0], [4.0], n_machines=1, slots=1, slot_length=1.0),

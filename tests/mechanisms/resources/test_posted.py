@@ -107,7 +107,6 @@ def test_reports_of_later_jobs_and_the_own_report_move_no_menu():
         ({"disk": 1.0}, "prices.disk"),
         ({"fast": 1.0}, "prices.fast"),
         ({"fast": {"disk": 1.0}}, "prices.fast.disk"),
-        ({"gpu": -1.0}, "prices"),
     ],
 )
 def test_bad_prices_are_named(prices, place):

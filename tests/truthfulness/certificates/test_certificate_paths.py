@@ -11,7 +11,7 @@ from scipy.stats import binom, binomtest
 from certificate_moments import moment
 from draws import many
 from marketsched.mechanisms import ExactOracle, MonteCarloOracle
-from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
+from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.posted import failure_table as kernels
 from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
 from marketsched.truthfulness.certificates import bands
@@ -24,7 +24,6 @@ from marketsched.truthfulness.certificates.bands import (
 )
 from path_blocks import in_blocks
 from reference.markets import Kind
-from refusals import refused
 
 ANY = Kind(faithful=True, external=False, max_jobs=5)
 
@@ -223,7 +222,3 @@ def test_bounds_solve_their_equation(form, monkeypatch):
 def test_shares_are_those_of_clopper_and_pearson(successes, trials):
     interval = binomtest(successes, trials).proportion_ci(0.98, method="exact")  # two-sided: 0.99 on either side
     assert share_at_least(successes, trials, 0.99) == pytest.approx(interval.low, abs=1e-12)
-
-
-def test_share_of_nobody():
-    refused(lambda: share_at_least(0, 0, 0.9), place="trials", seen=0, error=InvalidParameterError)
