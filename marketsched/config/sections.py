@@ -145,7 +145,7 @@ def _is_recipe(maker: Any) -> bool:
 
 
 def asked_for(maker: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the arguments of a registered class or function, settable parameters among them."""
+    """Return all parameters of a registered class or function, also those that a file can set."""
     return parameters_of(getattr(maker, "build") if _is_recipe(maker) else maker)  # noqa: B009 - of a callable
 
 

@@ -23,7 +23,7 @@ NONE = 0  # number of a job that Slurm does not know
 
 @dataclass(frozen=True)
 class MarketJob:
-    """A job as the market knows it: ``state`` and ``outcome`` as the service says them.
+    """A job of the market, with ``state`` and ``outcome`` as the service returns them.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class MarketJob:
     shapes : tuple of SlurmShape
         The ways in which it can run on a cluster of several kinds, each a job of Slurm; none on identical nodes.
     shape : int, optional
-        The one that is booked; None: none yet.
+        Number of the booked shape; None: none yet.
     places : tuple of str
         The market's names of the nodes that it has booked.
     """

@@ -35,7 +35,7 @@ class Deviation:
     Attributes
     ----------
     misreport : Misreport
-        What the owner does.
+        The lie.
     words : str
         The same in words.
     family : str
@@ -43,13 +43,12 @@ class Deviation:
     size : float
         Distance from the truth, see :mod:`marketsched.agents.lies`.
     gain_mean, gain_low, gain_high : float
-        Mean over ``n_fresh`` worlds the search has not seen, and the interval. If there are none
-        (the search was interrupted), the search's own estimate, which is biased upwards, and what is
-        certain anyway.
+        Mean over ``n_fresh`` worlds the search has not seen, and the interval. If there are none (the search was
+        interrupted): the search's own estimate, which is biased upwards, and the range of possible gains.
     confidence : float
         Of all ``shared`` intervals of the search together.
     shared : int
-        How many intervals share what the confidence leaves.
+        Number of intervals among which the error probability is divided.
     seed : int
         Root of the worlds.
     exact : bool
@@ -57,10 +56,10 @@ class Deviation:
     n_fresh : int
         Worlds behind the figures.
     largest_payment : float
-        The interval takes for granted that no payment under the lie is larger: the highest value it
-        reports, or V_max if a larger payment was seen.
+        The interval assumes that no payment under the lie is larger: the highest value it reports, or V_max if a
+        larger payment was seen.
     inside_model : bool
-        False: no theorem speaks of it.
+        False: no theorem covers this conduct.
     tolerance : float
         Gains up to it do not count, credits.
     confirmed : bool

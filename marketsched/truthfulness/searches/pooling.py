@@ -138,7 +138,7 @@ def pooled_lies(
     market : MarketAtHand
         Whose true statements are kept.
     lies : sequence of Misreport
-        They share what the confidence leaves.
+        The error probability is divided among them.
     budget : Budget
         Plays and seconds.
     confidence : float

@@ -44,7 +44,7 @@ class Scores:
     evaluator : Evaluator
         Plays; if its worlds are enumerated, there is nothing left to score.
     finalists : sequence of Candidate
-        They share what the confidence leaves.
+        The error probability is divided among them.
     confidence, tolerance : float
         As for `search`.
     shared : int, optional

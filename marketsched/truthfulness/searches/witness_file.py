@@ -82,7 +82,7 @@ def save_witness(path: str | PathLike[str], situation: Situation, deviation: Dev
 
 
 def witness_text(situation: Situation, deviation: Deviation) -> str:
-    """Return what `save_witness` writes."""
+    """Return the text that `save_witness` writes."""
     lines = [
         f"# {situation.name!r} gains {deviation.gain_mean:.6g} credits over the truth"
         f" (between {deviation.gain_low:.6g} and {deviation.gain_high:.6g}): it {deviation.words}.",

@@ -94,7 +94,7 @@ def round_dependently(
 
 @njit(cache=True)
 def place_demands(shares, sizes, order):  # type: ignore[no-untyped-def]
-    """Return the sum over each machine's places of the largest demand in them; shape (M,)."""
+    """Return, for each machine, the sum of the largest demands of its places; shape (M,)."""
     needs = np.zeros(shares.shape[1])
     for i in range(shares.shape[1]):
         laid, places = 0.0, 0
