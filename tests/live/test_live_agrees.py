@@ -20,7 +20,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.live.client import LiveClient
 from marketsched.live.serving import serving
-from marketsched.play import replaying
+from marketsched.play import replayer
 
 SEED = 19
 ROUNDS = int(os.environ.get("MARKETSCHED_ROUNDS", "30"))
@@ -83,7 +83,7 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     ]
     if mechanism == "posted-price":  # its stream of draws is one of several that the scenario's seed has
         fresh = setup_of(name, mechanism).mechanism
-        monkeypatch.setattr(replaying, "_build_mechanism", lambda _: copy.deepcopy(fresh))
+        monkeypatch.setattr(replayer, "_build_mechanism", lambda _: copy.deepcopy(fresh))
     token, begin = tmp_path / "token", time.monotonic()
     with serving_apart(config, f"{tmp_path}/m.db", token) as url:
         client = LiveClient(url, token.read_text().strip())
