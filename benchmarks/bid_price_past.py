@@ -38,6 +38,7 @@ VARIANTS = {
     "sealed-four": f"bid-price:{FOUR}:tail=false:hidden_order=sealed",
     "sealed-eight": f"bid-price:{EIGHT}:tail=false:hidden_order=sealed",
     "sealed-eight-tail": f"bid-price:{EIGHT}:tail=true:hidden_order=sealed",
+    "recurring": f"bid-price:{FOUR}:recurring=true",
     "first-come": "first-come",
     "flat": "",
 }
