@@ -33,7 +33,6 @@ References
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -42,7 +41,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.auctions.hidden_turn import CHARGES_STOPS, best_stops, charged_rounds, last_completion
-from marketsched.mechanisms.bid_price.curve import Curve
+from marketsched.mechanisms.bid_price.curve import Curve, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
 from marketsched.mechanisms.bid_price.foreseen import foreseen
@@ -89,10 +88,9 @@ class BidPrice(KeptMenus):
     round_seconds : float, optional
         Length of a round, for ``lag_hours``; None: not known, five minutes.
     recurring : bool
-        From history: whether owners who come at even intervals are expected at their next ones (`returning`); the lags
-        say what the others bring.
+        From history: whether owners who come at even intervals are expected at their next ones, in place of the lags.
     buckets : int
-        Number of groups of owners; the prices of a group come from the reports of the other groups.
+        Number of groups of owners; each has prices of its own, from the reports of the other groups (a descent each).
     bucket_seed : int
         Public; determines owners' buckets.
     scenarios : int
@@ -233,9 +231,7 @@ class BidPrice(KeptMenus):
         if len(self._curves) == 1:
             return 0
         if owner not in self._bucket_of:
-            text = f"{self._bucket_seed}:{owner!r}".encode()
-            number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
-            self._bucket_of[owner] = number % len(self._curves)
+            self._bucket_of[owner] = bucket_of(owner, len(self._curves), self._bucket_seed)
         return self._bucket_of[owner]
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
@@ -289,10 +285,9 @@ class BidPrice(KeptMenus):
         return self._kept_booking(job, duration, self._owed)
 
     def _owed(self, x: WaitingJob, used: int) -> float:
-        width = x.sow.concurrency
         if isinstance(x.agreed, Queued):
-            return x.agreed.rate * width * used
-        return entry_price(x.agreed, x.start, width, x.start, used)
+            return x.agreed.rate * x.sow.concurrency * used
+        return entry_price(x.agreed, x.start, x.sow.concurrency, x.start, used)
 
     def _keep_calendar(self) -> None:
         """Let the calendar hold every round that this one's decisions can touch."""
@@ -351,8 +346,7 @@ class BidPrice(KeptMenus):
             surplus, x.agreed.stops = best_stops(x.sow.value, law, x.arrival, last, end, cost)
             return surplus
         assert x.worth is not None
-        charged = charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)
-        return x.worth - float(cost) * charged
+        return x.worth - float(cost) * charged_rounds(law, x.arrival, x.worth.size, self.horizon + 1)
 
     def _run_on(self, supply: NDArray[np.float64]) -> None:
         """Count each running job of hidden duration, booked for max_duration, as long as it is expected to run."""

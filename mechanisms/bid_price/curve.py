@@ -8,6 +8,7 @@ through scenarios, nor the step, nor the slack (docs/mathematics.md, Bid prices)
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 
@@ -24,6 +25,12 @@ from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.mechanism import JobId
 
 Calendar = Callable[[NDArray[np.float64]], None]  # takes what running jobs are still expected to use off the nodes
+
+
+def bucket_of(owner: Hashable, buckets: int, seed: int) -> int:
+    """Return the bucket of an owner, from 0: a hash of the public seed and the owner's name."""
+    number = hashlib.blake2b(f"{seed}:{owner!r}".encode(), digest_size=8).digest()
+    return int.from_bytes(number, "big") % buckets
 
 
 class Curve:
