@@ -8,9 +8,8 @@ A round is that of Algorithm 1 of [BLLMSW22]_, seen from outside the mechanism:
 4. the jobs that ran their last round are complete, in order of submission, and charged (`completions`).
 
 `MarketLoop` holds what is in the market between two calls and makes each of the four steps; `play` goes
-round by round for owners that follow `Owners`. The Mesa model, the search for lies, learning, the
-adversary, the checks of mechanisms, replay and the papers' markets all use it. It keeps no tables, and a market
-can be pickled in the middle of a run.
+round by round for owners that follow `Owners`. All that plays a market uses it. It keeps no tables, and a
+market can be pickled in the middle of a run.
 
 Of a mechanism's results, decisions and payments count; rounds and completion times are the loop's own. An event
 that is not legal raises `MechanismFault`.
@@ -283,9 +282,7 @@ class MarketLoop:
         if event.kind is EventKind.START:
             if entry.start is not None or not entry.arrived:
                 why = "started before" if entry.start is not None else "not arrived"
-                raise MechanismFault(
-                    f"start of {event.job!r}, which has {why}: expected one start at a time, after the arrival"
-                )
+                raise MechanismFault(f"start of {event.job!r}, which has {why}: expected one start, after arrival")
         elif event.kind is EventKind.REQUEUE:
             if entry.start is None:
                 raise MechanismFault(f"requeue of {event.job!r}: expected a running job")

@@ -12,14 +12,14 @@ from marketsched.agents.job import Job
 from marketsched.agents.market import Market
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms import DeadlineValue, InvalidParameterError, StatementOfWork, TableValue
+from marketsched.mechanisms import DeadlineValue, InvalidParameterError, StatementOfWork, TableValue, registry
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate
 from marketsched.mechanisms.bid_price.forecast import Expected
 from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.menu import Menu
-from marketsched.mechanisms.registry import get_mechanism, register
+from marketsched.mechanisms.registry import get_mechanism
 from marketsched.show.cli import app
 from marketsched.truthfulness import check_mechanism
 from marketsched.truthfulness.certificates.arrival_certificate import certify_arrivals, certify_served
@@ -355,12 +355,12 @@ def test_menus_that_no_class_vouches_for_get_none():
         certified(Fifo)
 
 
-def test_menus_that_move_and_hidden_durations_get_no_certificate():
+def test_menus_that_move_and_hidden_durations_get_no_certificate(monkeypatch):
     def announcements(capacity, horizon, max_concurrency, max_duration, max_value, max_delay):
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
         return UsesAnnouncements(capacity, horizon, max_value=max_value, **sizes)
 
-    register("mechanism", "announcements")(announcements)
+    monkeypatch.setitem(registry._TABLES["mechanism"], "announcements", announcements)
     with pytest.raises(
         InvalidParameterError, match=r"menus at arrival depend on the report: \S+ .*, and faces another"
     ):
