@@ -34,14 +34,14 @@ class MarketLimits:
     horizon : int
         T, the last round; rounds are 1 .. T.
     max_concurrency, max_duration : int
-        c_max <= C, nodes, and D_max, rounds: the largest report accepted.
+        The largest concurrency (c_max <= C, nodes) and the longest duration (D_max, rounds) that are accepted.
     max_value : float
         V_max, credits: the largest value accepted.
     max_delay : int
         S, rounds: a completion at birth + S or later is worth nothing.
     cluster : Cluster, optional
-        The cluster, where nodes differ: statements then have shapes, and ``capacity`` is its nodes. None:
-        ``capacity`` identical nodes.
+        The cluster, if its nodes differ; statements of work then have shapes, and ``capacity`` is the number of nodes
+        of the cluster. None: the market has ``capacity`` identical nodes.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue
 class ScaleValue(Misreport):
     """The owner overstates (``f > 1``) or understates (``< 1``) the value of every completion.
 
-    Values are clipped to the announced ``max_value``. Size: ``|f - 1|``.
+    Values are clipped to the announced ``max_value``. The size of the lie is ``|f - 1|``.
 
     Parameters
     ----------

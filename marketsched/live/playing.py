@@ -59,25 +59,26 @@ def play_journal(
     whole: bool = False,
     ended: list[LiveJob] | None = None,
 ) -> PlayedJournal:
-    """Play a journal: from its last snapshot on, if this very code made it, else from its first row.
+    """Play a journal from its last snapshot if the present code made that snapshot, else from its first row.
 
     Parameters
     ----------
     config : LiveConfig
-        Of the market.
+        The configuration of the market.
     journal : Journal
-        Open.
+        The journal, which is open.
     recent : deque, optional
-        Receives the rows, the last ones of which it keeps.
+        Gets the rows that are played, and keeps the last ones of them.
     whole : bool
-        Play all of it through a fresh market.
+        Play the whole journal through a fresh market, without a snapshot.
     ended : list, optional
-        Receives the jobs that have gone, in place of their comparison with the table: older formats have none.
+        Gets the jobs that have left. They are then not compared with the table of ended jobs, which journals of
+        older formats do not have.
 
     Raises
     ------
     JournalError
-        If a row does not follow from those before it; the message names the first one.
+        If a row does not follow from the rows before it; the message names the first such row.
     """
     played = None if whole else _from_snapshot(config, journal)
     played = played or PlayedJournal(LiveMarket(config))

@@ -257,8 +257,8 @@ def load(folder: str | PathLike[str]) -> Result:
     Raises
     ------
     InvalidParameterError
-        If it is no such folder, does not say of which kind it is (as those of versions before 0.2),
-        or a file is missing or damaged.
+        If no command wrote the folder, if the folder does not state the kind of its result (those of versions before
+        0.2 do not), or if one of its files is missing or damaged.
 
     Examples
     --------

@@ -84,9 +84,10 @@ def make_certificates(wanted: Wanted) -> Certified:
 
 @contextmanager
 def certificates(entrant: NamedMechanism, plan: Plan) -> Iterator[Callable[[], Certified]]:
-    """Give a function that returns the certificates of a mechanism; a worker, if there is one, begins with them now.
+    """Yield a function that returns the certificates of a mechanism.
 
-    Nothing else is to be given to the workers before that function has returned.
+    If there are workers, one of them starts to compute the certificates at once. Give the workers no other work until
+    the function has returned.
     """
     helpers = plan.helpers
     wanted = Wanted(entrant, replace(plan, helpers=Helpers()))

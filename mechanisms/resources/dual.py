@@ -103,12 +103,12 @@ def joint_dual_prices(
 
 
 def added_up(prices: NDArray[np.float64], tail: int) -> NDArray[np.float64]:
-    """Return prices added up over rounds, from 0, with ``tail`` rounds more at the mean price of the last 24.
+    """Return running sums of prices over rounds, from 0, with ``tail`` more rounds priced at the mean of the last 24.
 
     Parameters
     ----------
     prices : array of float, shape (n_pools, n_resources, n)
-        Credits per part and round.
+        Credits per part (smallest amount of the resource that can be requested) and round.
     tail : int
         Rounds, >= 0.
 

@@ -53,3 +53,15 @@ def test_a_killed_comparison_goes_on(tmp_path, monkeypatch):
     assert kept and not (tmp_path / "again").exists()
     finish(start(*COMMANDS["compare"], "--out", "again"))
     assert tables(tmp_path / "again") == tables(tmp_path / "whole")
+
+
+def test_bounds_do_not_depend_on_the_threads_of_the_process(tmp_path, monkeypatch):
+    """Workers have one thread each, a process alone has all: here the last bit of a bound once depended on it."""
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for threads in ("1", "2"):
+        environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), threads)
+        call = ("compare", "synthetic-pipelines", "-m", "first-come", "--seed", 1, "--runs", 1, "--out", threads)
+        finish(start(*call, env=environment))
+        found.append(tables(tmp_path / threads))
+    assert found[0] and found[0] == found[1]

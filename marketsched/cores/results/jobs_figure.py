@@ -17,7 +17,7 @@ FARTHEST = 0.98  # quantile of the jobs of all policies at which the axis of cos
 
 
 def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
-    """Draw how cost over utility, share of the budget spent, and utility are distributed over jobs.
+    """Draw the distributions over jobs of cost divided by utility, of the share of the budget spent, and of utility.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
     Returns
     -------
     Figure
-        12 x 4.6 inches: distributions over all jobs. A job without any utility has no cost
-        over utility; a curve that ends below 1 leaves out so many, and what lies beyond the axis.
+        12 x 4.6 inches, with distributions over all jobs. The ratio of cost to utility is not defined for a job
+        without utility; a curve that ends below 1 leaves out such jobs and the jobs beyond the end of the axis.
     """
     labels = jobs["policy"].drop_duplicates().tolist()
     positive = jobs["utility"] > 0

@@ -165,17 +165,17 @@ def recorded_instance(
 
 
 def recorded_counts(source: Source, n_ports: int, *, days: float, slot_seconds: float) -> NDArray[np.int64]:
-    """Return how many pods of each common type were created in each slot, shape (T, L).
+    """Return how many pods of each common type were created in each slot, shape (T, ``n_ports``).
 
-    The slots cover the last ``days`` days of the trace, up to the last pod; the first begins exactly so
-    long before it, an instant belongs to the slot that it ends, and T is the number of whole slots.
+    The first slot begins exactly ``days`` days before the last pod was created. A pod that was created at the boundary
+    of two slots counts in the earlier one. T is the number of whole slots in ``days`` days.
 
     Raises
     ------
     MissingDataError, TraceError
         If the trace is not there or damaged.
     InvalidParameterError
-        If there are fewer types, or the trace is shorter, or not one slot long.
+        If the trace has fewer than ``n_ports`` types or is shorter than ``days``, or ``days`` is less than one slot.
     """
     types = common_pod_types(source, n_ports)
     pods = TRACES["openb-pods"].read(source)

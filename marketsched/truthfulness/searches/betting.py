@@ -77,7 +77,7 @@ def mean_interval(x: ArrayLike, low: float, high: float, confidence: OpenShare) 
 def _lower(values: NDArray[np.float64], counts: NDArray[np.int64], low: float, failure: float) -> float:
     """Return the lower bound; values have weights ``counts``."""
     n = int(counts.sum())
-    top = float(values @ counts) / n if n else low
+    top = float((values * counts).sum()) / n if n else low
     if top <= low:
         return low
     bottom = low
@@ -92,7 +92,8 @@ def _lower(values: NDArray[np.float64], counts: NDArray[np.int64], low: float, f
 
 def _log_capital(values: NDArray[np.float64], counts: NDArray[np.int64], low: float, mean: float) -> float:
     """Return the logarithm of the gamblers' average capital if the mean is ``mean``."""
-    stakes = np.log1p(FRACTIONS[:, None] * ((values - mean) / (mean - low))[None, :]) @ counts
+    each = np.log1p(FRACTIONS[:, None] * ((values - mean) / (mean - low))[None, :])
+    stakes = (each * counts).sum(axis=1)  # `@` adds in an order that depends on the number of threads
     most = float(stakes.max())
     return most + math.log(float(np.exp(stakes - most).mean()))
 
@@ -178,7 +179,7 @@ def worlds_left(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> fl
         return math.inf
     n = over.size + 1
     excess = float(over.sum()) / n
-    second = (((at - low) / 4) ** 2 + float(over @ over)) / n
+    second = (((at - low) / 4) ** 2 + float((over * over).sum())) / n
     stake = min(excess / second, BOLDEST / (at - low + max(excess, 0.0)))
     growth = stake * excess - stake**2 * second / 2
     return max(1.0, math.log(2 / failure) / growth - over.size) if stake > 0 and growth > 0 else math.inf

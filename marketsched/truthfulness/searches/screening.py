@@ -289,7 +289,8 @@ def drawn_owners(market: MarketAtHand, most: int, seed: int) -> list[str]:
     names = [job.name for job in market.setup.jobs if job.arrival is not None]
     names = [names[i] for i in rng.permutation(len(names)).tolist()]
     concerned = [name for name in names if outcomes[name].payment > 0 or outcomes[name].utility < 0]
-    others = [name for name in names if name not in set(concerned)]
+    apart = set(concerned)
+    others = [name for name in names if name not in apart]
     chosen: list[str] = []
     while len(chosen) < most and (concerned or others):
         for pool in (concerned, others):

@@ -73,14 +73,14 @@ Exploration = Annotated[str | Sequence, Named(tuple(EXPLORATIONS), _Function())]
 
 
 def slack_sequence(slack: str | Sequence) -> Sequence:
-    """Return delta as a function of t that refuses values which are not positive and finite.
+    """Return delta as a function of t that raises an error if delta(t) is not positive and finite.
 
     Raises
     ------
     UnknownNameError
         If the name is not in `SLACKS`.
     InvalidParameterError
-        If it is neither a name nor a function; from the function, for a value out of range.
+        If ``slack`` is neither a name nor a function. The function returned raises it if delta(t) is out of range.
 
     Examples
     --------

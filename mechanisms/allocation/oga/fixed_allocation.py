@@ -244,7 +244,7 @@ class _Search:
         """Return the gap of a point; keep its halves if they are the best so far."""
         _, _, offsets, _, codes, alphas, betas = self._problem
         gain = weighted_gain_kernel(flat, self._counts, self._cluster.layout.ports, offsets, codes, alphas)
-        value = float(gain - self._counts @ (betas * totals).max(axis=1))
+        value = float(gain - (self._counts * (betas * totals).max(axis=1)).sum())
         upper = self.bound(weights)
         if value > self.value:
             self.value = value

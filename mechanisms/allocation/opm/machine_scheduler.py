@@ -105,14 +105,14 @@ class MachineScheduler(ABC):
         Returns
         -------
         ndarray of int, shape (M,)
-            Label of the job that gets the machine, or -1 (a copy).
+            For each machine, the label of the job that gets it, or -1 if none does. The array is a copy.
 
         Raises
         ------
         EventError
             If the work of the last slot is not known yet, or the horizon is over.
         InvalidParameterError
-            If a job's number is out of range.
+            If the name or a number of an arriving job is not legal, or its deadline is in the past.
         """
         self._begin_slot(arriving)
         self._decide()
