@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special  # `scipy.stats` gives the same and takes half a second and 40 MB to import
 
 from marketsched.mechanisms.errors import InvalidParameterError
 
@@ -67,7 +67,7 @@ def spread(values: ArrayLike, confidence: float = CONFIDENCE) -> Spread:
     if x.size == 1:
         return Spread(mean, np.nan, least, most, np.nan, np.nan)
     deviation = float(x.std(ddof=1))
-    half = float(stats.t.ppf((1 + confidence) / 2, x.size - 1) * deviation / np.sqrt(x.size))
+    half = float(special.stdtrit(x.size - 1, (1 + confidence) / 2) * deviation / np.sqrt(x.size))
     return Spread(mean, deviation, least, most, mean - half, mean + half)
 
 
@@ -166,7 +166,7 @@ def _differ(pairs: NDArray[np.float64], ratio: float) -> NDArray[np.bool_]:
 def _ends(pairs: NDArray[np.float64], ratio: float, confidence: float) -> tuple[float, float]:
     """Return the ends of the interval: Fieller's, each moved away from the ratio as skewness asks for; or NaN."""
     n_runs = pairs.shape[1]
-    quantile = float(stats.t.ppf((1.0 + confidence) / 2.0, n_runs - 1))
+    quantile = float(special.stdtrit(n_runs - 1, (1.0 + confidence) / 2.0))
     low, high = _fieller(pairs, quantile)
     skew = _skewness(pairs, ratio) / np.sqrt(n_runs)
     downwards, upwards = (max(1.0, abs(_untransformed(y, skew)) / quantile) for y in (quantile, -quantile))
@@ -219,7 +219,7 @@ def _rare(pairs: NDArray[np.float64], least: float, confidence: float) -> float:
 
 def _largest_probability(seen: int, n_runs: int, confidence: float) -> float:
     """Return Clopper and Pearson's upper end for an event that was ``seen`` in so many of ``n_runs``."""
-    return float(stats.beta.ppf(confidence, seen + 1, n_runs - seen)) if seen < n_runs else 1.0
+    return float(special.betaincinv(seen + 1, n_runs - seen, confidence)) if seen < n_runs else 1.0
 
 
 def ratio(above: float, below: float) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
@@ -205,8 +205,8 @@ def interval_of_mean(values: ArrayLike, confidence: float = 0.95) -> tuple[float
     array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
     if array.size < 2:
         raise InvalidParameterError(f"{array.size} runs: expected at least two for an interval")
-    mean, error = float(array.mean()), float(stats.sem(array))
-    reach = float(stats.t.ppf((1 + confidence) / 2, array.size - 1)) * error
+    mean, error = float(array.mean()), float(array.std(ddof=1) / np.sqrt(array.size))
+    reach = float(special.stdtrit(array.size - 1, (1 + confidence) / 2)) * error
     return mean, mean - reach, mean + reach
 
 

@@ -1,6 +1,6 @@
 """How often intervals hold the true figure: every interval of `compare` and `audit`, in six regimes, by simulation.
 
-    python benchmarks/coverage.py [BLOCKS]
+    python benchmarks/interval_coverage.py [BLOCKS]
 
 prints the table of docs/intervals.md. A block is n runs; each run has a loss, a share of its optimum. An interval of
 95 % should hold the true figure in .95 of the blocks.
