@@ -7,9 +7,9 @@ A round is that of Algorithm 1 of [BLLMSW22]_, seen from outside the mechanism:
 3. the mechanism clears the round: it drops, cancels, evicts and starts jobs (`advance`);
 4. the jobs that ran their last round are complete, in order of submission, and charged (`completions`).
 
-`MarketLoop` holds what is in the market between two calls and makes each of the four steps; `play` goes
-round by round for owners that follow `Owners`. All that plays a market uses it. It keeps no tables, and a
-market can be pickled in the middle of a run.
+`MarketLoop` holds what is in the market between two calls and makes each of the four steps; `play` goes round by round
+for owners that follow `Owners`. The Mesa model, searches, learning, checks and replay all use it. It keeps no tables,
+and a market can be pickled in the middle of a run.
 
 Of a mechanism's results, decisions and payments count; rounds and completion times are the loop's own. An event
 that is not legal raises `MechanismFault`.
@@ -282,7 +282,8 @@ class MarketLoop:
         if event.kind is EventKind.START:
             if entry.start is not None or not entry.arrived:
                 why = "started before" if entry.start is not None else "not arrived"
-                raise MechanismFault(f"start of {event.job!r}, which has {why}: expected one start, after arrival")
+                legal = "one start at a time, after the arrival"
+                raise MechanismFault(f"start of {event.job!r}, which has {why}: expected {legal}")
         elif event.kind is EventKind.REQUEUE:
             if entry.start is None:
                 raise MechanismFault(f"requeue of {event.job!r}: expected a running job")

@@ -1,4 +1,4 @@
-"""Checks of arrays, made once at the public edge: shape, kind and range of the entries.
+"""Checks of arrays, made once at the public edge: shape, kind and range of the entries; and sums of them.
 
 Ranges of single numbers are in signatures (`marketsched.mechanisms.legal`); the shape of an array mostly depends on
 another argument, so these are functions.
@@ -123,6 +123,16 @@ def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | None, ...
         sizes = ", ".join("any" if size is None else str(size) for size in expected)
         shape = f"({sizes},)" if len(expected) == 1 else f"({sizes})"
         raise InvalidParameterError(f"has shape {got}", place=name, legal=shape)
+
+
+def inner(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of products over the last axis, added in the same order whatever the number of threads.
+
+    With ``@`` the last bit of a long sum depends on the threads that BLAS may use: one in a worker, all in a process
+    alone.
+    """
+    total: NDArray[Any] = (a * b).sum(axis=-1)
+    return total
 
 
 def read_only(array: NDArray[np.generic]) -> None:

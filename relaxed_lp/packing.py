@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from marketsched.mechanisms.arrays import inner
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.memory import check_memory
@@ -143,7 +144,7 @@ class PackingProgram:
         x, prices, optimal, seconds = self._compiled.run(supply, method or self._method(supply), time_limit)
         allocation = self._feasible(x, supply)
         prices = np.maximum(prices, 0.0) * self.scale
-        value, dual_value = _inner(self.tasks.values, allocation), self.dual_value(prices, supply)
+        value, dual_value = float(inner(self.tasks.values, allocation)), self.dual_value(prices, supply)
         optimal = optimal and dual_value - value <= CLOSED * dual_value
         if not optimal:  # then no prices at all may prove more
             free = np.zeros(self.horizon)
@@ -159,7 +160,7 @@ class PackingProgram:
             return supply * float(prices.sum())
         surplus = self.tasks.values - self.usage.T @ prices
         best = np.maximum.reduceat(surplus, self.tasks.offsets[:-1])
-        return supply * float(prices.sum()) + _inner(self.tasks.weights, np.maximum(best, 0.0))
+        return supply * float(prices.sum()) + float(inner(self.tasks.weights, np.maximum(best, 0.0)))
 
     def _method(self, supply: float) -> str:
         """Return HiGHS's better method: "simplex" if rounds are crowded, else "ipm" (ending in a vertex, too).
@@ -170,7 +171,7 @@ class PackingProgram:
         task (`Tasks.thinned`; recorded jobs at 180 %: 52 s against 6 s), for which callers ask for "ipm".
         """
         first = self.tasks.offsets[:-1]
-        asked = _inner(self.tasks.weights, self.usage.sum(axis=0)[first])
+        asked = float(inner(self.tasks.weights, self.usage.sum(axis=0)[first]))
         offered = supply * np.count_nonzero(np.bincount(self.usage.indices))
         return "simplex" if asked >= CROWDED * offered else "ipm"
 
@@ -277,11 +278,6 @@ class _Compiled:
                     raise SolverError(f"the LP solver HiGHS failed: {error}") from None
         status: str | None = self.problem.status
         return status
-
-
-def _inner(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return the inner product: ``@`` would add in an order that depends on how many threads the process may use."""
-    return float((a * b).sum())
 
 
 def _or_zero(found: NDArray[np.float64] | None, size: int) -> NDArray[np.float64]:

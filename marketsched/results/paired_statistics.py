@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special  # `scipy.stats` gives the same and takes half a second and 40 MB to import
+from scipy import special  # `scipy.stats` gives the same, and takes several times as long to import
 
 from marketsched.mechanisms.errors import InvalidParameterError
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from marketsched.mechanisms.arrays import float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -168,11 +169,9 @@ def regret_growth(regret: ArrayLike, confidence: OpenShare = 0.95) -> _RegretGro
 
 def _fitted(slots: NDArray[np.int64] | _Array, values: _Array, level: float) -> tuple[_Array, float]:
     """Return the slope of log values over log slots of every run, and half the interval of its mean (Student's t)."""
-    from scipy.stats import t as student  # slow to import, and rarely needed
-
     log_slots = np.log(slots) - np.log(slots).mean()
     exponents = np.log(values) @ log_slots / (log_slots @ log_slots)
     if exponents.size == 1:
         return exponents, np.inf
     spread = exponents.std(ddof=1) / np.sqrt(exponents.size)
-    return exponents, float(student.ppf(0.5 + 0.5 * level, exponents.size - 1) * spread)
+    return exponents, float(special.stdtrit(exponents.size - 1, 0.5 + 0.5 * level) * spread)

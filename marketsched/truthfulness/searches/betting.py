@@ -32,6 +32,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.arrays import inner
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import OpenShare, legal
 
@@ -77,7 +78,7 @@ def mean_interval(x: ArrayLike, low: float, high: float, confidence: OpenShare) 
 def _lower(values: NDArray[np.float64], counts: NDArray[np.int64], low: float, failure: float) -> float:
     """Return the lower bound; values have weights ``counts``."""
     n = int(counts.sum())
-    top = float((values * counts).sum()) / n if n else low
+    top = float(inner(values, counts)) / n if n else low
     if top <= low:
         return low
     bottom = low
@@ -93,7 +94,7 @@ def _lower(values: NDArray[np.float64], counts: NDArray[np.int64], low: float, f
 def _log_capital(values: NDArray[np.float64], counts: NDArray[np.int64], low: float, mean: float) -> float:
     """Return the logarithm of the gamblers' average capital if the mean is ``mean``."""
     each = np.log1p(FRACTIONS[:, None] * ((values - mean) / (mean - low))[None, :])
-    stakes = (each * counts).sum(axis=1)  # `@` adds in an order that depends on the number of threads
+    stakes = inner(each, counts)
     most = float(stakes.max())
     return most + math.log(float(np.exp(stakes - most).mean()))
 
@@ -179,7 +180,7 @@ def worlds_left(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> fl
         return math.inf
     n = over.size + 1
     excess = float(over.sum()) / n
-    second = (((at - low) / 4) ** 2 + float((over * over).sum())) / n
+    second = (((at - low) / 4) ** 2 + float(inner(over, over))) / n
     stake = min(excess / second, BOLDEST / (at - low + max(excess, 0.0)))
     growth = stake * excess - stake**2 * second / 2
     return max(1.0, math.log(2 / failure) / growth - over.size) if stake > 0 and growth > 0 else math.inf

@@ -42,7 +42,7 @@ from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     upper_bound_kernel,
     weighted_gain_kernel,
 )
-from marketsched.mechanisms.arrays import float_array, read_only
+from marketsched.mechanisms.arrays import float_array, inner, read_only
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 from marketsched.mechanisms.legal import Count, OpenShare, legal
 
@@ -244,7 +244,7 @@ class _Search:
         """Return the gap of a point; keep its halves if they are the best so far."""
         _, _, offsets, _, codes, alphas, betas = self._problem
         gain = weighted_gain_kernel(flat, self._counts, self._cluster.layout.ports, offsets, codes, alphas)
-        value = float(gain - (self._counts * (betas * totals).max(axis=1)).sum())
+        value = float(gain - inner(self._counts, (betas * totals).max(axis=1)))
         upper = self.bound(weights)
         if value > self.value:
             self.value = value
