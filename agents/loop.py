@@ -30,7 +30,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MechanismFault
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
-from marketsched.mechanisms.resources.bookings import Booking, real_run
+from marketsched.mechanisms.resources.bookings import Booking, chances_of_cases, real_run
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -311,11 +311,11 @@ class MarketLoop:
 
     def _by_own_clock(self, event: Event) -> Event:
         """Return the event with the loop's round and completion time, and a plain number for the payment."""
-        if event.kind is not EventKind.COMPLETE:
-            return event if event.round == self.now else Event(self.now, event.kind, event.job)
-        if event.round == self.now - 1 and event.completion == self.now and type(event.payment) is float:  # as a rule
+        completes = event.kind is EventKind.COMPLETE
+        now, completion = (self.now - 1, self.now) if completes else (self.now, event.completion)
+        if event.round == now and event.completion == completion and type(event.payment) is float:  # as a rule
             return event
-        return Event(self.now - 1, event.kind, event.job, self.now, float(event.payment))
+        return replace(event, round=now, completion=completion, payment=float(event.payment))
 
     def _schedule_end(self, entry: Entry) -> None:
         assert entry.start is not None
@@ -332,14 +332,16 @@ class MarketLoop:
         if booking is None or duration is None:
             return None
         self.placed_now[entry.name] = booking
-        shapes, cluster = entry.truth.shapes, self.mechanism.cluster
+        truth, cluster = entry.truth, self.mechanism.cluster
+        shapes, seen = truth.shapes, entry.fate
         reference = shapes[0].on[shapes[0].kinds[0]]
         if duration not in reference or cluster is None:
             raise InvalidParameterError(
                 place=f"duration of {entry.name!r}", value=duration, legal=f"one of shapes[0], {reference}"
             )
+        chances = None if seen.arrival is None else chances_of_cases(truth, seen.arrival, seen.signal)
         case = reference.index(duration)
-        entry.length, entry.worth = real_run(shapes, case, entry.truth.value, booking, cluster)
+        entry.length, entry.worth = real_run(shapes, case, truth.value, booking, cluster, chances)
         return entry.length
 
     def _leave(self, entry: Entry) -> None:

@@ -127,7 +127,7 @@ Truthful = Literal["ex post", "in expectation", "up to regret", "none"]
 
 
 class Standing(NamedTuple):
-    """The printed properties of a mechanism.
+    """The printed properties of a mechanism, beside those about truth (`marketsched.mechanisms.promises`).
 
     Attributes
     ----------
@@ -135,12 +135,15 @@ class Standing(NamedTuple):
         proved: what it promises is proven in docs/mathematics.md; tested: its rule is tested, and truth-telling is
         proven for special cases at most; baseline: it is there to be compared with.
     promises, needs : str
-        The promise to owners, and the information that the market needs. One line each.
+        What else it promises to owners, and the information that the market needs. One line each.
+    hidden : str
+        Where ``truthful_hidden`` is "none", what holds for hidden durations all the same, or why nothing does.
     """
 
     status: Literal["proved", "tested", "baseline", "not stated"] = "not stated"
     promises: str = ""
     needs: str = ""
+    hidden: str = ""
 
 
 class Mechanism(ABC):

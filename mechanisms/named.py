@@ -17,7 +17,6 @@ import numpy as np
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, BelowOne, Count, Positive, Range, Seed, legal
-from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.registry import call_with
 from marketsched.mechanisms.signals import Signals
@@ -183,24 +182,14 @@ def first_come(
     )
 
 
-_PLANS = "truth is best up to a computable regret (Theorem T), where durations are revealed and others report truly"
-_STANDINGS: dict[Callable[..., Any], Standing] = {
-    posted_price: Standing(
-        "proved", f"{_PLANS}; a ratio to the optimum", "laws of arrival and duration in every report"
-    ),
-    exponential: Standing(
-        "proved", f"{_PLANS}; a ratio to the optimum", "laws of arrival and duration in every report"
-    ),
-    stochastic: Standing("proved", f"{_PLANS}; a ratio to the relaxed optimum", "laws of all jobs that may come"),
-    first_come: Standing(
-        "proved",
-        "truth is best for each job: whatever happens (durations revealed), on average over its own duration (hidden); "
-        "no job is evicted for another",
-        "a flat price; the best one is known only in hindsight",
-    ),
-}
-for _maker, _standing in _STANDINGS.items():
-    _maker.standing = _standing  # type: ignore[attr-defined]  # as a class of mechanisms has it
+# Whose promises the functions print, by name: the classes are imported on demand.
+for _maker, _class in (
+    (posted_price, "posted.scheduler:PostedPriceMechanism"),
+    (exponential, "posted.scheduler:PostedPriceMechanism"),
+    (stochastic, "posted.scheduler:PostedPriceMechanism"),
+    (first_come, "auctions.first_come:FirstCome"),
+):
+    vars(_maker).update(makes=f"marketsched.mechanisms.{_class}")
 
 
 def _flat_price(price: float | None, pricing: Any) -> float:

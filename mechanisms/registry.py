@@ -264,8 +264,23 @@ def standing_of(name: str) -> Standing:
     """
     from marketsched.mechanisms.mechanism import Standing  # needs numpy, which the names alone do not
 
-    found = getattr(get("mechanism", name), "standing", None)  # of a class, or of a function that builds one
+    found = getattr(_class_of(name), "standing", None)
     return found if isinstance(found, Standing) else Standing()
+
+
+def promises_of(name: str) -> str:
+    """Return what the mechanism ``name`` promises at its default parameters, in one line; empty if it states nothing.
+
+    Errors as of `get`.
+
+    Examples
+    --------
+    >>> promises_of("pay-as-bid")
+    'truth is not promised; a job that declares its value gains nothing'
+    """
+    from marketsched.mechanisms.promises import printed_promises
+
+    return printed_promises(_class_of(name)) if standing_of(name).status != "not stated" else ""
 
 
 def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
@@ -285,6 +300,13 @@ def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, 
     if missing:
         raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
     return function(**parameters)
+
+
+def _class_of(name: str) -> Any:
+    """Return what a mechanism states its promises on: its class, also where a function builds it."""
+    maker = get("mechanism", name)
+    home = getattr(maker, "makes", None)
+    return _load(home) if isinstance(home, str) else maker
 
 
 def _table(kind: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Lies about shapes: the kinds of nodes, demands, tasks and durations of the ways in which a job can run on a cluster.
 
 The law keeps its cases and their labels; its durations become those of the first reported shape on the kind that it
-names first. The true shapes determine the value of a booking to the owner: it runs the one that is worth most of
-those that fit inside, or none (`marketsched.mechanisms.resources.bookings.real_run`).
+names first. The true shapes determine the value of a booking to the owner: of those that fit inside it starts the one
+that is expected to bring most, or none (`marketsched.mechanisms.resources.bookings.real_run`).
 """
 
 from __future__ import annotations

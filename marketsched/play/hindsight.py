@@ -19,6 +19,7 @@ from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
+from marketsched.mechanisms.promises import printed_promises
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.on_clusters import cluster_bounds, cluster_of, resource_load
 from marketsched.relaxed_lp import hindsight_optimum, realised_bound
@@ -178,8 +179,8 @@ def proven(setup: MarketSetup) -> str:
     """Say which promises the theorems make for a market like this one."""
     if not isinstance(setup.mechanism, PostedPriceMechanism):
         standing = setup.mechanism.standing
-        if standing.promises:
-            return f"what this mechanism promises ({standing.status}): {standing.promises}"
+        if standing.status != "not stated":
+            return f"what this mechanism promises ({standing.status}): {printed_promises(setup.mechanism)}"
         return "no ratio to the best schedule is proven for this mechanism"
     if all(job.truth.revealed for job in setup.jobs):
         certificate = setup.mechanism.certificate()

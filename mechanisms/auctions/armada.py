@@ -183,7 +183,7 @@ class Armada(RoundAuction):
 
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "one price a round, as in Armada's market-driven pools; no truth",
+        "one price a round, as in Armada's market-driven pools",
         "nothing",
     )
 

@@ -29,17 +29,18 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
 from marketsched.mechanisms.auctions.hidden_turn import (
-    CHARGES_STOPS,
+    BY_DEFAULT,
     best_stops,
     charged_rounds,
     duration_law,
     last_completion,
     start_at_turn,
+    stated,
 )
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
-from marketsched.mechanisms.mechanism import JobId, Truthful
+from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
 from marketsched.mechanisms.signals import Signals, observed_duration
 
 
@@ -71,7 +72,10 @@ class FirstCome(ArrivalMarket):
     """
 
     truthful: ClassVar[Truthful] = "ex post"
-    truthful_hidden: ClassVar[Truthful] = "in expectation"
+    truthful_hidden: ClassVar[Truthful] = "none"
+    standing: ClassVar[Standing] = Standing(
+        "proved", "no job is evicted for another", "a flat price; the best one is known only in hindsight", BY_DEFAULT
+    )
 
     @legal
     def __init__(
@@ -94,10 +98,7 @@ class FirstCome(ArrivalMarket):
         )
         self.price, self.signals = price, signals
         self.stop_at_loss = stop_at_loss
-        if stop_at_loss:
-            vars(self).update(does_not_claim=CHARGES_STOPS)
-        elif stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
-            vars(self).update(truthful_hidden="none")
+        vars(self).update(stated(stop_at_deadline, stop_at_loss))
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
 

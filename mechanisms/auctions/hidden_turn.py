@@ -19,13 +19,14 @@ all the same: a nearer deadline then has long runs stopped for nothing, and trut
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
 from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.mechanism import Truthful
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
 
@@ -34,6 +35,18 @@ CHARGES_STOPS = {
     "pays nothing when evicted": "a run that is stopped at a loss pays for the rounds it used",
     "pays at most the declared value": "a run goes on while that is best in expectation, and may cost more in the end",
 }  # what ``stop_at_loss`` does not claim
+
+
+BY_DEFAULT = (
+    "truth is not promised by default, since a nearer deadline has long runs stopped for nothing, but "
+    "with stop_at_loss, or without stop_at_deadline, it is best for each job on average over its own duration"
+)
+
+
+def stated(stop_at_deadline: bool, stop_at_loss: bool) -> dict[str, Any]:
+    """Return what a market of these rules states of jobs of hidden duration, by the names of `Mechanism`."""
+    promise: Truthful = "none" if stop_at_deadline and not stop_at_loss else "in expectation"
+    return {"truthful_hidden": promise} | ({"does_not_claim": CHARGES_STOPS} if stop_at_loss else {})
 
 
 class DurationLaw(NamedTuple):

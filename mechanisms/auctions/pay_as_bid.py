@@ -28,7 +28,7 @@ class PayAsBid(RoundAuction):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no truth: a job that declares its value gains nothing",
+        "a job that declares its value gains nothing",
         "nothing",
     )
 

@@ -33,7 +33,7 @@ class Spot(RoundAuction):
 
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "one price a round; truth is best within one round, for jobs of one node and one round",
+        "it is best within one round, for jobs of one node and one round; one price a round",
         "nothing",
     )
 

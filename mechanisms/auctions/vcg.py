@@ -48,7 +48,7 @@ class Vcg(RoundAuction):
 
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "truth is best within one round, for jobs that can start in no other",
+        "it is best within one round, for jobs that can start in no other",
         "nothing",
     )
 

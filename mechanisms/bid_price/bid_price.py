@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import CHARGES_STOPS, best_stops, charged_rounds, last_completion
+from marketsched.mechanisms.auctions.hidden_turn import BY_DEFAULT, best_stops, charged_rounds, last_completion, stated
 from marketsched.mechanisms.bid_price.curve import Curve, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
@@ -130,12 +130,9 @@ class BidPrice(KeptMenus):
     """
 
     truthful: ClassVar[Truthful] = "ex post"
-    truthful_hidden: ClassVar[Truthful] = "in expectation"
+    truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
-        "proved",
-        "truth is best for each job: whatever happens (durations revealed), on average over its own duration (hidden); "
-        "no job is evicted for another",
-        "arrivals so far; better: public laws, or yesterday's log",
+        "proved", "no job is evicted for another", "arrivals so far; better: laws, or yesterday's log", BY_DEFAULT
     )
     certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"
 
@@ -177,10 +174,7 @@ class BidPrice(KeptMenus):
         stops = stop_at_deadline or stop_at_loss
         super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stops)
         self.stop_at_loss = stop_at_loss
-        if stop_at_loss:
-            vars(self).update(does_not_claim=CHARGES_STOPS)
-        elif stop_at_deadline:  # a nearer deadline has long runs stopped for nothing
-            vars(self).update(truthful_hidden="none")
+        vars(self).update(stated(stop_at_deadline, stop_at_loss))
         check_sources(forecast, laws, history, self.limits)
         source: Forecast
         if laws is None:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
@@ -44,6 +44,8 @@ from marketsched.mechanisms.offers.rates import Rates
 from marketsched.mechanisms.offers.service import PATIENCE, serve
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
 from marketsched.mechanisms.signals import observed_duration
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import TableValue
 
 BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
 REGULAR_ALONE = (0.7, 0.65)
@@ -97,12 +99,13 @@ class TwoOffers(BidPrice):
     (['start'], 0.0)
     """
 
-    truthful_hidden: ClassVar[Truthful] = "none"  # ex post inside an offer; between the offers if odds are believed
+    truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "durations hidden: inside the offer a job takes, truth is best whatever happens; between the offers it is best "
-        "if the announced odds are believed; spare runs may be taken back",
+        "a job that asks for more nodes than it needs may start sooner; spare runs may be taken back",
         "jobs that have left",
+        "given its nodes and its offer, truth is best for each job, whatever happens, and in the choice between the "
+        "offers it is best if the announced odds are believed",
     )
 
     @legal
@@ -120,6 +123,7 @@ class TwoOffers(BidPrice):
         if "hidden_order" in calendar:
             raise InvalidParameterError(place="hidden_order", value=calendar["hidden_order"], legal="nothing: no queue")
         super().__init__(capacity, horizon, **calendar)
+        vars(self).update(truthful_hidden="none")
         self.takes_back = spare
         self._requeue, self._spare, self._passing = requeue, spare, spare_order == "passing"
         self._present, self._learnt = Present(), Learnt(late_odds)
@@ -149,6 +153,18 @@ class TwoOffers(BidPrice):
             found |= {f"{name}_rate": self._rates.posted[k], f"{name}_jobs": left}
             found |= {f"{name}_announced": announced / max(1.0, left), f"{name}_happened": happened / max(1.0, left)}
         return found | {"requeues": float(self._lost[0]), "node_rounds_lost": float(self._lost[1])}
+
+    def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
+        """Refuse values that rise, too: a run is never delayed until it is worth more."""
+        super()._check_submission(job, sow)
+        if sow.revealed or not isinstance(sow.value, TableValue):
+            return
+        soonest = int((sow.law.arrivals + sow.law.durations).min())
+        rises = sow.value.rises_at(soonest)
+        if rises is not None:
+            seen = {rises: float(sow.value(rises)), rises - 1: 0.0}
+            legal = f"values that do not rise: of all completions from {soonest} on, the first in which the job can end"
+            raise InvalidReportError(place="values", value=seen, legal=legal, source=f"job {job!r}")
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; errors as of `ArrivalMarket`."""

@@ -29,7 +29,7 @@ from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer, Truthful
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer, Standing, Truthful
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
@@ -117,7 +117,13 @@ class PostedPriceMechanism(Rounds):
     0.25
     """
 
-    truthful: ClassVar[Truthful] = "up to regret"  # Theorem T; hidden durations: gap G1
+    truthful: ClassVar[Truthful] = "up to regret"  # Theorem T
+    standing: ClassVar[Standing] = Standing(
+        "proved",
+        "a ratio to the optimum, or with stochastic prices to the relaxed optimum",
+        "laws of arrival and duration in every report; for stochastic prices those of all jobs that may come",
+        "truth is not promised, since declaring more nodes can pay (gap G1)",
+    )
     later_jobs_change_nothing: ClassVar[bool] = True
 
     @legal

@@ -5,24 +5,29 @@ The rules of `marketsched.mechanisms.bid_price`, for several resources. At the b
 1. one price for each pool, resource and coming round, from the joint dual of all scenarios (`prices`, `dual`);
 2. in order of arrival, each job gets its favourite of all entries for which a placement exists (`menus`, `calendars`);
 3. the entry's tasks are placed by a public rule (`placement`), for good: no job is moved or stopped early;
-4. at the end of its run the job pays what was quoted for the rounds it used, and frees the rest.
+4. at the end of its run the job pays what was quoted for the rounds it used, and frees the rest. A run that is not done
+   at the end of its booking is stopped there, and pays for all of it.
 
 A report is used for nothing before its job's arrival, and prices and calendars then come from others alone, so it only
 selects. What it selects is of use if the tasks of a true shape can run inside it; then the booked nodes are themselves
 a placement of that shape, so the test being exact it is on the menu as well, and prices being linear it costs no more.
-So for every job the truth is best, exactly, whatever others do: values, deadlines, shapes left out or invented, kinds,
-widths, demands and durations.
+Where the duration is hidden, the shape is chosen before it shows (`bookings`), a booking is worth what its shape is
+expected to bring less what it is expected to pay, stopped runs included, and the same holds on average over the job's
+own duration. So for every job the truth is best, exactly, whatever others do: values, deadlines, shapes left out or
+invented, kinds, widths, demands and durations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.hidden_turn import CHARGES_STOPS
 from marketsched.mechanisms.bid_price.bid_price import LONGEST_WINDOW
 from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_rounds
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
@@ -31,7 +36,7 @@ from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
+from marketsched.mechanisms.mechanism import Event, JobId, Standing, Truthful
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -42,6 +47,7 @@ from marketsched.mechanisms.resources.prices import ClusterPrices, ShapesForecas
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
+STOPPED = "a run that outlasts its booking pays for the rounds that it held"
 GAIN_OF_ONE_POOL = 0.003  # of the slack rule, which does not suit several pools: some favourite is always taken
 
 
@@ -100,10 +106,10 @@ class ClusterBidPrice(KeptMenus):
     truthful_hidden: ClassVar[Truthful] = "in expectation"
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "truth is best for each job, in values, shapes, kinds, demands and durations (on average over its own duration "
-        "where that is not known); no job is moved or evicted for another",
+        "in values, shapes, kinds, demands and durations; no job is moved or evicted for another",
         "a cluster, or identical nodes; arrivals so far; better: public laws, or yesterday's log",
     )
+    does_not_claim: ClassVar[Mapping[str, str]] = dict.fromkeys(CHARGES_STOPS, STOPPED)
     certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"
 
     @legal
@@ -237,12 +243,27 @@ class ClusterBidPrice(KeptMenus):
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""
-        return self._kept_booking(job, duration, lambda x, used: x.agreed.owed(used, self._phi))
+        return self._kept_booking(job, duration, lambda x, used: x.agreed.owed(used))
 
     def charge(self, x: WaitingJob) -> float:
         """Free bookings beyond the end, and charge the quoted prices of the rounds used."""
         self.give_back(x)
-        return float(x.agreed.owed(self.round - x.start, self._phi))
+        return float(x.agreed.owed(self.round - x.start))
+
+    def charge_stopped(self, x: WaitingJob, used: int) -> float:
+        """Charge the rounds that a run held until the end of its booking, at which it is stopped."""
+        return float(x.agreed.owed(used))
+
+    def close(self) -> list[Event]:
+        """Remove every job still in the market after the last round; a run whose booking ends there pays for it.
+
+        Raises
+        ------
+        EventError
+            If rounds are left.
+        """
+        owed = {x.job: self.charge_stopped(x, self.round - x.start) for x in self._running.values()}
+        return [replace(event, payment=owed.get(event.job, 0.0)) for event in super().close()]
 
     def give_back(self, x: WaitingJob) -> None:
         """Free bookings beyond the end."""
@@ -271,7 +292,7 @@ class ClusterBidPrice(KeptMenus):
         self._calendars.book(ask, placed_at, now + start, length)
         costs = quoted(prefix, pool, options.total[o], start, length)
         kind = self.cluster.pool_kinds[pool]
-        x.agreed = Booking(int(options.shape[o]), kind, now + start, length, ask, placed_at, costs)
+        x.agreed = Booking(int(options.shape[o]), kind, now + start, length, ask, placed_at, costs, self._phi)
         x.start, x.limit = now + start, length
         return float(wanted.surplus[0] - wanted.surplus[i])
 

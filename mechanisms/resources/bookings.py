@@ -2,19 +2,22 @@
 
 A booking is a pool, rounds, and so much of each of its nodes. Whatever a job reported, its work can use a booking
 exactly if the tasks of one of its true shapes can run inside it: in that pool, within what is held on each node, for
-no more rounds than are booked. Else it brings nothing.
+no more rounds than are booked. Else it brings nothing. A job starts one of its shapes, and stays with it: which one is
+chosen by what the platform has seen of its duration, not by the duration itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Shape, demand_of
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
 
 if TYPE_CHECKING:  # numba, which scenarios are checked without
@@ -31,11 +34,15 @@ class Booking(NamedTuple):
     wanted: Wanted
     placed: Placed
     quoted: NDArray[np.float64]  # (length + 1,), what the first 0, 1, ... rounds cost, credits
+    phi: float = 0.0  # share of the price of booked rounds that is paid for those not used
 
-    def owed(self, used: int, phi: float = 0.0) -> float:
-        """Return the payment for a run of this length: for those, and a share ``phi`` of the price of the rest."""
-        price = float(self.quoted[used])
-        return price + phi * (float(self.quoted[-1]) - price) if phi else price
+    def owed(self, used: int) -> float:
+        """Return the payment for a run of this length: for those rounds, and a share ``phi`` of the price of the rest.
+
+        A run that the booking is too short for pays for all of it.
+        """
+        price = float(self.quoted[min(used, self.length)])
+        return price + self.phi * (float(self.quoted[-1]) - price) if self.phi else price
 
 
 def booking_to_data(booking: Booking, cluster: Cluster) -> dict[str, Any]:
@@ -57,7 +64,12 @@ def booking_to_data(booking: Booking, cluster: Cluster) -> dict[str, Any]:
 
 
 def real_run(
-    shapes: Sequence[Shape], case: int, value: ValueCurve, booking: Booking, cluster: Cluster
+    shapes: Sequence[Shape],
+    case: int,
+    value: ValueCurve,
+    booking: Booking,
+    cluster: Cluster,
+    chances: Mapping[int, float] | None = None,
 ) -> tuple[int, float]:
     """Return how long a job occupies its booking, and what its completion is then worth compared with its value curve.
 
@@ -68,27 +80,59 @@ def real_run(
     case : int
         Which of their durations it takes.
     value : ValueCurve
-        Its true values: of the shapes that can run inside, it runs the one that is worth most.
+        Its true values.
     booking : Booking
-        What it has.
+        What it has. Of the shapes that can run inside it starts the one of largest expected value less payment.
     cluster : Cluster
         Where.
+    chances : mapping of int to float, optional
+        How likely each case is by its true law and by what was seen at its arrival; None: the case was seen.
 
     Returns
     -------
     tuple of int, float
-        Rounds and ``worth``; the whole length and 0 if its work cannot be done inside.
+        Rounds and ``worth``; the whole length and 0 if its work is not done inside.
     """
-    best, found = 0.0, (booking.length, 0.0)
+    known = {case: 1.0} if not chances else chances
+    best, found = -np.inf, (booking.length, 0.0)
     own = booking.shape if booking.shape < len(shapes) else 0
     for i in [own, *(i for i in range(len(shapes)) if i != own)]:
-        duration = shapes[i].duration_on(booking.kind, case)
-        if duration is None or duration > booking.length:
+        shape = shapes[i]
+        if booking.kind not in shape.on or not runs_inside(shape, booking, cluster):
             continue
-        brings = shapes[i].worth * float(value(booking.start + duration))
-        if (brings > best or (i == own and brings == best)) and runs_inside(shapes[i], booking, cluster):
-            best, found = brings, (duration, shapes[i].worth)
+        expected, durations = 0.0, shape.on[booking.kind]
+        for c, chance in known.items():
+            done = durations[c] <= booking.length
+            brings = shape.worth * float(value(booking.start + durations[c])) if done else 0.0
+            expected += chance * (brings - booking.owed(durations[c]))
+        if expected > best:
+            done = durations[case] <= booking.length
+            best, found = expected, (durations[case], shape.worth) if done else (booking.length, 0.0)
     return found
+
+
+def chances_of_cases(truth: StatementOfWork, arrival: int, signal: Signal) -> dict[int, float]:
+    """Return how likely each case of a statement with shapes is, given what was seen at its arrival.
+
+    Parameters
+    ----------
+    truth : StatementOfWork
+        With shapes.
+    arrival, signal : int, hashable
+        What was seen. Of a case that the law excludes nothing is known.
+
+    Returns
+    -------
+    dict of int to float
+        By the place of the duration in the first shape; empty if nothing is known.
+    """
+    law = truth.law
+    if law.group_of(arrival, signal) is None:
+        return {}
+    points, reference = law.points_of(arrival, signal), truth.shapes[0].on[truth.shapes[0].kinds[0]]
+    mass = float(law.probabilities[points].sum())
+    cases = zip(law.durations[points].tolist(), law.probabilities[points].tolist(), strict=True)
+    return {reference.index(duration): p / mass for duration, p in cases if p > 0} if mass > 0 else {}
 
 
 def runs_inside(shape: Shape, booking: Booking, cluster: Cluster) -> bool:

@@ -88,9 +88,7 @@ class ClusterFirstCome(ClusterBidPrice):
         If a resource or pool is unknown.
     """
 
-    standing: ClassVar[Standing] = Standing(
-        "proved", "truth is best for each job, whatever others do; no job is moved or evicted", "prices, 0 by default"
-    )
+    standing: ClassVar[Standing] = Standing("proved", "no job is moved or evicted for another", "prices, 0 by default")
     certified_as: ClassVar[str] = ClusterBidPrice.certified_as
 
     @legal
@@ -133,7 +131,7 @@ class ClusterExponential(ClusterFirstCome):
 
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "truth is best for each job, whatever others do; a ratio to the optimum if demands are small",
+        "a ratio to the optimum if demands are small; no job is moved or evicted for another",
         "the range of values per round and share of the cluster",
     )
     certified_as: ClassVar[str] = ClusterBidPrice.certified_as

@@ -68,7 +68,7 @@ class ClusterQueue(ArrivalMarket):
 
     cluster: Cluster
     standing: ClassVar[Standing] = Standing(
-        "baseline", "no prices, no truth: welfare if every report were true", "true values, durations and shapes"
+        "baseline", "no prices: welfare if every report were true", "true values, durations and shapes"
     )
 
     @legal

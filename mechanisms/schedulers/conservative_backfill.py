@@ -31,7 +31,7 @@ class ConservativeBackfill(QueueScheduler):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices, no truth; a reservation for every job at its arrival, never moved back",
+        "no prices; a reservation for every job at its arrival, never moved back",
         "wall times in the reports",
     )
 

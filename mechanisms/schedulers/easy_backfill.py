@@ -30,7 +30,7 @@ class EasyBackfill(QueueScheduler):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices, no truth; the first in the queue is never delayed by those behind it",
+        "no prices; the first in the queue is never delayed by those behind it",
         "wall times in the reports",
     )
 

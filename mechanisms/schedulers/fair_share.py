@@ -70,7 +70,7 @@ class FairShare(EasyBackfill):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices, no truth; owners who used less go first",
+        "no prices; owners who used less go first",
         "wall times in the reports",
     )
 

@@ -156,7 +156,7 @@ class Kai(QueueScheduler):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices, no truth; queues who used less of a window get more, as in KAI's time-based fair share",
+        "no prices; queues who used less of a window get more, as in KAI's time-based fair share",
         "nothing",
     )
 

@@ -136,7 +136,7 @@ class Kueue(QueueScheduler):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices, no truth; queues who used less go first, as in Kueue's admission fair sharing",
+        "no prices; queues who used less go first, as in Kueue's admission fair sharing",
         "nothing",
     )
 

@@ -33,7 +33,7 @@ class LargestValueFirst(QueueScheduler):
 
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices, no truth: welfare if every report were true; jobs are evicted for more valuable ones",
+        "no prices: welfare if every report were true; jobs are evicted for more valuable ones",
         "true values",
     )
 

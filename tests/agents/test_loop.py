@@ -55,6 +55,27 @@ def test_the_future_can_be_said_late_and_said_anew():
     assert [entry.name for entry in market.arrivals()] == ["a"]
 
 
+@pytest.mark.parametrize("kind", list(EventKind))
+def test_an_event_of_another_round_keeps_all_else(kind):
+    """The loop's clock counts; a payment is kept, also that of an eviction or a drop."""
+
+    class Shifted(StrictMechanism):
+        def advance(self):
+            super().advance()
+            before = {EventKind.EVICT: [EventKind.START], EventKind.REQUEUE: [EventKind.START]}.get(kind, [])
+            kinds = [*before, kind if kind is not EventKind.COMPLETE else EventKind.START]
+            return [Event(99, each, "a", payment=2.5, worth=0.5) for each in kinds]
+
+        def complete(self, name):
+            return Event(-7, EventKind.COMPLETE, name, 55, 2.5, worth=0.5)
+
+    market = MarketLoop(Shifted(4, 9))
+    market.submit("a", job("a", 1, 1, 1).truth, Fate(1, 1, 1), 1)
+    events = [event for event in market.clear() if event.kind is kind]
+    completion = 2 if kind is EventKind.COMPLETE else None
+    assert events == [Event(1, kind, "a", completion, 2.5, 0.5)]
+
+
 def test_an_event_about_a_job_that_is_not_there_is_an_error():
     class Talks(StrictMechanism):
         def advance(self):

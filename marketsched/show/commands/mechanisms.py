@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from marketsched.mechanisms.registry import get, mechanism_names, standing_of
+from marketsched.mechanisms.registry import get, mechanism_names, promises_of, standing_of
 from marketsched.show.commands.tools import known_mechanisms, one_line_errors, print_view
 
 STATUS = (
@@ -25,7 +25,7 @@ def mechanisms(
     """List the mechanisms, or describe one with its parameters. Those that installed packages add are listed, too."""
     with one_line_errors():
         if name is not None:
-            typer.echo(_described(name, get("mechanism", name)))
+            typer.echo(_described(name))
             return
         from rich.table import Table
 
@@ -33,9 +33,8 @@ def mechanisms(
         table.columns[0].no_wrap = True
         for each in mechanism_names():
             standing = standing_of(each)
-            table.add_row(
-                each, standing.status, standing.promises or _first_line(get("mechanism", each)), standing.needs
-            )
+            promises = promises_of(each) or _first_line(get("mechanism", each))
+            table.add_row(each, standing.status, promises, standing.needs)
         print_view(table)
         typer.echo(STATUS)
 
@@ -44,7 +43,9 @@ def _first_line(maker: object) -> str:
     return (inspect.getdoc(maker) or "(not described)").splitlines()[0]
 
 
-def _described(name: str, maker: object) -> str:
-    """Return the documentation of a mechanism, and how it is named in a command."""
-    text = inspect.getdoc(maker) or "(not described)"
-    return f"{text}\n\nUse: marketsched run SCENARIO -m {name}, with parameters -m {name}:KEY=VALUE"
+def _described(name: str) -> str:
+    """Return the documentation of a mechanism, its promises, and how it is named in a command."""
+    text = inspect.getdoc(get("mechanism", name)) or "(not described)"
+    promises = promises_of(name)
+    stated = f"Promises at its default parameters: {promises}.\n\n" if promises else ""
+    return f"{text}\n\n{stated}Use: marketsched run SCENARIO -m {name}, with parameters -m {name}:KEY=VALUE"

@@ -1,0 +1,44 @@
+"""The printed promises of a mechanism, made from what it states: one sentence for lists, summaries and pages.
+
+A mechanism states ``truthful``, ``truthful_hidden`` and ``standing``; an instance may state less, or more, than its
+class does by default. Nothing else in the package says whether truth is promised.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marketsched.mechanisms.mechanism import Standing
+
+TRUTH = {  # what each promise means, in a sentence
+    "ex post": "truth is best for each job, whatever happens",
+    "in expectation": "truth is best for each job, on average over its own duration",
+    "up to regret": "truth is best for each job up to a computable regret, if others report truly",
+    "none": "truth is not promised",
+}
+
+
+def printed_promises(mechanism: Any) -> str:
+    """Return what a mechanism promises to owners, in one line.
+
+    Parameters
+    ----------
+    mechanism : Mechanism, or a class of mechanisms
+        Of a class, what holds at its default parameters.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.auctions.first_come import FirstCome
+    >>> sizes = {"max_concurrency": 1, "max_duration": 2, "max_value": 9.0, "max_delay": 9}
+    >>> printed_promises(FirstCome(1, 9, **sizes, stop_at_loss=True)).split("; ")[1]
+    'durations hidden: truth is best for each job, on average over its own duration'
+    """
+    revealed, hidden = getattr(mechanism, "truthful", "none"), getattr(mechanism, "truthful_hidden", "none")
+    standing = getattr(mechanism, "standing", Standing())
+    if revealed == hidden and not standing.hidden:
+        parts = [TRUTH[revealed]]
+    else:
+        without = standing.hidden or TRUTH["none"]
+        parts = [f"durations revealed: {TRUTH[revealed]}"] if revealed != "none" else []
+        parts.append(f"durations hidden: {without if hidden == 'none' else TRUTH[hidden]}")
+    return "; ".join([*parts, standing.promises] if standing.promises else parts)

@@ -1,0 +1,305 @@
+"""Every printed promise of truth, in random small markets: no report of an owner gains over the truth.
+
+Mechanisms that promise something have to stand in `RULES`; a promise that is false is caught (`test_false_promises`).
+"""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import marketsched.agents.loop as loop
+from draws import many
+from marketsched.agents.job import Job
+from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork, TableValue
+from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.promises import TRUTH, printed_promises
+from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names, promises_of
+from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.posted import ClusterFirstCome
+from marketsched.mechanisms.resources.shapes import Shape
+from offers_markets import Chosen, played
+from promise_markets import (
+    NODES,
+    SIZES,
+    drawn_world,
+    largest_gain,
+    on_shapes,
+    outcomes,
+    reports,
+    stated,
+    utility,
+)
+
+pytestmark = pytest.mark.compiled  # hundreds of markets: too long for plain kernels
+
+LAGS = {"lags": (1, 2)}
+OF_UNITS = {"prices": {"cpu": 0.4, "gpu": 0.7}}
+ON_NODES = {"prices": {"node": 0.6}}
+# Name, parameters, and the largest number of shapes of a job (0: on identical nodes).
+RULES = (
+    ("first-come", {"price": 0.6}, 0),
+    ("first-come", {"price": 0.6, "stop_at_loss": True}, 0),
+    ("first-come", {"price": 0.6, "stop_at_deadline": False}, 0),
+    ("bid-price", LAGS, 0),
+    ("bid-price", {**LAGS, "buckets": 2}, 0),
+    ("bid-price", {**LAGS, "stop_at_loss": True}, 0),
+    ("bid-price", {**LAGS, "stop_at_deadline": False}, 0),
+    ("bid-price", {**LAGS, "stop_at_loss": True, "hidden_order": "sealed"}, 0),
+    ("two-offers", {}, 0),
+    ("posted-price", {}, 0),
+    ("exponential", {"eviction": "running"}, 0),
+    ("posted-price", {"pricing": {"kind": "posted", "prices": [0.5]}}, 0),
+    ("stochastic", {}, 0),
+    ("cluster-first-come", ON_NODES, 0),
+    ("cluster-first-come", OF_UNITS, 3),
+    ("cluster-first-come", {**OF_UNITS, "phi": 0.5}, 3),
+    ("cluster-bid-price", LAGS, 0),
+    ("cluster-bid-price", LAGS, 3),
+    ("cluster-exponential", {}, 0),
+    ("cluster-exponential", {}, 3),
+)
+LEAST = {"posted-price": 1, "exponential": 1, "stochastic": 36}  # nodes more than the widest job: their theorem asks
+
+
+def builder(name, rules, world):
+    """Return a function that builds a mechanism for a world."""
+    known = name == "stochastic" and all(job.truth.revealed for job in world.jobs)
+    laws = {"laws": [job.truth for job in world.jobs]} if known else {}
+
+    def build(capacity, **sizes):
+        return get_mechanism(name, capacity=capacity + LEAST.get(name, 0), **sizes, **rules, **laws)
+
+    return build
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["revealed", "hidden"])
+@pytest.mark.parametrize(
+    ("name", "rules", "shapes"), RULES, ids=lambda given: given if isinstance(given, str) else None
+)
+def test_no_report_gains_where_truth_is_promised(name, rules, shapes, hidden):
+    first = 100 * RULES.index((name, rules, shapes))
+    n, tried, promise = many(4 if name == "stochastic" else 24, least=2), 0, "none"
+    for seed in range(first, first + n):
+        jobs = 3 if name in LEAST else None
+        world = drawn_world(seed, hidden=hidden, shapes=shapes, n=jobs)
+        if hidden and name == "stochastic":  # refuses hidden durations
+            break
+        build = builder(name, rules, world)
+        mechanism = build(**world.sizes)
+        promise = mechanism.truthful_hidden if hidden else mechanism.truthful
+        if promise == "none":
+            break
+        gain, report, some = largest_gain(world, build, promise, reports(world, 12, seed))
+        tried += some
+        assert gain <= 1e-9, (seed, world.job.truth, report)
+    assert promise == "none" or tried > 8 * n
+
+
+def test_every_mechanism_that_promises_truth_is_played():
+    played = {name for name, _, _ in RULES}
+    for name in mechanism_names():
+        made = get("mechanism", name)
+        if made.__module__.startswith("marketsched.") and name not in played:
+            assert promises_of(name).startswith(TRUTH["none"]), name
+
+
+class Announces(Chosen):
+    """Two offers at rates and odds that a test draws; ``taken`` says which offer a job took."""
+
+    def __init__(self, capacity, horizon, *, draws, **rules):
+        super().__init__(capacity, horizon, **rules)
+        rate = float(np.exp(draws.normal(-0.5, 1.0)))
+        odds = np.sort(draws.uniform(0.05, 1.0, (2, 2, 6)), axis=2).reshape(2, 12)
+        self._rates.posted = (0.2 * rate, rate)
+        self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
+        self.taken = {}
+
+    def _preferred(self, x, values):
+        self.taken[x.job] = super()._preferred(x, values)
+        return self.taken[x.job]
+
+
+def test_given_nodes_and_offer_truth_is_best_whatever_happens():
+    """As the list prints of `two-offers` for hidden durations; all curves, and jobs that cannot restart."""
+    tried, offers, spread = 0, set(), False
+    for seed in range(many(100)):
+        world = drawn_world(seed, hidden=True, gaps=False)
+        job = world.job
+
+        def build(chosen=(), *, seed=seed, job=job, **sizes):
+            build.made = Announces(
+                sizes.pop("capacity"), sizes.pop("horizon"), chosen=chosen, draws=np.random.default_rng(seed),
+                requeue=seed % 2 == 0, **sizes,
+            )  # fmt: skip
+            return build.made
+
+        known = {}
+        for _, jobs in outcomes(world):
+            for report in reports(world, 6, seed):
+                if report.concurrency != job.truth.concurrency or not report.revealed:
+                    report = stated(
+                        report.birth, job.truth.concurrency, report.value, report.requirements[0].arrival,
+                        tuple((r.duration, r.probability) for r in report.requirements), True,
+                    )  # fmt: skip
+                lie = utility(world, build, report, jobs)
+                offer = build.made.taken.get(job.name)
+                key = (offer, jobs[world.mine].duration)
+                if key not in known:
+                    forced = {job.name: offer}
+                    truthfully = lambda **sizes: build(forced, **sizes)  # noqa: E731, B023 - called at once
+                    known[key] = 0.0 if offer is None else utility(world, truthfully, job.truth, jobs)
+                assert lie <= known[key] + 1e-9, (seed, offer, job.truth, report)
+                tried, offers, spread = tried + 1, offers | {offer}, spread or not report.restarts
+    assert tried > 200 and offers == {0, 1, None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shapes", [0, 1, 2, 3])
+def test_five_hundred_hidden_markets_on_clusters(shapes):
+    tried, best = 0, -np.inf
+    for seed in range(10_000, 10_000 + many(500)):
+        world = drawn_world(seed, hidden=True, shapes=shapes)
+        rules = (OF_UNITS if shapes else ON_NODES) | {"phi": 0.3 * (seed % 3 == 0)}
+        build = builder("cluster-first-come", rules, world)
+        if seed % 4 == 3:
+            build = builder("cluster-bid-price", LAGS, world)
+        gain, report, some = largest_gain(world, build, "in expectation", reports(world, 15, seed))
+        tried, best = tried + some, max(best, gain)
+        assert gain <= 1e-9, (seed, world.job.truth, report)
+    print(f"{many(500)} markets with up to {shapes} shapes, {tried} reports, largest gain {best:g}")
+
+
+# -- promises that are false --------------------------------------------------------------------------------
+
+
+class StopsForNothing(ClusterFirstCome):
+    """A fault: a run that outlasts its booking pays nothing."""
+
+    def charge_stopped(self, x, used):
+        return 0.0
+
+
+def gains_of(build, promise, n=60, **drawn):
+    """Return in how many drawn markets a report gains."""
+    found = 0
+    for seed in range(n):
+        world = drawn_world(seed, **drawn)
+        made = lambda **sizes: build(sizes.pop("capacity"), sizes.pop("horizon"), **sizes)  # noqa: E731
+        found += largest_gain(world, made, promise, reports(world, 15, seed))[0] > 1e-6
+    return found
+
+
+def test_false_promises_are_caught(monkeypatch):
+    """Truth under pay-as-bid, free stops at the deadline, free stops on a cluster, and shapes chosen by the case."""
+    assert gains_of(PayAsBid, "ex post", 10, hidden=False) > 3
+    assert gains_of(lambda *n, **sizes: FirstCome(*n, 0.6, **sizes), "in expectation", hidden=True) > 1
+    assert gains_of(lambda *n, **sizes: StopsForNothing(*n, **ON_NODES, **sizes), "in expectation", hidden=True) > 1
+    monkeypatch.setattr(loop, "chances_of_cases", lambda *_: {})
+    by_case = gains_of(lambda *n, **sizes: ClusterFirstCome(*n, **OF_UNITS, **sizes), "in expectation", 150,
+                       hidden=True, shapes=3)  # fmt: skip
+    assert by_case > 1
+
+
+# -- examples -----------------------------------------------------------------------------------------------
+
+
+def expected(world_of, build, report):
+    """Return the expected utility of a report, credits."""
+    return sum(p * utility(world_of, build, report, jobs) for p, jobs in outcomes(world_of))
+
+
+@pytest.mark.parametrize("name", ["cluster-first-come", "cluster-bid-price"])
+def test_a_booking_that_is_too_short_is_paid_for(name):
+    """Worth 9.5, one round or four at a price of 1: all four are booked for 9.5 - 2.5, one for (8.5 - 1) / 2."""
+    truth = stated(1, 1, DeadlineValue(9.5, 9), 1, ((1, 0.5), (4, 0.5)), True)
+    world = replace(drawn_world(0, hidden=True, n=2), jobs=(Job("job", "ann", truth, 1, 1, None),), mine=0)
+    world = replace(world, sizes={**SIZES, "capacity": NODES})
+    rules = {"prices": {"node": 1.0}} if name == "cluster-first-come" else {}
+    build = builder(name, rules, world)
+    honest = expected(world, build, truth)
+    assert honest == (7.0 if rules else 9.5)
+    for law, value in ((((1, 1.0),), truth.value), (((1, 0.5), (4, 0.5)), DeadlineValue(9.5, 2))):
+        lie = expected(world, build, stated(1, 1, value, 1, law, True))
+        assert lie == (3.75 if rules else 4.75)
+
+
+def test_a_shape_is_chosen_before_its_duration_shows():
+    """One round or four on one kind of booking, four or one on the other: both run inside the booking of the larger."""
+    shapes = [Shape({"cpu": 1}, {"a": (1, 4)}), Shape({"cpu": 2}, {"a": (4, 1)})]
+    world = drawn_world(0, hidden=True, shapes=1)
+    cluster = Cluster((Resource("cpu"),), [NodeGroup("x", "a", 1, {"cpu": 2})])
+    sizes = {**world.sizes, "capacity": 1, "cluster": cluster}
+    truth = on_shapes(1, DeadlineValue(9.5, 9), 1, shapes, [0.5, 0.5], True)
+    both = on_shapes(1, DeadlineValue(9.5, 9), 1, [Shape({"cpu": 2}, {"a": (1, 4)})], [1.0, 0.0], True)
+    world = replace(world, sizes=sizes, jobs=(Job("job", "ann", truth, 1, 1, None),), mine=0)
+    build = builder("cluster-first-come", {"prices": {"cpu": 0.5}}, world)
+    assert expected(world, build, truth) > expected(world, build, both)
+
+
+def test_more_nodes_may_start_sooner_under_two_offers():
+    """Why its promise is for given nodes: for two nodes a run is taken back that is not taken back for one."""
+
+    def hidden(name, birth, width, value, last, duration, restarts):
+        law = [(birth, duration, 1.0, None)]
+        sow = StatementOfWork(birth, width, DeadlineValue(value, last), law, restarts=restarts)
+        return Job(name, name, sow, birth, duration, None)
+
+    def utility_of(width):
+        sizes = {"max_concurrency": 4, "max_duration": 12, "max_value": 99.0, "max_delay": 60}
+        market = Chosen(4, 60, **sizes, chosen={"wide": 0, "mine": 1})  # the first takes spare nodes
+        events, _ = played(market, jobs, {"mine": hidden("mine", 3, width, 10.0, 6, 2, False).truth})
+        mine = [event for event in events if event.job == "mine"]
+        return sum(10.0 * (event.kind is EventKind.COMPLETE) - event.payment for event in mine)
+
+    jobs = [hidden("wide", 1, 4, 40.0, 60, 12, True), hidden("mine", 3, 1, 10.0, 6, 2, False)]
+    assert (utility_of(1), utility_of(2)) == (0.0, 10.0)
+    assert "given its nodes" in promises_of("two-offers")
+
+
+def test_two_offers_refuses_values_that_rise():
+    market = get_mechanism("two-offers", capacity=3, horizon=20, **{k: v for k, v in SIZES.items() if k != "horizon"})
+    rising, falling = TableValue({8: 9.0, 9: 9.0, 10: 9.0}), TableValue(dict.fromkeys(range(3, 11), 9.0))
+    law = [(1, 2, 0.5, None), (1, 4, 0.5, None)]
+    with pytest.raises(InvalidReportError, match=r"job 'A': values = \{8: 9.0, 7: 0.0\}: expected values"):
+        market.submit("A", StatementOfWork(1, 1, rising, law))
+    market.submit("A", StatementOfWork(1, 1, falling, law))
+
+
+# -- one source ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_printed_follows_the_instance():
+    sizes = {**SIZES, "capacity": 3}
+    for name in ("first-come", "bid-price"):
+        by_default, charged = get_mechanism(name, **sizes), get_mechanism(name, **sizes, stop_at_loss=True)
+        assert printed_promises(by_default) == promises_of(name)
+        assert "durations hidden: truth is not promised by default" in promises_of(name)
+        assert f"durations hidden: {TRUTH['in expectation']}" in printed_promises(charged)
+
+
+PAGES = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("page", ["which-mechanism.md", "resources.md"])
+def test_pages_print_these_promises_and_no_others(page):
+    """A row of a table that begins with a mechanism and speaks of truth says what `marketsched mechanisms` prints."""
+    rows = re.findall(r"^\| (`[a-z-]+`[^|]*) \|(.*)$", (PAGES / page).read_text(), flags=re.MULTILINE)
+    checked = 0
+    for head, rest in rows:
+        name = head.split("`")[1]
+        if name not in mechanism_names() or "truth" not in rest:
+            continue
+        wanted = promises_of(name).split("; ")
+        if "durations" in head:
+            wanted = [part for part in wanted if part.startswith(head.partition(", ")[2])]
+            wanted = [part.partition(": ")[2] for part in wanted]
+        else:
+            wanted = [part for part in wanted if "truth" in part]
+        assert wanted and all(part in rest for part in wanted), (head, wanted)
+        checked += 1
+    assert checked
