@@ -4,7 +4,7 @@ In a file of tests::
 
     from marketsched.testing import mechanism_tests
 
-    test_mine = mechanism_tests(build)  # build(capacity=, horizon=, ..., rng=) returns a fresh mechanism
+    test_mine = mechanism_tests(MyRule)  # the class, a registered name, or what builds a fresh mechanism
 
 which pytest collects as one test per check of `check_mechanism` and of `check_truthful`.
 """
@@ -21,7 +21,7 @@ from marketsched.truthfulness.checks.truth_tests import raising, truthful_checks
 
 
 def mechanism_tests(
-    build: Callable[..., Any],
+    build: str | Callable[..., Any],
     *,
     except_for: Mapping[str, str] | None = None,
     n_markets: int = 10,
@@ -33,7 +33,7 @@ def mechanism_tests(
 
     Parameters
     ----------
-    build : function
+    build : str, class, or function
         As for `check_mechanism`.
     except_for : mapping of str to str, optional
         Checks that the mechanism does not claim, and why: they are skipped.
@@ -45,7 +45,7 @@ def mechanism_tests(
     Raises
     ------
     InvalidParameterError
-        If an option is out of range, or a check is not known.
+        If the mechanism cannot be built, an option is out of range, or a check is not known.
     """
     given: dict[str, Any] = {"seed": seed, "call_seconds": call_seconds}
     checks: dict[str, Callable[[], None]] = dict(mechanism_checks(build, n_markets=max(1, n_markets), **given))

@@ -18,7 +18,7 @@ are imported on first use, so that looking at a table costs nothing. There are f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -235,12 +235,35 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     >>> get_mechanism("first-come", capacity=2, horizon=10, price=0.5, **limits).round
     1
     """
-    from marketsched.mechanisms.forwarding import as_mechanism  # needs numpy, which the names alone do not
+    return _built(f"mechanism {name!r}", get("mechanism", name), **parameters)
 
-    maker = get("mechanism", name)
-    if "rng" in parameters and not takes_anything(maker) and "rng" not in parameters_of(maker):
-        parameters.pop("rng")
-    return as_mechanism(call_with(f"mechanism {name!r}", maker, parameters))
+
+def builder_of(mechanism: str | Callable[..., Any]) -> Callable[..., Mechanism]:
+    """Return a function that builds a mechanism from its sizes and ``rng``, given by name.
+
+    Parameters
+    ----------
+    mechanism : str, class, or function
+        A name of `mechanism_names`, or what is called. Without ``rng`` in its signature it is called without.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is none of these; and from the function, if a parameter is missing or unknown.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
+    >>> limits = {"max_concurrency": 1, "max_duration": 4, "max_value": 9.0, "max_delay": 8}
+    >>> [builder_of(each)(capacity=2, horizon=10, rng=1, **limits).round for each in ("pay-as-bid", PayAsBid)]
+    [1, 1]
+    """
+    if isinstance(mechanism, str):
+        return partial(_built, f"mechanism {mechanism!r}", get("mechanism", mechanism))
+    if not callable(mechanism):
+        legal = "a name, a class, or a function that builds a mechanism"
+        raise InvalidParameterError(place="mechanism", value=mechanism, legal=legal)
+    return partial(_built, f"mechanism {getattr(mechanism, '__name__', 'of a function')!r}", mechanism)
 
 
 def mechanism_names() -> tuple[str, ...]:
@@ -300,6 +323,15 @@ def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, 
     if missing:
         raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
     return function(**parameters)
+
+
+def _built(what: str, maker: Callable[..., Any], **parameters: Any) -> Mechanism:
+    """Return a new mechanism; without ``rng`` if its maker does not take it."""
+    from marketsched.mechanisms.forwarding import as_mechanism  # needs numpy, which the names alone do not
+
+    if "rng" in parameters and not takes_anything(maker) and "rng" not in parameters_of(maker):
+        parameters.pop("rng")
+    return as_mechanism(call_with(what, maker, parameters))
 
 
 def _class_of(name: str) -> Any:

@@ -35,7 +35,8 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
 
     An annotation that is plain data (``int``, ``float``, ``bool``, ``str``, a ``Literal``, each also with
     ``| None``, and anything with a `Range`) gives a range; any other one gives none. The ``**`` of a constructor
-    stands for those keyword parameters of the class above that it does not name itself.
+    stands for those keyword parameters of the class above that it does not name itself; for all of them if it names
+    none that can be passed by its place.
 
     Examples
     --------
@@ -61,12 +62,12 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
     above = _class_above(function)
     if above is None:
         return own
-    of_base = {name: each for name, each in parameters_of(above).items() if each.keyword_only and name not in own}
-    return (
-        {n: p for n, p in own.items() if not p.keyword_only}
-        | of_base
-        | {n: p for n, p in own.items() if p.keyword_only}
-    )
+    base = parameters_of(above)
+    by_place = {name for name, each in base.items() if not each.keyword_only}
+    passed_on = set(base) if by_place.isdisjoint(own) else set(base) - by_place  # else it passes some by their place
+    of_base = {name: each for name, each in base.items() if name in passed_on and name not in own}
+    ordered = [*((n, p) for n, p in own.items() if not p.keyword_only), *of_base.items()]
+    return dict([*ordered, *((n, p) for n, p in own.items() if p.keyword_only)])
 
 
 def takes_anything(function: Callable[..., Any]) -> bool:

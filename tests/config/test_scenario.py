@@ -379,7 +379,7 @@ def test_the_summary_tells_what_is_not_proven():
     hidden = tiny(workload__jobs__1__requirements=rows)
     assert "proven for revealed durations only" in " ".join(remarks(run(hidden).outcome))
     first_come = run(tiny(mechanism={"name": "first-come", "parameters": {"price": 0.5}})).outcome
-    assert "no ratio to the best schedule is proven" in first_come["proven"] and first_come["revenue"] > 0
+    assert "durations hidden: truth is not promised by default" in first_come["proven"] and first_come["revenue"] > 0
     worse = {"share_of_best": 0.5, "first_come_best_share": 0.6}
     assert any("worth more than this market" in x for x in remarks(worse))
     assert not any("worth more than this market" in x for x in remarks(worse | {"first_come_best_share": 0.4}))

@@ -1,14 +1,16 @@
 """`check_truthful` fails what invites lies, and passes what does not; so does the suite for one's own mechanism."""
 
 import re
+import time
 
 import pytest
 
 from draws import many
 from faulty_mechanisms import FAULTS, UNFAIR
 from marketsched.mechanisms import InvalidParameterError, get_mechanism
+from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.testing import mechanism_tests
-from marketsched.truthfulness import check_truthful
+from marketsched.truthfulness import check_mechanism, check_truthful
 from marketsched.truthfulness.checks.tiny_domains import tiny_domains
 from marketsched.truthfulness.checks.truth_tests import DRAWN, replay_drawn, replay_tiny, truthful_checks
 from refusals import refused
@@ -104,14 +106,48 @@ def test_a_refund_makes_a_deficit_and_an_entry_fee_a_loss():
     assert report["participation, one round"].seen == 64 * 3
 
 
-def test_a_mechanism_that_raises_or_cannot_be_built_fails_by_name():
-    def broken(**sizes):
-        raise ZeroDivisionError("no luck")
+def test_a_mechanism_that_raises_fails_by_name():
+    class Breaks(PayAsBid):
+        def settle(self, bids, free):
+            raise ZeroDivisionError("no luck")
 
-    report = check_truthful(broken, n_markets=2)
+    report = check_truthful(Breaks, n_markets=2)
     assert {result.outcome for result in report} == {"failed"}
     assert "no luck" in report["truthful, one round"].detail
     assert "no luck" in report[DRAWN].detail
+
+
+class NeedsMore(PayAsBid):
+    def __init__(self, reserve, **sizes):
+        super().__init__(**sizes)
+
+
+def without_luck(**sizes):
+    raise ZeroDivisionError("no luck")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        (NeedsMore, "mechanism 'NeedsMore' lacks reserve: expected reserve, capacity, horizon, max_concurrency"),
+        (without_luck, "cannot be built: ZeroDivisionError: no luck"),
+        (3, "mechanism = 3: expected a name, a class, or a function that builds a mechanism"),
+        ("second-price", "mechanism 'second-price' is unknown"),
+    ],
+)
+@pytest.mark.parametrize("check", [check_truthful, check_mechanism, mechanism_tests])
+def test_what_cannot_be_built_is_one_error_at_once(check, mechanism, message):
+    began = time.process_time()
+    refused(lambda: check(mechanism), message)
+    assert time.process_time() - began < 2
+
+
+def test_a_class_and_a_name_are_checked_as_a_builder_is():
+    by_class, by_name, by_builder = (
+        repr(check_truthful(each, domains=["one round"], n_markets=0))
+        for each in (PayAsBid, "pay-as-bid", built("pay-as-bid"))
+    )
+    assert by_class == by_name == by_builder
 
 
 def test_bad_input():

@@ -15,9 +15,11 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import MarketLoop, TruthfulOwners
 from marketsched.agents.loop import play as play_rounds
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Event, Mechanism
 from marketsched.mechanisms.menu import Menu
+from marketsched.mechanisms.registry import builder_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
 from marketsched.truthfulness.certificates.menus import menu_of
@@ -33,6 +35,36 @@ SIZES: dict[str, Any] = {
     "max_value": 10.0,
     "max_delay": 9,
 }
+
+
+def tried_builder(mechanism: str | Callable[..., Any], *sizes: dict[str, Any]) -> Factory:
+    """Return a function that builds a mechanism; it has been called for each of these sizes.
+
+    Parameters
+    ----------
+    mechanism : str, class, or function
+        As for `builder_of`.
+    *sizes : dict
+        Of markets. If the mechanism can be built for none of them, no check could say more.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the mechanism can be built for none; with the reason for the first.
+    """
+    build, reasons = builder_of(mechanism), list[Exception]()
+    for each in sizes:
+        try:
+            build(**each, rng=np.random.default_rng(0))
+        except Exception as error:  # a mechanism may raise anything
+            reasons.append(error)
+    if not sizes or len(reasons) < len(sizes):
+        return build
+    if isinstance(reasons[0], InvalidParameterError):
+        raise reasons[0]
+    raise InvalidParameterError(
+        f"mechanism = {mechanism!r} cannot be built: {type(reasons[0]).__name__}: {reasons[0]}"
+    ) from reasons[0]
 
 
 @dataclass(frozen=True, slots=True)

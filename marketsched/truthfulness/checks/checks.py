@@ -18,7 +18,14 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.legal import Count, Positive, Seed, legal
 from marketsched.truthfulness.checks import menu_checks, run_checks, state_checks
-from marketsched.truthfulness.checks.check_markets import SIZES, CheckMarket, Factory, check_market, contested_market
+from marketsched.truthfulness.checks.check_markets import (
+    SIZES,
+    CheckMarket,
+    Factory,
+    check_market,
+    contested_market,
+    tried_builder,
+)
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 
 LATER, ARRIVAL = "later jobs change nothing", "reports count from the arrival on"
@@ -27,7 +34,7 @@ CALL_SECONDS = 60.0  # a call of a mechanism; kernels are compiled in the first 
 
 @legal
 def check_mechanism(
-    factory: Factory,
+    factory: str | Factory,
     *,
     except_for: Mapping[str, str] | None = None,
     n_markets: Count = 20,
@@ -38,9 +45,10 @@ def check_mechanism(
 
     Parameters
     ----------
-    factory : function
-        ``factory(capacity=, horizon=, max_concurrency=, max_duration=, max_value=, max_delay=, rng=)``
-        returns a fresh mechanism, in round 1. ``rng`` is a generator, the source of all its draws.
+    factory : str, class, or function
+        A name of `mechanism_names`, or what ``factory(capacity=, horizon=, max_concurrency=, max_duration=, max_value=,
+        max_delay=, rng=)`` builds a fresh mechanism with, in round 1. ``rng`` is a generator, the source of all its
+        draws; who draws nothing need not take it.
     except_for : mapping of str to str, optional
         Checks the mechanism does not claim, and why. Its attribute ``does_not_claim``, a mapping or a
         set of names, is added; so is "later jobs change nothing" where it does not state that by
@@ -62,15 +70,15 @@ def check_mechanism(
     Raises
     ------
     InvalidParameterError
-        If a check is not known.
+        If a check is not known, or the mechanism cannot be built.
 
     Examples
     --------
-    >>> from marketsched.mechanisms import get_mechanism
-    >>> report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=3)
+    >>> report = check_mechanism("posted-price", n_markets=3)
     >>> len(report.failed), report["capacity is held"].outcome
     (0, 'passed')
     """
+    factory = tried_builder(factory, SIZES)
     excused = {**_not_claimed(factory, seed), **(except_for or {})}
     for name in excused:
         if name not in CHECKS:
@@ -80,7 +88,7 @@ def check_mechanism(
 
 
 def mechanism_checks(
-    factory: Factory, *, n_markets: int = 20, seed: int = 0, call_seconds: float = CALL_SECONDS
+    factory: str | Factory, *, n_markets: int = 20, seed: int = 0, call_seconds: float = CALL_SECONDS
 ) -> list[tuple[str, Callable[[], None]]]:
     """Return (name, function that raises ``MechanismCheckError``) for each check, to parametrise a test with.
 
@@ -91,10 +99,11 @@ def mechanism_checks(
     >>> name, check = checks[0]
     >>> check()  # raises if the mechanism fails it
     """
+    build = tried_builder(factory, SIZES)
 
     def run(name: str) -> None:
         with calls_end_within(call_seconds):
-            result = _result(name, factory, _not_claimed(factory, seed), n_markets, seed)
+            result = _result(name, build, _not_claimed(build, seed), n_markets, seed)
         if result.outcome == "failed":
             raise MechanismCheckError(f"{name}: {result.detail}")
 
@@ -103,10 +112,7 @@ def mechanism_checks(
 
 def _not_claimed(factory: Factory, seed: int) -> dict[str, str]:
     """Return the checks that the mechanism does not claim to pass, and why."""
-    try:
-        mechanism = as_mechanism(factory(**SIZES, rng=np.random.default_rng(seed)))
-    except Exception:  # each check says what is wrong
-        return {}
+    mechanism = as_mechanism(factory(**SIZES, rng=np.random.default_rng(seed)))
     claims = mechanism.does_not_claim
     excused = {} if mechanism.later_jobs_change_nothing else {LATER: "the mechanism has no later_jobs_change_nothing"}
     return excused | dict(claims if isinstance(claims, Mapping) else dict.fromkeys(claims, "says the mechanism"))

@@ -24,9 +24,16 @@ from marketsched.agents.job import Job
 from marketsched.agents.lies import misreport_from
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Natural, OpenShare, Positive, Seed, Whole, legal
+from marketsched.mechanisms.registry import builder_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.results.views import at_least, at_most, exact_amount
-from marketsched.truthfulness.checks.check_markets import SIZES, CheckMarket, check_market, contested_market
+from marketsched.truthfulness.checks.check_markets import (
+    SIZES,
+    CheckMarket,
+    check_market,
+    contested_market,
+    tried_builder,
+)
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.checks.tiny_domains import ROUNDING, Factory, TinyPlays, largest_gain, tiny_domains
@@ -43,7 +50,7 @@ PER_DOMAIN = ("truthful", "participation", "individually rational", "no deficit"
 
 
 def check_truthful(
-    build: Factory,
+    build: str | Factory,
     *,
     domains: Sequence[str] | None = None,
     n_markets: int = 10,
@@ -59,8 +66,8 @@ def check_truthful(
 
     Parameters
     ----------
-    build : function
-        Returns a new mechanism for sizes and ``rng`` given by name, as for `check_mechanism`.
+    build : str, class, or function
+        A name, or what builds a new mechanism for sizes and ``rng`` given by name, as for `check_mechanism`.
     domains : sequence of str, optional
         Some of `tiny_domains`; by default all. ``["one round"]`` tests an auction within one round.
     n_markets : int
@@ -89,13 +96,11 @@ def check_truthful(
     Raises
     ------
     InvalidParameterError
-        If a name is not known.
+        If a name is not known, or the mechanism cannot be built.
 
     Examples
     --------
-    >>> from marketsched.mechanisms import get_mechanism
-    >>> build = lambda **sizes: get_mechanism("pay-as-bid", **sizes)
-    >>> report = check_truthful(build, domains=["one round"], n_markets=0)
+    >>> report = check_truthful("pay-as-bid", domains=["one round"], n_markets=0)
     >>> report["truthful, one round"].outcome
     'failed'
     """
@@ -124,7 +129,7 @@ def check_truthful(
 
 @legal
 def truthful_checks(
-    build: Factory,
+    build: str | Factory,
     *,
     domains: Sequence[str] | None = None,
     n_markets: Natural = 10,
@@ -141,6 +146,7 @@ def truthful_checks(
     for name in chosen:
         if name not in known:
             raise InvalidParameterError(place="domains", value=name, legal=f"some of {', '.join(known)}")
+    build = tried_builder(build, *(known[name].sizes for name in chosen))
     found: dict[str, Callable[[], CheckResult]] = {}
     for name in chosen:
         made = TinyPlays(build, known[name])
@@ -216,7 +222,9 @@ def _no_deficit(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
     return f"{plays.domain.n_profiles:,} profiles", plays.domain.n_profiles
 
 
-def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...], lie: int) -> tuple[float, float]:
+def replay_tiny(
+    build: str | Factory, domain: str, owner: int, profile: tuple[int, ...], lie: int
+) -> tuple[float, float]:
     """Play one lie of a tiny domain again; return the owner's utility of the truth and of the lie, credits.
 
     Parameters
@@ -239,15 +247,13 @@ def replay_tiny(build: Factory, domain: str, owner: int, profile: tuple[int, ...
 
     Examples
     --------
-    >>> from marketsched.mechanisms import get_mechanism
-    >>> build = lambda **sizes: get_mechanism("pay-as-bid", **sizes)
-    >>> replay_tiny(build, "one round", owner=0, profile=(3, 0, 0), lie=1)  # utility of the truth, and of the lie
+    >>> replay_tiny("pay-as-bid", "one round", owner=0, profile=(3, 0, 0), lie=1)  # truth, and lie
     (0.0, 3.0)
     """
     known = tiny_domains()
     if domain not in known:
         raise InvalidParameterError(place="domain", value=domain, legal=f"one of {', '.join(known)}")
-    plays = TinyPlays(build, known[domain])
+    plays = TinyPlays(builder_of(build), known[domain])
     owners = known[domain].owners
     Whole(0, len(owners) - 1).check("owner", owner)
     if len(profile) != len(owners):
@@ -290,7 +296,7 @@ def _drawn(
 
 
 def replay_drawn(
-    build: Factory,
+    build: str | Factory,
     market: int,
     misreport: Mapping[str, Any],
     *,
@@ -325,7 +331,7 @@ def replay_drawn(
     --------
     See `check_truthful`, whose findings name the call.
     """
-    situation = _situation(build, market, contested, job)
+    situation = _situation(builder_of(build), market, contested, job)
     lie = misreport_from(misreport)
     return score(situation, lie, confidence=confidence, seed=seed, budget_seconds=None, max_plays=max_plays)
 
